@@ -1,0 +1,1 @@
+"""From lowered nests to files that tools and hosts read."""

@@ -1,0 +1,1 @@
+"""Emits HLS C++ for Vitis and for the bundled C simulation headers."""

@@ -1,0 +1,1 @@
+"""The IR: types and operations as data, one verifier each."""

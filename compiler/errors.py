@@ -1,0 +1,32 @@
+"""The one error that compiler, exploration and profiling raise for a user's eyes."""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Says what is wrong, where, which limit was hit, and what to do next.
+
+    `code` is stable and machine-readable ("unsupported-op"); the rest is prose for people.
+    """
+
+    def __init__(self, *, code: str, what: str, where: str = "", limit: str = "", hint: str = "") -> None:
+        self.code = code
+        self.what = what
+        self.where = where
+        self.limit = limit
+        self.hint = hint
+        super().__init__(self.one_line())
+
+    def one_line(self) -> str:
+        """The whole error on one line, as the command line prints it."""
+        parts = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.limit:
+            parts.append(f"({self.limit})")
+        if self.hint:
+            parts.append(f"- {self.hint}")
+        return " ".join(parts)
+
+    def to_dict(self) -> dict[str, str]:
+        """The fields that are set, for problem documents and event records."""
+        fields = {"code": self.code, "what": self.what, "where": self.where, "limit": self.limit, "hint": self.hint}
+        return {name: text for name, text in fields.items() if text}

@@ -1,0 +1,1 @@
+"""Executes every level of the IR in numpy."""

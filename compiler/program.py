@@ -1,0 +1,179 @@
+"""A model between passes: its IR, its weights by name, and what the host must know to call it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.parser import Parser
+
+from compiler.errors import PenstockError
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Quantisation:
+    """Symmetric quantisation of one port: real value = scale * integer. A scale a column if it is a tuple."""
+
+    scale: float | tuple[float, ...]
+    dtype: str
+
+    def quantise(self, values: Array) -> Array:
+        limits = np.iinfo(np.dtype(self.dtype))
+        scaled = np.rint(np.asarray(values, np.float32) / np.asarray(self.scale, np.float32))
+        return np.clip(scaled, limits.min, limits.max).astype(self.dtype)
+
+    def dequantise(self, values: Array) -> Array:
+        return (values.astype(np.float32) * np.asarray(self.scale, np.float32)).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output of the accelerator. `dtype` is what crosses the link; `quant` how the host gets there."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    quant: Quantisation | None = None
+
+
+@dataclass(frozen=True)
+class Signature:
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """The user's example inputs and what PyTorch answered."""
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A held-out set for classification: model inputs one row an example, labels, PyTorch's outputs."""
+
+    name: str
+    inputs: Array
+    labels: Array
+    outputs: Array
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module with `func.func @main`, whose arguments are the inputs and the lifted weights."""
+
+    name: str
+    module: ModuleOp
+    params: dict[str, Array]
+    signature: Signature
+    samples: Samples | None = None
+    evaluation: Evaluation | None = None
+
+    def with_module(self, module: ModuleOp, **changes: Any) -> Program:
+        return replace(self, module=module, **changes)
+
+    def quantise_inputs(self, inputs: Sequence[Array]) -> list[Array]:
+        """What the host does before the accelerator: check shapes, convert to the ports' dtypes."""
+        ports = self.signature.inputs
+        if len(inputs) != len(ports):
+            raise PenstockError(
+                code="input-count", what=f"{len(inputs)} inputs given", where=self.name,
+                limit=f"the model takes {len(ports)}", hint="pass " + ", ".join(p.name for p in ports),
+            )  # fmt: skip
+        return [_convert(value, port) for value, port in zip(inputs, ports, strict=True)]
+
+    def dequantise_outputs(self, outputs: Sequence[Array]) -> list[Array]:
+        """What the host does after the accelerator: integers back to real numbers."""
+        ports = self.signature.outputs
+        return [p.quant.dequantise(v) if p.quant else v for v, p in zip(outputs, ports, strict=True)]
+
+    def save(self, folder: Path) -> None:
+        """Write graph.mlir, signature.json, params.npz and, where present, samples.npz and evaluation.npz."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "graph.mlir").write_text(str(self.module) + "\n")
+        document = {"name": self.name, "params": list(self.params), **_signature_json(self.signature)}
+        (folder / "signature.json").write_text(json.dumps(document, indent=1) + "\n")
+        _save_arrays(folder / "params.npz", self.params)
+        if self.samples:
+            _save_arrays(folder / "samples.npz", {
+                **{f"input_{i}": a for i, a in enumerate(self.samples.inputs)},
+                **{f"output_{i}": a for i, a in enumerate(self.samples.outputs)},
+            })  # fmt: skip
+        if self.evaluation:
+            e = self.evaluation
+            arrays = {"name": np.array(e.name), "inputs": e.inputs, "labels": e.labels, "outputs": e.outputs}
+            _save_arrays(folder / "evaluation.npz", arrays)
+
+    @staticmethod
+    def load(folder: Path, context: Context) -> Program:
+        """Read what `save` wrote. Nothing in the folder is executed: text, JSON and plain arrays only."""
+        document = json.loads((folder / "signature.json").read_text())
+        module = Parser(context, (folder / "graph.mlir").read_text()).parse_module()
+        module.verify()
+        samples = evaluation = None
+        if (folder / "samples.npz").exists():
+            arrays = _load_arrays(folder / "samples.npz")
+            samples = Samples(
+                tuple(arrays[k] for k in sorted(arrays, key=_index) if k.startswith("input_")),
+                tuple(arrays[k] for k in sorted(arrays, key=_index) if k.startswith("output_")),
+            )
+        if (folder / "evaluation.npz").exists():
+            a = _load_arrays(folder / "evaluation.npz")
+            evaluation = Evaluation(str(a["name"]), a["inputs"], a["labels"], a["outputs"])
+        arrays = _load_arrays(folder / "params.npz")
+        params = {name: arrays[name] for name in document["params"]}
+        ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
+        return Program(document["name"], module, params, Signature(*ports), samples, evaluation)
+
+
+def _convert(value: Array, port: Port) -> Array:
+    array = np.asarray(value)
+    if tuple(array.shape) != port.shape:
+        raise PenstockError(
+            code="input-shape", what=f"input has shape {tuple(array.shape)}", where=port.name,
+            limit=f"the accelerator was built for {port.shape}",
+            hint="pad or split the input, or compile with example inputs of that shape",
+        )  # fmt: skip
+    return port.quant.quantise(array) if port.quant else array.astype(port.dtype)
+
+
+def _index(key: str) -> int:
+    return int(key.rsplit("_", 1)[1])
+
+
+def _save_arrays(path: Path, arrays: dict[str, Array]) -> None:
+    # numpy's stub lets only its own keyword follow the file, so the names go through a plain mapping
+    named: dict[str, Any] = dict(arrays)
+    np.savez(path, **named)
+
+
+def _load_arrays(path: Path) -> dict[str, Array]:
+    with np.load(path, allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _signature_json(signature: Signature) -> dict[str, Any]:
+    def port(p: Port) -> dict[str, Any]:
+        quant = {"scale": p.quant.scale, "dtype": p.quant.dtype} if p.quant else None
+        return {"name": p.name, "shape": list(p.shape), "dtype": p.dtype, "quant": quant}
+
+    return {"inputs": [port(p) for p in signature.inputs], "outputs": [port(p) for p in signature.outputs]}
+
+
+def _port(document: dict[str, Any]) -> Port:
+    quant = document["quant"]
+    if quant:
+        scale = quant["scale"]
+        quant = Quantisation(tuple(scale) if isinstance(scale, list) else scale, quant["dtype"])
+    return Port(document["name"], tuple(document["shape"]), document["dtype"], quant)
