@@ -1,0 +1,48 @@
+# Every target makes its own environment; `make help` lists them.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: demo up test test-slow lint bench clean help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+PIP_FLAGS ?=
+
+# Anything from 3.11 to 3.14 will do; 3.11 and 3.12 come first because Redis has a wheel for them.
+FIND_PYTHON = for p in $(PYTHON) python3 python3.12 python3.11 python3.13 python3.14 python; do \
+	  "$$p" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, $1))' 2>/dev/null && echo "$$p" && break; done
+
+$(STAMP): pyproject.toml constraints.txt
+	@python=$$($(call FIND_PYTHON,13)); [ -n "$$python" ] || python=$$($(call FIND_PYTHON,15)); \
+	if [ -z "$$python" ]; then echo "penstock needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python" >&2; exit 1; fi; \
+	echo "installing into $(VENV) with $$python (a few minutes the first time)"; \
+	[ -x $(BIN)/python ] || "$$python" -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e '.[stack,examples,dev]'
+	@touch $@
+
+demo: $(STAMP) ## a model becomes an explored, verified, packaged accelerator (out/demo)
+	@$(BIN)/penstock demo
+
+up: $(STAMP) ## start the whole service on this machine; Ctrl-C stops it
+	@$(BIN)/penstock up
+
+test: $(STAMP) ## the fast tests, on real Postgres, Redis and Celery
+	@$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS)
+
+test-slow: $(STAMP) ## the long tests: chaos, whole runs, property tests at length
+	@$(BIN)/python -m pytest -q -m slow
+
+lint: $(STAMP) ## ruff and pyright
+	@$(BIN)/ruff check .
+	@$(BIN)/pyright
+
+bench: $(STAMP) ## every benchmark, one JSON object each
+	@$(BIN)/penstock bench --all --json
+
+clean: ## remove the environment and everything that was generated
+	@rm -rf $(VENV) out build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

@@ -1,0 +1,45 @@
+"""Rules for every test: no socket leaves this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Any
+
+import pytest
+
+_real_connect = socket.socket.connect
+_real_connect_ex = socket.socket.connect_ex
+
+
+def _is_local(family: int, address: Any) -> bool:
+    if family == socket.AF_UNIX:
+        return True
+    host = address[0] if isinstance(address, tuple) else ""
+    if host in ("localhost", ""):
+        return True
+    try:
+        return ipaddress.ip_address(host.split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_remote(connection: socket.socket, address: Any) -> None:
+    if not _is_local(connection.family, address):
+        raise RuntimeError(f"a test tried to reach {address!r}: tests use loopback and unix sockets only")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _loopback_only() -> Any:
+    def connect(self: socket.socket, address: Any) -> None:
+        _refuse_remote(self, address)
+        _real_connect(self, address)
+
+    def connect_ex(self: socket.socket, address: Any) -> int:
+        _refuse_remote(self, address)
+        return _real_connect_ex(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", connect)
+        patch.setattr(socket.socket, "connect_ex", connect_ex)
+        yield
