@@ -1,1 +1,16 @@
-"""The IR: types and operations as data, one verifier each."""
+"""The IR: types and operations as data, one verifier each.
+
+itensor: streams with their layout in the type, and scheduled tensor tasks.
+stream:  FIFOs, block channels, memories and processes.
+nest:    one pipelined loop nest with a straight-line body on lane vectors.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Dialect
+
+from compiler.dialects.itensor import ITensor
+from compiler.dialects.nest import Nest
+from compiler.dialects.stream import Stream
+
+OWN_DIALECTS: tuple[Dialect, ...] = (ITensor, Stream, Nest)

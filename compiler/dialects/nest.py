@@ -1,0 +1,406 @@
+"""The nest dialect: a perfect loop nest that is one pipeline, the unit that has an II, a depth and a latency.
+
+    "nest.nest"() <{sym_name = "compute", loops = #nest.loops<k: 4, j: 8>, ...}> ({
+      %x = "nest.read"(%xs) <{when = #nest.when<d1 eq 0>}> : ... -> vector<1x16xi8>
+      ...
+    })
+
+One iteration of the loops is one slot of the pipeline. The body is straight-line code on lane vectors:
+what runs in parallel is in the vectors' shapes. Reads, writes and stores happen only where their guard
+holds; guards compare loop counters with constants. Addresses are affine in the loop counters.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    ArrayAttr,
+    IntAttr,
+    MemRefType,
+    StringAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Data, Dialect, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from compiler.dialects.stream import BlocksType, StreamType
+
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "ge": operator.ge,
+    "le": operator.le,
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One comparison of a guard: the counter of loop `loop` against a constant."""
+
+    loop: int
+    comparison: str
+    value: int
+
+    def holds(self, counters: Sequence[int]) -> bool:
+        return COMPARISONS[self.comparison](counters[self.loop], self.value)
+
+    def __str__(self) -> str:
+        return f"d{self.loop} {self.comparison} {self.value}"
+
+
+@irdl_attr_definition
+class GuardAttr(Data[tuple[Term, ...]]):
+    """A conjunction of terms; the empty one always holds: `#nest.when<d0 eq 0, d2 eq 7>`."""
+
+    name = "nest.when"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return self.data
+
+    def holds(self, counters: Sequence[int]) -> bool:
+        return all(term.holds(counters) for term in self.data)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Term, ...]:
+        def term() -> Term:
+            dim = parser.parse_identifier()
+            comparison = parser.parse_keyword_in(COMPARISONS, "a guard compares a loop counter with a constant")
+            return Term(int(dim[1:]), comparison, parser.parse_integer())
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, term))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(str(t) for t in self.data))
+
+
+ALWAYS = GuardAttr(())
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of a nest: a name for people, and its static trip count."""
+
+    name: str
+    trip: int
+
+
+@irdl_attr_definition
+class LoopsAttr(Data[tuple[Loop, ...]]):
+    """The loops of a nest, outermost first: `#nest.loops<k: 4, j: 8>`."""
+
+    name = "nest.loops"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Loop, ...]:
+        def loop() -> Loop:
+            name = parser.parse_identifier()
+            parser.parse_punctuation(":")
+            return Loop(name, parser.parse_integer())
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, loop))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(f"{loop.name}: {loop.trip}" for loop in self.data))
+
+
+@irdl_op_definition
+class NestOp(IRDLOperation):
+    """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration."""
+
+    name = "nest.nest"
+    sym_name = prop_def(StringAttr)
+    loops = prop_def(LoopsAttr)
+    block_loops = prop_def(IntAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, name: str, loops: Sequence[Loop], body: Region, block_loops: int = 0) -> None:
+        super().__init__(
+            properties={
+                "sym_name": StringAttr(name),
+                "loops": LoopsAttr(tuple(loops)),
+                "block_loops": IntAttr(block_loops),
+            },
+            regions=[body],
+        )
+
+    @property
+    def trips(self) -> tuple[int, ...]:
+        return tuple(loop.trip for loop in self.loops.data)
+
+    @property
+    def iterations(self) -> int:
+        """How many pipeline slots one run of the nest takes."""
+        count = 1
+        for trip in self.trips:
+            count *= trip
+        return count
+
+    def verify_(self) -> None:
+        name, trips = self.sym_name.data, self.trips
+        if any(t < 1 for t in trips):
+            raise VerifyException(f"nest {name}: trip counts {trips} must all be at least 1")
+        if not 0 <= self.block_loops.data <= len(trips):
+            raise VerifyException(f"nest {name}: {self.block_loops.data} block loops of {len(trips)} loops")
+        for op in self.body.block.ops:
+            guard = op.properties.get("when")
+            if isinstance(guard, GuardAttr):
+                for term in guard.terms:
+                    if not (term.loop < len(trips) and 0 <= term.value < trips[term.loop]):
+                        raise VerifyException(f"nest {name}: guard {term} never varies within trips {trips}")
+            address = op.properties.get("address")
+            if isinstance(address, AffineMapAttr):
+                _verify_address(name, op, address.data, trips)
+
+
+@irdl_op_definition
+class ReadOp(IRDLOperation):
+    """Pops one token where the guard holds; elsewhere the result is undefined."""
+
+    name = "nest.read"
+    stream = operand_def(StreamType)
+    when = prop_def(GuardAttr)
+    result = result_def(VectorType)
+
+    def __init__(self, stream: SSAValue, when: GuardAttr) -> None:
+        assert isinstance(stream.type, StreamType)
+        super().__init__(operands=[stream], result_types=[stream.type.token], properties={"when": when})
+
+    def verify_(self) -> None:
+        if isinstance(self.stream.type, StreamType) and self.stream.type.token != self.result.type:
+            raise VerifyException(f"read: {self.stream.type} does not carry {self.result.type}")
+
+
+@irdl_op_definition
+class WriteOp(IRDLOperation):
+    """Pushes one token where the guard holds."""
+
+    name = "nest.write"
+    value = operand_def(VectorType)
+    stream = operand_def(StreamType)
+    when = prop_def(GuardAttr)
+
+    def __init__(self, value: SSAValue, stream: SSAValue, when: GuardAttr) -> None:
+        super().__init__(operands=[value, stream], properties={"when": when})
+
+    def verify_(self) -> None:
+        if isinstance(self.stream.type, StreamType) and self.stream.type.token != self.value.type:
+            raise VerifyException(f"write: {self.stream.type} does not carry {self.value.type}")
+
+
+@irdl_op_definition
+class LoadOp(IRDLOperation):
+    """Reads a lane vector from a memory or block: its corner is at `address`, its shape the vector's."""
+
+    name = "nest.load"
+    memory = operand_def(MemRefType | BlocksType)
+    address = prop_def(AffineMapAttr)
+    when = prop_def(GuardAttr)
+    result = result_def(VectorType)
+
+    def __init__(self, memory: SSAValue, address: AffineMap, when: GuardAttr, result: VectorType) -> None:
+        super().__init__(
+            operands=[memory], result_types=[result], properties={"address": AffineMapAttr(address), "when": when}
+        )
+
+
+@irdl_op_definition
+class StoreOp(IRDLOperation):
+    """Writes a lane vector to a memory or block where the guard holds."""
+
+    name = "nest.store"
+    value = operand_def(VectorType)
+    memory = operand_def(MemRefType | BlocksType)
+    address = prop_def(AffineMapAttr)
+    when = prop_def(GuardAttr)
+
+    def __init__(self, value: SSAValue, memory: SSAValue, address: AffineMap, when: GuardAttr) -> None:
+        super().__init__(operands=[value, memory], properties={"address": AffineMapAttr(address), "when": when})
+
+
+@irdl_op_definition
+class SelectOp(IRDLOperation):
+    """`inside` where the guard holds, `outside` elsewhere."""
+
+    name = "nest.select"
+    inside = operand_def(VectorType)
+    outside = operand_def(VectorType)
+    when = prop_def(GuardAttr)
+    result = result_def(VectorType)
+
+    def __init__(self, inside: SSAValue, outside: SSAValue, when: GuardAttr) -> None:
+        super().__init__(operands=[inside, outside], result_types=[inside.type], properties={"when": when})
+
+    def verify_(self) -> None:
+        if not self.inside.type == self.outside.type == self.result.type:
+            raise VerifyException(f"select: {self.inside.type} and {self.outside.type} give {self.result.type}")
+
+
+@irdl_op_definition
+class MapOp(IRDLOperation):
+    """A scalar body run for every lane; `lanes` gives each operand's vector as a projection of the lane space."""
+
+    name = "nest.map"
+    inputs = var_operand_def(VectorType)
+    lanes = prop_def(ArrayAttr[AffineMapAttr])
+    result = result_def(VectorType)
+    body = region_def("single_block")
+
+    def __init__(self, inputs: Sequence[SSAValue], lanes: Sequence[AffineMap], result: VectorType, body: Region) -> None:
+        super().__init__(
+            operands=[list(inputs)],
+            result_types=[result],
+            properties={"lanes": ArrayAttr([AffineMapAttr(m) for m in lanes])},
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        shape = _shape(self.result)
+        if len(self.lanes) != len(self.inputs):
+            raise VerifyException(f"map: {len(self.lanes)} lane maps for {len(self.inputs)} operands")
+        for value, lane_map in zip(self.inputs, self.lanes, strict=True):
+            corner = lane_map.data.eval([s - 1 for s in shape], [])
+            if tuple(c + 1 for c in corner) != _shape(value):
+                raise VerifyException(f"map: {value.type} is not the {lane_map.data} projection of lanes {shape}")
+        terminator = self.body.block.last_op
+        if not isinstance(terminator, YieldOp) or terminator.value.type != _element(self.result):
+            raise VerifyException(f"map: body must yield one {_element(self.result)}")
+        if [a.type for a in self.body.block.args] != [_element(v) for v in self.inputs]:
+            raise VerifyException("map: body takes other scalars than the operands' elements")
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """Ends a map's body with its scalar."""
+
+    name = "nest.yield"
+    value = operand_def()
+    traits = traits_def(IsTerminator())
+    assembly_format = "$value attr-dict `:` type($value)"
+
+    def __init__(self, value: SSAValue) -> None:
+        super().__init__(operands=[value])
+
+
+@irdl_op_definition
+class ReduceOp(IRDLOperation):
+    """Combines lanes along `dims` (ascending) to extent 1 as a balanced tree of neighbours: ((0+1)+(2+3))+4.
+
+    The tree's shape is part of the meaning: floats come out the same at every level.
+    """
+
+    name = "nest.reduce"
+    value = operand_def(VectorType)
+    dims = prop_def(ArrayAttr[IntAttr])
+    result = result_def(VectorType)
+    body = region_def("single_block")
+
+    def __init__(self, value: SSAValue, dims: Sequence[int], body: Region) -> None:
+        kind = value.type
+        assert isinstance(kind, VectorType)
+        shape = [1 if d in dims else s for d, s in enumerate(kind.get_shape())]
+        super().__init__(
+            operands=[value],
+            result_types=[VectorType(kind.element_type, shape)],
+            properties={"dims": ArrayAttr([IntAttr(d) for d in dims])},
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        dims = [d.data for d in self.dims]
+        wanted = tuple(1 if d in dims else s for d, s in enumerate(_shape(self.value)))
+        if _shape(self.result) != wanted:
+            raise VerifyException(f"reduce: {self.value.type} along {dims} has shape {wanted}, not {self.result.type}")
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A lane vector with one value in every lane."""
+
+    name = "nest.constant"
+    value = prop_def(Attribute)
+    result = result_def(VectorType)
+
+    def __init__(self, value: Attribute, result: VectorType) -> None:
+        super().__init__(result_types=[result], properties={"value": value})
+
+
+@irdl_op_definition
+class ReshapeOp(IRDLOperation):
+    """The same lanes in the same order under another shape of equal size (unit dims come and go)."""
+
+    name = "nest.reshape"
+    value = operand_def(VectorType)
+    result = result_def(VectorType)
+
+    def __init__(self, value: SSAValue, result: VectorType) -> None:
+        super().__init__(operands=[value], result_types=[result])
+
+    def verify_(self) -> None:
+        if [s for s in _shape(self.value) if s > 1] != [s for s in _shape(self.result) if s > 1]:
+            raise VerifyException(f"reshape: {self.value.type} and {self.result.type} differ in more than unit dims")
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    if not isinstance(value.type, VectorType):
+        raise VerifyException(f"{value.type} is not a lane vector")
+    return tuple(value.type.get_shape())
+
+
+def _element(value: SSAValue) -> Attribute:
+    if not isinstance(value.type, VectorType):
+        raise VerifyException(f"{value.type} is not a lane vector")
+    return value.type.element_type
+
+
+def memory_shape(memory: SSAValue) -> tuple[int, ...]:
+    """The shape of a memory, or of one block of a block channel."""
+    kind = memory.type.block if isinstance(memory.type, BlocksType) else memory.type
+    if not isinstance(kind, MemRefType):
+        raise VerifyException(f"{memory.type} is not a memory")
+    return tuple(kind.get_shape())
+
+
+def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequence[int]) -> None:
+    """Every access lies inside its memory for every value of the counters."""
+    if not isinstance(op, LoadOp | StoreOp):
+        return
+    shape = memory_shape(op.memory)
+    lanes = _shape(op.result if isinstance(op, LoadOp) else op.value)
+    if address.num_dims != len(trips) or not len(address.results) == len(shape) == len(lanes):
+        raise VerifyException(f"nest {nest}: address {address} does not fit {len(trips)} loops and memory {shape}")
+    corner = address.eval([t - 1 for t in trips], [])
+    for dim, (start, lane, size) in enumerate(zip(corner, lanes, shape, strict=True)):
+        if start + lane > size:
+            raise VerifyException(
+                f"nest {nest}: {op.name} reaches {start + lane} in dim {dim} of memory {shape}; address {address}"
+            )
+
+
+Nest = Dialect(
+    "nest",
+    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, MapOp, YieldOp, ReduceOp, ConstantOp, ReshapeOp],
+    [GuardAttr, LoopsAttr],
+)

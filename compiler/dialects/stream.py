@@ -1,0 +1,208 @@
+"""The stream dialect: hardware channels and memories between tasks, once layouts have become types' history.
+
+FIFOs carry vector tokens; a block channel hands whole buffers from a writer to a reader (ping-pong).
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, VectorType
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, TypeAttribute
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+)
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+
+@irdl_attr_definition
+class StreamType(ParametrizedAttribute, TypeAttribute):
+    """A FIFO of tokens: `!stream.stream<vector<1x16xi8>, depth: 2>`."""
+
+    name = "stream.stream"
+    token: VectorType
+    depth: IntAttr
+
+    @staticmethod
+    def of(token: VectorType, depth: int) -> StreamType:
+        return StreamType(token, IntAttr(depth))
+
+    def verify(self) -> None:
+        if self.depth.data < 1:
+            raise VerifyException(f"stream: depth {self.depth.data} must be at least 1")
+
+    def print_parameters(self, printer: Printer) -> None:
+        _print_sized(printer, self.token, "depth", self.depth.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return _parse_sized(parser, "depth")
+
+
+@irdl_attr_definition
+class BlocksType(ParametrizedAttribute, TypeAttribute):
+    """A channel of `count` buffers, each handed over full: `!stream.blocks<memref<8x16xi8>, count: 2>`."""
+
+    name = "stream.blocks"
+    block: MemRefType
+    count: IntAttr
+
+    @staticmethod
+    def of(block: MemRefType, count: int) -> BlocksType:
+        return BlocksType(block, IntAttr(count))
+
+    def verify(self) -> None:
+        if self.count.data < 1:
+            raise VerifyException(f"blocks: count {self.count.data} must be at least 1")
+
+    def print_parameters(self, printer: Printer) -> None:
+        _print_sized(printer, self.block, "count", self.count.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return _parse_sized(parser, "count")
+
+
+def _print_sized(printer: Printer, what: Attribute, keyword: str, number: int) -> None:
+    with printer.in_angle_brackets():
+        printer.print_attribute(what)
+        printer.print_string(f", {keyword}: {number}")
+
+
+def _parse_sized(parser: AttrParser, keyword: str) -> list[Attribute]:
+    with parser.in_angle_brackets():
+        what = parser.parse_type()
+        parser.parse_punctuation(",")
+        parser.parse_keyword(keyword)
+        parser.parse_punctuation(":")
+        number = parser.parse_integer()
+    return [what, IntAttr(number)]
+
+
+@irdl_op_definition
+class StreamOp(IRDLOperation):
+    """A FIFO between two tasks."""
+
+    name = "stream.stream"
+    sym_name = prop_def(StringAttr)
+    result = result_def(StreamType)
+    assembly_format = "$sym_name attr-dict `:` type($result)"
+
+    def __init__(self, name: str, kind: StreamType) -> None:
+        super().__init__(result_types=[kind], properties={"sym_name": StringAttr(name)})
+
+
+@irdl_op_definition
+class BlocksOp(IRDLOperation):
+    """A block channel between two tasks."""
+
+    name = "stream.blocks"
+    sym_name = prop_def(StringAttr)
+    result = result_def(BlocksType)
+    assembly_format = "$sym_name attr-dict `:` type($result)"
+
+    def __init__(self, name: str, kind: BlocksType) -> None:
+        super().__init__(result_types=[kind], properties={"sym_name": StringAttr(name)})
+
+
+@irdl_op_definition
+class BufferOp(IRDLOperation):
+    """A memory local to one task."""
+
+    name = "stream.buffer"
+    sym_name = prop_def(StringAttr)
+    result = result_def(MemRefType)
+    assembly_format = "$sym_name attr-dict `:` type($result)"
+
+    def __init__(self, name: str, kind: MemRefType) -> None:
+        super().__init__(result_types=[kind], properties={"sym_name": StringAttr(name)})
+
+
+@irdl_op_definition
+class RomOp(IRDLOperation):
+    """A parameter that lies on the chip, read by one task. `parameter` is its name in the program."""
+
+    name = "stream.rom"
+    sym_name = prop_def(StringAttr)
+    parameter = prop_def(StringAttr)
+    result = result_def(MemRefType)
+    assembly_format = "$sym_name `of` $parameter attr-dict `:` type($result)"
+
+    def __init__(self, name: str, parameter: str, kind: MemRefType) -> None:
+        super().__init__(
+            result_types=[kind], properties={"sym_name": StringAttr(name), "parameter": StringAttr(parameter)}
+        )
+
+
+@irdl_op_definition
+class TaskOp(IRDLOperation):
+    """A process: its local memories and the nests that it runs one after the other."""
+
+    name = "stream.task"
+    sym_name = prop_def(StringAttr)
+    layer = prop_def(StringAttr)
+    body = region_def("single_block")
+    traits = traits_def(NoTerminator())
+
+    def __init__(self, name: str, layer: str, body: Region) -> None:
+        super().__init__(properties={"sym_name": StringAttr(name), "layer": StringAttr(layer)}, regions=[body])
+
+
+@irdl_op_definition
+class TopOp(IRDLOperation):
+    """The accelerator: its memories as block arguments, its channels and tasks.
+
+    `argument_names` and `argument_kinds` ("input", "parameter", "output") describe the block arguments.
+    """
+
+    name = "stream.top"
+    sym_name = prop_def(StringAttr)
+    argument_names = prop_def(ArrayAttr[StringAttr])
+    argument_kinds = prop_def(ArrayAttr[StringAttr])
+    body = region_def("single_block")
+    traits = traits_def(IsolatedFromAbove(), NoTerminator())
+
+    def __init__(self, name: str, names: ArrayAttr[StringAttr], kinds: ArrayAttr[StringAttr], body: Region) -> None:
+        super().__init__(
+            properties={"sym_name": StringAttr(name), "argument_names": names, "argument_kinds": kinds},
+            regions=[body],
+        )
+
+    def verify_(self) -> None:
+        names, kinds = self.argument_names.data, [k.data for k in self.argument_kinds]
+        if not len(names) == len(kinds) == len(self.body.block.args):
+            raise VerifyException(f"top {self.sym_name.data}: one name and one kind an argument")
+        if any(k not in ("input", "parameter", "output") for k in kinds):
+            raise VerifyException(f"top {self.sym_name.data}: argument kinds {kinds}; use input, parameter or output")
+        for channel in self.body.block.ops:
+            if isinstance(channel, StreamOp | BlocksOp):
+                _verify_ends(channel)
+
+
+def _verify_ends(channel: StreamOp | BlocksOp) -> None:
+    """A channel has exactly one writing and one reading task."""
+    writers: set[str] = set()
+    readers: set[str] = set()
+    for use in channel.result.uses:
+        task = use.operation.parent_op()
+        while task is not None and not isinstance(task, TaskOp):
+            task = task.parent_op()
+        if task is None:
+            raise VerifyException(f"channel {channel.sym_name.data}: used outside a task")
+        writes = use.operation.name in ("nest.write", "nest.store")
+        (writers if writes else readers).add(task.sym_name.data)
+    if len(writers) != 1 or len(readers) != 1:
+        raise VerifyException(
+            f"channel {channel.sym_name.data}: written by {sorted(writers)} and read by {sorted(readers)}; "
+            "a channel has one writer and one reader, fork it for more"
+        )
+
+
+Stream = Dialect("stream", [StreamOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType])
