@@ -1,0 +1,21 @@
+"""Platforms as data: one TOML file a board under `data/`, and the loader that turns them into records.
+
+Nothing here needs more than the standard library, so every process may import it.
+"""
+
+from compiler.platforms.loader import load_platform, parse_platform, platform_names
+from compiler.platforms.platform import Die, Link, Memory, Platform
+from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
+
+__all__ = [
+    "RESOURCE_NAMES",
+    "Die",
+    "Link",
+    "Memory",
+    "Platform",
+    "Resources",
+    "load_platform",
+    "parse_platform",
+    "platform_names",
+    "total",
+]

@@ -1,0 +1,94 @@
+"""What a board offers: dies with resources, memories, links between dies, clocks. Plain records.
+
+Positions are tuples of any length, and dies, memories and links are named: enough to describe a mesh of
+cores with the same records later.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from compiler.errors import PenstockError
+from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
+
+
+@dataclass(frozen=True)
+class Die:
+    """One region with resources of its own. `reserved` is what the board's shell keeps of them."""
+
+    name: str
+    position: tuple[int, ...]
+    resources: Resources
+    reserved: Resources
+
+    @property
+    def available(self) -> Resources:
+        return self.resources - self.reserved
+
+
+@dataclass(frozen=True)
+class Memory:
+    """An external memory of `ports` equal ports, attached to one die."""
+
+    name: str
+    kind: str
+    die: str
+    gigabytes: float
+    ports: int
+    port_gb_s: float
+    port_bits: int
+
+    @property
+    def gb_s(self) -> float:
+        """Peak bandwidth of all ports together, in 10^9 bytes a second."""
+        return self.ports * self.port_gb_s
+
+
+@dataclass(frozen=True)
+class Link:
+    """Wires between two neighbouring dies."""
+
+    between: tuple[str, str]
+    wires: int
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A device or board. `operators` names the operator library whose figures hold on it."""
+
+    name: str
+    title: str
+    part: str
+    shell: str
+    operators: str
+    clock_mhz: float
+    max_clock_mhz: float
+    fill: tuple[tuple[str, float], ...]
+    dies: tuple[Die, ...]
+    memories: tuple[Memory, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def available(self) -> Resources:
+        """What all dies together leave to a design, before the safe fill is applied."""
+        return total([die.available for die in self.dies])
+
+    @property
+    def limits(self) -> Resources:
+        """The most a design may use: what is available times the share that still routes."""
+        share = dict(self.fill)
+        have = self.available.as_dict()
+        return Resources(**{name: math.floor(have[name] * share[name] + 1e-6) for name in RESOURCE_NAMES})
+
+    def check_clock(self, clock_mhz: float) -> float:
+        """The clock itself, if the platform's figures reach that far; else an error that says how far."""
+        if not 0 < clock_mhz <= self.max_clock_mhz:
+            raise PenstockError(
+                code="clock-out-of-range",
+                what=f"a clock of {clock_mhz:g} MHz was asked for",
+                where=self.name,
+                limit=f"its operators are known up to {self.max_clock_mhz:g} MHz",
+                hint=f"ask for at most {self.max_clock_mhz:g}; the default is {self.clock_mhz:g}",
+            )
+        return clock_mhz

@@ -1,0 +1,59 @@
+"""The five countable resources of an FPGA, as one value that adds, scales and compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+RESOURCE_NAMES = ("lut", "ff", "dsp", "bram18", "uram")
+
+
+@dataclass(frozen=True)
+class Resources:
+    """LUTs, flip-flops, DSP slices (or multipliers), 18-kbit block RAMs and 288-kbit UltraRAMs."""
+
+    lut: int = 0
+    ff: int = 0
+    dsp: int = 0
+    bram18: int = 0
+    uram: int = 0
+
+    def __add__(self, other: Resources) -> Resources:
+        return Resources(
+            self.lut + other.lut, self.ff + other.ff, self.dsp + other.dsp,
+            self.bram18 + other.bram18, self.uram + other.uram,
+        )  # fmt: skip
+
+    def __sub__(self, other: Resources) -> Resources:
+        return self + other * -1
+
+    def __mul__(self, count: int) -> Resources:
+        return Resources(
+            self.lut * count, self.ff * count, self.dsp * count, self.bram18 * count, self.uram * count
+        )
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        for field in fields(self):
+            yield field.name, int(getattr(self, field.name))
+
+    def as_dict(self) -> dict[str, int]:
+        return dict(self.items())
+
+    def share_of(self, available: Resources) -> dict[str, float]:
+        """Used over available, by resource; an infinite share where the device has none of what is used."""
+        have = available.as_dict()
+        return {name: _share(used, have[name]) for name, used in self.items()}
+
+
+def _share(used: int, available: int) -> float:
+    if used == 0:
+        return 0.0
+    return used / available if available else float("inf")
+
+
+def total(parts: Iterator[Resources] | list[Resources] | tuple[Resources, ...]) -> Resources:
+    """The sum of any number of resource counts."""
+    result = Resources()
+    for part in parts:
+        result = result + part
+    return result
