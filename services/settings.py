@@ -1,0 +1,209 @@
+"""Every setting of the service's processes, read once from the environment and typed.
+
+Imports nothing but the standard library, so that the command line and the API start quickly.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+T = TypeVar("T")
+
+QUEUES = ("import", "explore", "profile", "build")
+
+
+class SettingError(ValueError):
+    """An environment variable has a value that Penstock cannot use."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What differs between one person's machine and a lab's cluster. Field docs name the variable."""
+
+    home: Path
+    """PENSTOCK_HOME: data, content store, logs, work folders."""
+    database_url: str | None = None
+    """PENSTOCK_DATABASE_URL: set by `penstock up` for its children, or by an administrator."""
+    redis_url: str | None = None
+    """PENSTOCK_REDIS_URL: redis://host:port/0 or unix:///path/to/socket."""
+    api_host: str = "127.0.0.1"
+    """PENSTOCK_API_HOST."""
+    api_port: int = 8750
+    """PENSTOCK_API_PORT."""
+    url: str = "http://127.0.0.1:8750"
+    """PENSTOCK_URL: where the command line finds the service."""
+    lease_seconds: float = 30.0
+    """PENSTOCK_LEASE_SECONDS: a step whose worker is silent for so long is given to another worker."""
+    heartbeat_seconds: float = 5.0
+    """PENSTOCK_HEARTBEAT_SECONDS: how often a worker renews its lease and looks for a cancellation."""
+    reaper_seconds: float = 2.0
+    """PENSTOCK_REAPER_SECONDS: how often expired leases and lost messages are looked for."""
+    republish_seconds: float = 10.0
+    """PENSTOCK_REPUBLISH_SECONDS: age at which a queued step whose message is missing is published again."""
+    stop_seconds: float = 5.0
+    """PENSTOCK_STOP_SECONDS: how long a Python body may go on after a cancel before its process is ended."""
+    outage_seconds: float = 600.0
+    """PENSTOCK_OUTAGE_SECONDS: how long a worker keeps its work while the database cannot be reached."""
+    max_attempts: int = 3
+    """PENSTOCK_MAX_ATTEMPTS: attempts before a step that kills its workers is given up as poison."""
+    allow_python_models: bool = False
+    """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
+    queues: tuple[str, ...] = QUEUES
+    """PENSTOCK_QUEUES: comma-separated queues that a worker takes steps from."""
+    concurrency: int = 2
+    """PENSTOCK_CONCURRENCY: steps that one worker runs at once."""
+    step_modules: tuple[str, ...] = ("services.steps.bodies",)
+    """PENSTOCK_STEP_MODULES: modules that register step bodies when a worker starts."""
+
+    @property
+    def store_folder(self) -> Path:
+        return self.home / "store"
+
+    @property
+    def work_folder(self) -> Path:
+        return self.home / "work"
+
+    @property
+    def log_folder(self) -> Path:
+        return self.home / "logs"
+
+    @property
+    def secret_file(self) -> Path:
+        """The key of token digests; made by the API at its first start, readable by its user only."""
+        return self.home / "secret.key"
+
+    def require_database_url(self) -> str:
+        if not self.database_url:
+            raise SettingError(
+                "PENSTOCK_DATABASE_URL is not set: start the stack with `penstock up`, or set it"
+            )
+        return self.database_url
+
+    def require_redis_url(self) -> str:
+        """The form that redis-py takes."""
+        if not self.redis_url:
+            raise SettingError("PENSTOCK_REDIS_URL is not set: start the stack with `penstock up`, or set it")
+        return self.redis_url.replace("redis+socket://", "unix://", 1)
+
+    def broker_url(self) -> str:
+        """The form that Celery takes: its name for a unix socket is redis+socket."""
+        return self.require_redis_url().replace("unix://", "redis+socket://", 1)
+
+    @staticmethod
+    def from_environment(environment: Mapping[str, str] | None = None) -> Settings:
+        env = os.environ if environment is None else environment
+        read = _Reader(env)
+        host = read("API_HOST", _text, "127.0.0.1")
+        port = read("API_PORT", _port, 8750)
+        lease = read("LEASE_SECONDS", _positive, 30.0)
+        heartbeat = read("HEARTBEAT_SECONDS", _positive, min(5.0, lease / 4))
+        if heartbeat * 2 > lease:
+            raise SettingError(
+                f"PENSTOCK_HEARTBEAT_SECONDS={heartbeat:g} must be at most half of "
+                f"PENSTOCK_LEASE_SECONDS={lease:g}: one missed heartbeat must not lose a step"
+            )
+        return Settings(
+            home=read("HOME", _folder, default_home()),
+            database_url=read("DATABASE_URL", _url, None),
+            redis_url=read("REDIS_URL", _url, None),
+            api_host=host,
+            api_port=port,
+            url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
+            lease_seconds=lease,
+            heartbeat_seconds=heartbeat,
+            reaper_seconds=read("REAPER_SECONDS", _positive, 2.0),
+            republish_seconds=read("REPUBLISH_SECONDS", _positive, 10.0),
+            stop_seconds=read("STOP_SECONDS", _positive, 5.0),
+            outage_seconds=read("OUTAGE_SECONDS", _positive, 600.0),
+            max_attempts=read("MAX_ATTEMPTS", _count, 3),
+            allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
+            queues=read("QUEUES", _names, QUEUES),
+            concurrency=read("CONCURRENCY", _count, 2),
+            step_modules=read("STEP_MODULES", _names, ("services.steps.bodies",)),
+        )
+
+
+def default_home() -> Path:
+    """Root's home cannot be reached by the unprivileged user that Postgres must run as."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/penstock")
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "penstock"
+
+
+class _Reader:
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+
+    def __call__(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        variable = f"PENSTOCK_{name}"
+        text = self.environment.get(variable, "").strip()
+        if not text:
+            return default
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise SettingError(f"{variable}={text!r}: {error}") from None
+
+
+def _text(text: str) -> str:
+    return text
+
+
+def _folder(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _url(text: str) -> str:
+    if not urlsplit(text).scheme:
+        raise ValueError("expected a URL, such as redis://127.0.0.1:6379/0")
+    return text
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError("expected a number of seconds above 0")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("expected a whole number from 1")
+    return value
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise ValueError("expected a port from 0 to 65535")
+    return value
+
+
+def _switch(text: str) -> bool:
+    word = text.lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("expected 1 or 0")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise ValueError("expected at least one name")
+    return names
+
+
+def _reachable(host: str) -> str:
+    """The address for a client on the same machine: a listener on every interface is not an address."""
+    if host in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,191 @@
+"""Files addressed by the SHA-256 of their content: what steps hand to each other and to users.
+
+A file appears under its hash only when it is whole (temporary file, fsync, rename), so a killed writer
+leaves nothing that a reader could take for an output. The same bytes are kept once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+TREE_MEDIA_TYPE = "application/x-tar"
+_HASH = re.compile(r"[0-9a-f]{64}")
+_CHUNK = 1 << 20
+
+
+class StoreError(Exception):
+    """The content store cannot do what was asked; the message says why."""
+
+
+class TooLargeError(StoreError):
+    """More bytes came than the caller allows."""
+
+
+class MissingContentError(StoreError):
+    """No file with that hash is in the store."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    sha256: str
+    size: int
+
+
+class ContentStore:
+    """A folder of immutable files named by their hash. Any number of processes may use it at once."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._incoming = root / "incoming"
+
+    def put_bytes(self, data: bytes) -> Stored:
+        return self.put_chunks([data])
+
+    def put_file(self, path: Path) -> Stored:
+        with path.open("rb") as source:
+            return self.put_chunks(iter(lambda: source.read(_CHUNK), b""))
+
+    def put_chunks(self, chunks: Iterable[bytes], limit: int | None = None) -> Stored:
+        """Store a stream, refusing it as soon as it grows beyond `limit` bytes."""
+        with self._writer() as writer:
+            for chunk in chunks:
+                if limit is not None and writer.size + len(chunk) > limit:
+                    raise TooLargeError(f"more than {limit} bytes")
+                writer.write(chunk)
+            return self._commit(writer)
+
+    def put_tree(self, folder: Path) -> Stored:
+        """Store a folder as one tar that depends on names, bits and executable flags only.
+
+        Symbolic links are refused: what they point at is not part of the content.
+        """
+        if not folder.is_dir():
+            raise StoreError(f"{folder} is not a folder")
+        with (
+            self._writer() as writer,
+            tarfile.open(fileobj=writer, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).parts):
+                _add_to_tar(tar, path, path.relative_to(folder).as_posix())
+            tar.close()
+            return self._commit(writer)
+
+    def extract_tree(self, sha256: str, folder: Path) -> Path:
+        """Unpack what put_tree stored into `folder`, which is made if it is absent."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with self.open(sha256) as source, tarfile.open(fileobj=source, mode="r|") as tar:
+            tar.extractall(folder, filter="data")
+        return folder
+
+    def path(self, sha256: str) -> Path:
+        """Where the content lies; it exists. Callers must not write to it."""
+        path = self._path(sha256)
+        if not path.is_file():
+            raise MissingContentError(f"no content {sha256} in the store at {self.root}")
+        return path
+
+    def open(self, sha256: str) -> BinaryIO:
+        return self.path(sha256).open("rb")
+
+    def read_bytes(self, sha256: str) -> bytes:
+        return self.path(sha256).read_bytes()
+
+    def exists(self, sha256: str) -> bool:
+        return self._path(sha256).is_file()
+
+    def sweep(self, older_than_seconds: float = 86400.0) -> int:
+        """Remove what killed writers left in the incoming folder; returns how many files went."""
+        removed = 0
+        limit = time.time() - older_than_seconds
+        if self._incoming.is_dir():
+            for path in self._incoming.iterdir():
+                try:
+                    if path.stat().st_mtime < limit:
+                        path.unlink()
+                        removed += 1
+                except FileNotFoundError:
+                    continue  # its writer has just finished, or another process sweeps too
+        return removed
+
+    def _path(self, sha256: str) -> Path:
+        if not _HASH.fullmatch(sha256):
+            raise StoreError(f"{sha256!r} is not a SHA-256 in lower-case hexadecimal")
+        return self.root / sha256[:2] / sha256
+
+    @contextmanager
+    def _writer(self) -> Iterator[_HashingWriter]:
+        self._incoming.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=self._incoming)
+        path = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield _HashingWriter(file, path)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def _commit(self, writer: _HashingWriter) -> Stored:
+        writer.sync()
+        digest = writer.digest.hexdigest()
+        final = self._path(digest)
+        if not final.exists():
+            os.chmod(writer.path, 0o444)
+            final.parent.mkdir(exist_ok=True)
+            os.replace(writer.path, final)
+            _sync_folder(final.parent)
+        return Stored(digest, writer.size)
+
+
+class _HashingWriter(io.RawIOBase):
+    """Passes bytes on to a file and keeps their hash and count."""
+
+    def __init__(self, file: io.BufferedWriter, path: Path) -> None:
+        self.file = file
+        self.path = path
+        self.digest = hashlib.sha256()
+        self.size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: bytes) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        self.file.write(data)
+        self.digest.update(data)
+        self.size += len(data)
+        return len(data)
+
+    def sync(self) -> None:
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+
+def _add_to_tar(tar: tarfile.TarFile, path: Path, name: str) -> None:
+    if path.is_symlink():
+        raise StoreError(f"{name} is a symbolic link; store the file itself")
+    info = tarfile.TarInfo(name)
+    if path.is_dir():
+        info.type, info.mode = tarfile.DIRTYPE, 0o755
+        tar.addfile(info)
+        return
+    status = path.stat()
+    info.size, info.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
+    with path.open("rb") as source:
+        tar.addfile(info, source)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
