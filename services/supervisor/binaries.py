@@ -43,7 +43,7 @@ class RedisBinary:
 
 
 def find_postgres(major: int | None = None) -> PostgresBinaries:
-    """The first Postgres that is new enough; with `major` only that version, since a data folder is bound to it."""
+    """The first Postgres that is new enough; with `major`, only the version that made the data folder."""
     found = list(postgres_candidates())
     for candidate in found:
         if candidate.major == major or (major is None and candidate.major >= OLDEST_POSTGRES):
@@ -97,7 +97,7 @@ def redis_candidates() -> Iterator[RedisBinary]:
 
 
 def reachable_postgres(binaries: PostgresBinaries, user: ServerUser, cache: Path) -> PostgresBinaries:
-    """The binaries themselves, or a copy where the server user cannot enter their folder (a venv in root's home)."""
+    """The binaries, or a copy where their folder is closed to the server user (a venv in root's home)."""
     if can_reach(binaries.postgres, user):
         return binaries
     install = binaries.postgres.resolve().parent.parent

@@ -1,4 +1,4 @@
-"""Start a program that dies with its parent, optionally as another user. Run as a script; imports nothing of ours.
+"""Start a program that dies with its parent, perhaps as another user. A script that imports nothing of ours.
 
     python -I -S launch.py PARENT_PID SIGNAL UID GID COMMAND...
 

@@ -21,7 +21,7 @@ START_SECONDS = 20.0
 
 
 class EmbeddedRedis:
-    """Start with `start()`, stop with `stop()`; in between `url` (Celery) and `client_url` (redis-py) answer."""
+    """`start()`, `stop()`; in between `url` (for Celery) and `client_url` (for redis-py) answer."""
 
     def __init__(self, data_dir: Path, socket_dir: Path, *, log: Path | None = None) -> None:
         self.data_dir = data_dir.absolute()

@@ -1,0 +1,162 @@
+"""The `penstock` command: a table of subcommands whose modules are imported only when they run.
+
+`penstock --help` so needs neither torch nor a database driver, and a part that is not installed is one
+line of advice instead of a traceback.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+OK, FAILED, USAGE, CONSTRAINTS_UNMET, CANCELLED, TIMEOUT, SERVICE_ERROR = range(7)
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Command:
+    """Where a subcommand lives: a function with typer annotations that is named as the command."""
+
+    module: str
+    summary: str
+
+
+COMMANDS: dict[str, Command] = {
+    "compile": Command("services.cli.compile", "compile one model to a verified accelerator, without the service"),
+    "explore": Command("services.cli.explore", "search for good designs of a model, without the service"),
+    "up": Command("services.cli.up", "start the whole service on this machine"),
+    "submit": Command("services.cli.client", "hand a model to the service; prints the run"),
+    "watch": Command("services.cli.client", "follow a run until it ends"),
+    "runs": Command("services.cli.client", "list runs, the newest first"),
+    "fetch": Command("services.cli.client", "download what a run made"),
+    "cancel": Command("services.cli.client", "stop a run"),
+    "bench": Command("services.cli.bench", "run a benchmark and print its figures"),
+    "doctor": Command("services.cli.doctor", "check what this machine has and lacks"),
+    "demo": Command("services.cli.demo", "take an example from PyTorch to a package, on a private service"),
+}  # fmt: skip
+
+# Which extra brings a missing package; the first that matches.
+EXTRAS = {
+    "compiler": ("torch", "torch_mlir", "xdsl", "numpy", "networkx", "pulp", "optuna", "numba"),
+    "api": ("fastapi", "uvicorn", "sqlalchemy", "alembic", "psycopg", "celery", "redis", "jinja2"),
+    "examples": ("sklearn",),
+}
+
+
+def app() -> None:
+    """The entry point: every error is one line on stderr and a documented exit code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and say how it ended. PENSTOCK_DEBUG=1 shows the traceback of any error."""
+    first = arguments[0] if arguments else "--help"
+    if first in ("--help", "-h", "help"):
+        print(help_text())
+        return OK if arguments else USAGE
+    if first in ("--version", "-V"):
+        print(f"penstock {_own_version()}")
+        return OK
+    if first.startswith("-"):
+        return _say(f"no such option {first} before the command; see penstock --help", USAGE)
+    if first not in COMMANDS:
+        near = difflib.get_close_matches(first, COMMANDS, 1)
+        advice = f"did you mean {near[0]}?" if near else "see penstock --help"
+        return _say(f"no such command {first!r}; {advice}", USAGE)
+    return _guarded(first, arguments[1:])
+
+
+def help_text() -> str:
+    rows = "\n".join(f"  {name:<9}{command.summary}" for name, command in COMMANDS.items())
+    return (
+        "Usage: penstock COMMAND [OPTIONS]\n\n"
+        "Takes a model written in PyTorch to a streaming accelerator on an FPGA.\n\n"
+        f"Commands:\n{rows}\n\n"
+        "penstock COMMAND --help explains a command. Exit codes: 0 ok, 1 failed, 2 usage,\n"
+        "3 constraints unmet, 4 cancelled, 5 timeout, 6 service error, 130 interrupted."
+    )
+
+
+def _guarded(name: str, arguments: list[str]) -> int:
+    try:
+        return _execute(name, arguments)
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (`| head`) has what it wanted; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except ModuleNotFoundError as error:
+        return _report(error, _missing_part(error), FAILED)
+    except Exception as error:
+        # The last resort: a person gets a line, a debugger the rest.
+        return _report(error, _one_line(error), getattr(error, "exit_code", FAILED))
+
+
+def _execute(name: str, arguments: list[str]) -> int:
+    function: Callable[..., Any] = getattr(import_module(COMMANDS[name].module), name)
+    import typer
+
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single.command(name)(function)
+    try:
+        result = single(arguments, prog_name=f"penstock {name}", standalone_mode=False)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except typer.Abort:
+        return _say("interrupted", INTERRUPTED)
+    except Exception as error:
+        # Typer's usage errors have no public class of their own; this method is what they share.
+        if not hasattr(error, "format_message"):
+            raise
+        text = " ".join(str(error.format_message()).split()).rstrip(".")
+        return _say(f"{text}; see penstock {name} --help", USAGE)
+    return result if isinstance(result, int) else OK
+
+
+def _one_line(error: Exception) -> str:
+    if hasattr(error, "one_line"):
+        return error.one_line()
+    text = " ".join(str(error).split())
+    if type(error).__module__.split(".")[0] in ("services", "db", "web"):
+        return text
+    return f"internal error: {type(error).__name__}: {text} - set PENSTOCK_DEBUG=1 to see where"
+
+
+def _missing_part(error: ModuleNotFoundError) -> str:
+    missing = (error.name or "").split(".")[0]
+    extra = next((name for name, packages in EXTRAS.items() if missing in packages), None)
+    if extra is None:
+        return f"the Python module {error.name} is missing - install penstock again"
+    return f"this command needs {missing}, which is not installed - pip install 'penstock[{extra}]'"
+
+
+def _own_version() -> str:
+    try:
+        return version("penstock")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _report(error: Exception, line: str, code: Any) -> int:
+    if os.environ.get("PENSTOCK_DEBUG"):
+        traceback.print_exception(error)
+    return _say(line, code if isinstance(code, int) else FAILED)
+
+
+def _say(line: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"penstock: {line}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    app()
