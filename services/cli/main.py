@@ -17,6 +17,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from compiler.errors import PenstockError
+
 OK, FAILED, USAGE, CONSTRAINTS_UNMET, CANCELLED, TIMEOUT, SERVICE_ERROR = range(7)
 INTERRUPTED = 130
 
@@ -30,8 +32,8 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
-    "compile": Command("services.cli.compile", "compile one model to a verified accelerator, without the service"),
-    "explore": Command("services.cli.explore", "search for good designs of a model, without the service"),
+    "compile": Command("services.cli.compile", "compile a model to a verified accelerator, here and now"),
+    "explore": Command("services.cli.explore", "search for good designs of a model, here and now"),
     "up": Command("services.cli.up", "start the whole service on this machine"),
     "submit": Command("services.cli.client", "hand a model to the service; prints the run"),
     "watch": Command("services.cli.client", "follow a run until it ends"),
@@ -96,8 +98,7 @@ def _guarded(name: str, arguments: list[str]) -> int:
         return OK
     except ModuleNotFoundError as error:
         return _report(error, _missing_part(error), FAILED)
-    except Exception as error:
-        # The last resort: a person gets a line, a debugger the rest.
+    except Exception as error:  # noqa: BLE001 - the last resort: people get a line, debuggers the rest
         return _report(error, _one_line(error), getattr(error, "exit_code", FAILED))
 
 
@@ -115,15 +116,16 @@ def _execute(name: str, arguments: list[str]) -> int:
         return _say("interrupted", INTERRUPTED)
     except Exception as error:
         # Typer's usage errors have no public class of their own; this method is what they share.
-        if not hasattr(error, "format_message"):
+        explain = getattr(error, "format_message", None)
+        if explain is None:
             raise
-        text = " ".join(str(error.format_message()).split()).rstrip(".")
+        text = " ".join(str(explain()).split()).rstrip(".")
         return _say(f"{text}; see penstock {name} --help", USAGE)
     return result if isinstance(result, int) else OK
 
 
 def _one_line(error: Exception) -> str:
-    if hasattr(error, "one_line"):
+    if isinstance(error, PenstockError):
         return error.one_line()
     text = " ".join(str(error).split())
     if type(error).__module__.split(".")[0] in ("services", "db", "web"):

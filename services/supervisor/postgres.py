@@ -12,7 +12,7 @@ from pathlib import Path
 from compiler.errors import PenstockError
 from services.supervisor.binaries import PostgresBinaries, find_postgres, reachable_postgres
 from services.supervisor.identity import ServerUser, check_enterable, give_to, server_user
-from services.supervisor.process import Child, tail, wait_gone
+from services.supervisor.process import Child, tail
 
 SUPERUSER = "penstock"
 DATABASE = "postgres"
@@ -20,6 +20,7 @@ SOCKET = ".s.PGSQL.5432"
 LONGEST_SOCKET_PATH = 107  # sun_path of sockaddr_un holds 108 bytes with its closing zero
 START_SECONDS = 60.0
 INITDB_SECONDS = 120.0
+PREVIOUS_SECONDS = 15.0
 
 
 class EmbeddedPostgres:
@@ -33,11 +34,12 @@ class EmbeddedPostgres:
     def __init__(
         self, data_dir: Path, socket_dir: Path, *, fsync: bool = True, log: Path | None = None
     ) -> None:
-        self.data_dir = data_dir.absolute()
+        self.data_dir = data_dir.resolve()
         self.socket_dir = socket_dir.absolute()
         self.fsync = fsync
         self.log = log or self.data_dir.with_name(self.data_dir.name + ".log")
         self.child: Child | None = None
+        self.binaries: PostgresBinaries | None = None
 
     @property
     def url(self) -> str:
@@ -63,6 +65,7 @@ class EmbeddedPostgres:
         user = server_user()
         self._check_folders(user)
         binaries = reachable_postgres(find_postgres(self._major_of_data()), user, self._copies())
+        self.binaries = binaries
         give_to(self.data_dir, user)
         give_to(self.socket_dir, user)
         if not self._initialised():
@@ -151,21 +154,24 @@ class EmbeddedPostgres:
             ) from None
 
     def _clear_previous(self) -> None:
-        """Wait for a server that a killed supervisor left behind; remove pid and socket files of a dead one.
+        """Wait for the server processes that a killed supervisor left; then remove its pid and socket files.
 
-        Postgres itself would refuse to start when the old pid now belongs to some other process of the user.
+        With the pid file there, Postgres refuses to start if the old pid now is some other process of the
+        user. Without it Postgres cannot see old backends, so none may be left when the file goes.
         """
-        pid_file = self.data_dir / "postmaster.pid"
-        previous = _first_number(pid_file)
-        if previous is not None and _works_in(previous, self.data_dir) and not wait_gone(previous, 15):
-            raise PenstockError(
-                code="postgres-running",
-                what=f"a Postgres server (pid {previous}) already uses the data folder and does not end",
-                where=str(self.data_dir),
-                hint=f"stop it: kill -INT {previous}",
-            )
-        for leftover in (pid_file, self.socket_dir / SOCKET, self.socket_dir / f"{SOCKET}.lock"):
-            leftover.unlink(missing_ok=True)
+        deadline = time.monotonic() + PREVIOUS_SECONDS
+        while previous := _servers_in(self.data_dir):
+            if time.monotonic() > deadline:
+                pids = " ".join(str(pid) for pid in previous)
+                raise PenstockError(
+                    code="postgres-running",
+                    what=f"a Postgres server (pid {pids}) already uses the data folder and does not end",
+                    where=str(self.data_dir),
+                    hint=f"stop it: kill -INT {pids}",
+                )
+            time.sleep(0.05)
+        for leftover in ("postmaster.pid", self.socket_dir / SOCKET, self.socket_dir / f"{SOCKET}.lock"):
+            (self.data_dir / leftover).unlink(missing_ok=True)
 
     def _command(self, binaries: PostgresBinaries) -> list[str]:
         options = {
@@ -227,14 +233,13 @@ def _lines(file: Path) -> list[str]:
         return []
 
 
-def _first_number(file: Path) -> int | None:
-    lines = _lines(file)
-    return int(lines[0]) if lines and lines[0].strip().isdigit() else None
-
-
-def _works_in(pid: int, folder: Path) -> bool:
-    """Whether the process is a server on this folder: Postgres makes its data folder the working one."""
-    try:
-        return Path(os.readlink(f"/proc/{pid}/cwd")) == folder.resolve()
-    except OSError:
-        return False
+def _servers_in(folder: Path) -> list[int]:
+    """Postgres processes of any parent on this data folder, which is the working folder of them all."""
+    found: list[int] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "comm").read_text().strip() == "postgres" and (entry / "cwd").readlink() == folder:
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it ended, or it is another user's
+    return found

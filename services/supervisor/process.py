@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +30,7 @@ class Child:
     death_signal: signal.Signals = signal.SIGKILL
     stop_signal: signal.Signals = signal.SIGTERM
     folder: Path | None = None
+    files: Sequence[int] = ()
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def start(self) -> None:
@@ -46,6 +46,7 @@ class Child:
                     stderr=log,
                     env=dict(self.environment) if self.environment is not None else None,
                     cwd=self.folder,
+                    pass_fds=self.files,
                     process_group=0,
                 )
         except OSError as error:
@@ -99,13 +100,3 @@ def tail(log: Path, lines: int) -> str:
     except OSError:
         return ""
     return "\n".join(text.strip().splitlines()[-lines:])
-
-
-def wait_gone(pid: int, seconds: float) -> bool:
-    """Whether the process (of anyone) ended within the time."""
-    deadline = time.monotonic() + seconds
-    while Path(f"/proc/{pid}").exists():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True

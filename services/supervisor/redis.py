@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from compiler.errors import PenstockError
-from services.supervisor.binaries import find_redis, reachable_redis
+from services.supervisor.binaries import RedisBinary, find_redis, reachable_redis
 from services.supervisor.identity import check_enterable, give_to, server_user
 from services.supervisor.postgres import LONGEST_SOCKET_PATH
 from services.supervisor.process import Child
@@ -28,6 +28,7 @@ class EmbeddedRedis:
         self.socket_dir = socket_dir.absolute()
         self.log = log or self.data_dir.with_name(self.data_dir.name + ".log")
         self.child: Child | None = None
+        self.binary: RedisBinary | None = None
 
     @property
     def socket_path(self) -> Path:
@@ -69,6 +70,7 @@ class EmbeddedRedis:
             )
         self.socket_path.unlink(missing_ok=True)
         binary = reachable_redis(find_redis(), user, self.data_dir.parent / "servers")
+        self.binary = binary
         command = [str(binary.server), "--port", "0", "--unixsocket", str(self.socket_path)]
         command += [
             "--unixsocketperm",

@@ -1,0 +1,62 @@
+"""What the supervisor runs besides the servers, and the environment that they all share."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import sysconfig
+from pathlib import Path
+
+from services.supervisor.process import Child
+
+# -P keeps the working folder, which is the data folder, out of the import path.
+PYTHON = (sys.executable, "-P", "-m")
+ROTATE_BYTES = 10 * 2**20
+
+
+def api(listener: int, logs: Path, environment: dict[str, str]) -> Child:
+    """The REST API and the pages, on the supervisor's listening socket."""
+    command = (*PYTHON, "services.supervisor.serve_api", str(listener))
+    return Child("API", command, rotated(logs / "api.log"), environment, files=(listener,))
+
+
+def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:
+    """A Celery worker. TERM lets it hand back its steps; after SIGKILL their leases expire."""
+    return Child(
+        f"worker {number}", (*PYTHON, "services.worker"), rotated(logs / f"worker-{number}.log"), environment
+    )
+
+
+def dispatcher(logs: Path, environment: dict[str, str]) -> Child:
+    """Publishes the outbox and takes steps back from workers that went silent."""
+    command = (*PYTHON, "services.worker.dispatcher")
+    return Child(
+        "dispatcher", command, rotated(logs / "dispatcher.log"), environment, stop_signal=signal.SIGTERM
+    )
+
+
+def shared_environment(home: Path, url: str, host: str, port: int) -> dict[str, str]:
+    """The user's environment with the stack's addresses. Server URLs are added when the servers run."""
+    environment = dict(os.environ)
+    environment |= {
+        "PENSTOCK_HOME": str(home),
+        "PENSTOCK_URL": url,
+        "PENSTOCK_API_HOST": host,
+        "PENSTOCK_API_PORT": str(port),
+        "PYTHONUNBUFFERED": "1",
+    }
+    # On one's own machine the submitter and the owner are the same person.
+    environment.setdefault("PENSTOCK_ALLOW_PYTHON_MODELS", "1")
+    source = Path(__file__).resolve().parents[2]
+    if source != Path(sysconfig.get_paths()["purelib"]).resolve():
+        known = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = f"{source}{os.pathsep}{known}" if known else str(source)
+    return environment
+
+
+def rotated(log: Path) -> Path:
+    """The log, moved aside first when it has grown large."""
+    if log.exists() and log.stat().st_size > ROTATE_BYTES:
+        log.replace(log.with_name(log.name + ".1"))
+    return log

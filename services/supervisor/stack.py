@@ -1,0 +1,205 @@
+"""The processes of the whole service in the order in which they need each other."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.errors import PenstockError
+from services.supervisor import programs
+from services.supervisor.home import Home
+from services.supervisor.keeper import Keeper, ending
+from services.supervisor.postgres import EmbeddedPostgres
+from services.supervisor.process import Child
+from services.supervisor.redis import EmbeddedRedis
+
+HEALTH_PATH = "/v1/health"
+HEALTHY_SECONDS = 60.0
+STOP_SECONDS = 8.0  # longer than a worker needs to hand its steps back
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to start. A URL that is given is used instead of an embedded server."""
+
+    host: str
+    port: int
+    workers: int
+    database_url: str | None
+    redis_url: str | None
+
+
+class Stack:
+    """`start`, then `watch` again and again, then `stop`, which is safe at any point."""
+
+    def __init__(self, home: Home, plan: Plan, say: Callable[[str], None]) -> None:
+        self.home = home
+        self.plan = plan
+        self.keeper = Keeper(say)
+        self.listener: socket.socket | None = None
+        self.url = ""
+        self.servers: dict[str, str] = {}
+        self.hurry = False
+
+    def start(self) -> None:
+        """Return when the API reports health."""
+        self.listener = listen(self.plan.host, self.plan.port)
+        port = int(self.listener.getsockname()[1])
+        self.url = f"http://{reachable(self.plan.host)}:{port}"
+        self.home.announce(self.url)
+        environment = programs.shared_environment(self.home.root, self.url, self.plan.host, port)
+        environment["PENSTOCK_DATABASE_URL"] = self._postgres()
+        environment["PENSTOCK_REDIS_URL"] = self._redis()
+        migrate(environment["PENSTOCK_DATABASE_URL"])
+        logs, descriptor = self.home.logs, self.listener.fileno()
+        for number in range(1, self.plan.workers + 1):
+            self._keep(programs.worker(number, logs, environment))
+        self._keep(programs.dispatcher(logs, environment))
+        self._keep(programs.api(descriptor, logs, environment))
+        self._wait_healthy()
+
+    def watch(self) -> None:
+        """Restart what crashed; returns at once, for the caller's loop."""
+        self.keeper.look(time.monotonic())
+
+    def stop(self) -> None:
+        """The API first, so that nothing new comes in; the servers last."""
+        self.keeper.stop_all()
+        if self.listener is not None:
+            self.listener.close()
+        self.home.remove_sockets()
+
+    def _grace(self, seconds: float) -> float:
+        return 0.2 if self.hurry else seconds
+
+    def _keep(self, child: Child) -> None:
+        def start() -> Child:
+            child.start()
+            return child
+
+        self.keeper.add(child.name, start, lambda: child.stop(self._grace(STOP_SECONDS)))
+
+    def _postgres(self) -> str:
+        if self.plan.database_url:
+            self.servers["Postgres"] = "by PENSTOCK_DATABASE_URL"
+            return self.plan.database_url
+        server = EmbeddedPostgres(
+            self.home.postgres,
+            self.home.make_sockets(),
+            log=programs.rotated(self.home.logs / "postgres.log"),
+        )
+
+        def start() -> Child:
+            server.start()
+            assert server.child is not None
+            return server.child
+
+        self.keeper.add("Postgres", start, lambda: server.stop(self._grace(20.0)))
+        assert server.binaries is not None
+        self.servers["Postgres"] = f"{server.binaries.version} from {server.binaries.origin}"
+        return server.url
+
+    def _redis(self) -> str:
+        if self.plan.redis_url:
+            self.servers["Redis"] = "by PENSTOCK_REDIS_URL"
+            return self.plan.redis_url
+        server = EmbeddedRedis(
+            self.home.redis, self.home.make_sockets(), log=programs.rotated(self.home.logs / "redis.log")
+        )
+
+        def start() -> Child:
+            server.start()
+            assert server.child is not None
+            return server.child
+
+        self.keeper.add("Redis", start, lambda: server.stop(self._grace(5.0)))
+        assert server.binary is not None
+        self.servers["Redis"] = f"{server.binary.version} from {server.binary.origin}"
+        return server.client_url
+
+    def _wait_healthy(self) -> None:
+        """During the start a program that ends is a failed start, not a crash to be mended."""
+        assert self.listener is not None
+        deadline = time.monotonic() + HEALTHY_SECONDS
+        answer: dict[str, Any] | None = None
+        while time.monotonic() < deadline:
+            for kept in self.keeper.ended():
+                assert kept.child is not None
+                last = kept.child.log_tail(1) or "(empty)"
+                raise PenstockError(
+                    code="start-failed",
+                    what=f"{kept.name} {ending(kept.child)} while starting",
+                    limit=f"its log ends: {last}",
+                    hint=f"read {kept.child.log}",
+                )
+            answer = health(self.url)
+            if answer is not None and answer.get("status") == "ok":
+                return
+            time.sleep(0.05)
+        said = json.dumps(answer) if answer is not None else "nothing"
+        raise PenstockError(
+            code="start-failed",
+            what=f"the API was not healthy after {HEALTHY_SECONDS:.0f} s",
+            limit=f"it said {said}",
+            hint=f"read the logs in {self.home.logs}",
+        )
+
+
+def migrate(database_url: str) -> None:
+    """Bring the schema up to date."""
+    from db.migrate import upgrade
+
+    upgrade(database_url)
+
+
+def health(url: str) -> dict[str, Any] | None:
+    """What the API says of itself, or None where it does not answer."""
+    address = url.removeprefix("http://")
+    connection = http.client.HTTPConnection(address, timeout=2)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException, ValueError):
+        connection.request("GET", HEALTH_PATH)
+        said = json.loads(connection.getresponse().read())
+        return said if isinstance(said, dict) else None
+    return None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """The listening socket of the API, opened before anything is started."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except OSError as error:
+        raise _port_error(host, port, error) from None
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(256)
+    except OSError as error:
+        listener.close()
+        raise _port_error(host, port, error) from None
+    return listener
+
+
+def reachable(host: str) -> str:
+    """The name under which this machine reaches a listener on `host`."""
+    if host in ("0.0.0.0", "::", ""):
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _port_error(host: str, port: int, error: OSError) -> PenstockError:
+    used = error.errno == 98
+    return PenstockError(
+        code="port-used" if used else "port-unusable",
+        what="another program listens on the port" if used else f"cannot listen: {error.strerror}",
+        where=f"{host}:{port}",
+        hint="choose another one with --port, or --port 0 for a free one",
+    )
