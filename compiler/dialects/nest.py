@@ -347,22 +347,6 @@ class ConstantOp(IRDLOperation):
         super().__init__(result_types=[result], properties={"value": value})
 
 
-@irdl_op_definition
-class ReshapeOp(IRDLOperation):
-    """The same lanes in the same order under another shape of equal size (unit dims come and go)."""
-
-    name = "nest.reshape"
-    value = operand_def(VectorType)
-    result = result_def(VectorType)
-
-    def __init__(self, value: SSAValue, result: VectorType) -> None:
-        super().__init__(operands=[value], result_types=[result])
-
-    def verify_(self) -> None:
-        if [s for s in _shape(self.value) if s > 1] != [s for s in _shape(self.result) if s > 1]:
-            raise VerifyException(f"reshape: {self.value.type} and {self.result.type} differ in more than unit dims")
-
-
 def _shape(value: SSAValue) -> tuple[int, ...]:
     if not isinstance(value.type, VectorType):
         raise VerifyException(f"{value.type} is not a lane vector")
@@ -401,6 +385,6 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
 
 Nest = Dialect(
     "nest",
-    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, MapOp, YieldOp, ReduceOp, ConstantOp, ReshapeOp],
+    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, MapOp, YieldOp, ReduceOp, ConstantOp],
     [GuardAttr, LoopsAttr],
 )

@@ -1,0 +1,153 @@
+"""The operations of a canonical linalg function as plain facts: dims, maps, operands, bodies.
+
+Exploration reads these to know what there is to tile; `tile_to_kernels` reads them to build tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from compiler.errors import PenstockError
+
+
+@dataclass(frozen=True)
+class TensorOp:
+    """One linalg.generic: what it reads, along which dims, and whether it reduces."""
+
+    layer: str
+    op: linalg.GenericOp
+    trips: tuple[int, ...]
+    iterators: tuple[IteratorTypeAttr, ...]
+    operand_maps: tuple[AffineMap, ...]
+    result_map: AffineMap
+    init: Attribute | None
+    """The constant that its reduction starts from; None for an elementwise operation."""
+
+    @property
+    def reductions(self) -> tuple[int, ...]:
+        return tuple(d for d, kind in enumerate(self.iterators) if kind == IteratorTypeAttr.reduction())
+
+    @property
+    def result(self) -> OpResult:
+        return self.op.results[0]
+
+    @property
+    def work(self) -> int:
+        """How many times its body runs."""
+        product = 1
+        for trip in self.trips:
+            product *= trip
+        return product
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The canonical function: operations in order, arguments with their names and kinds."""
+
+    function: func.FuncOp
+    operations: tuple[TensorOp, ...]
+
+    @cached_property
+    def by_layer(self) -> dict[str, TensorOp]:
+        return {operation.layer: operation for operation in self.operations}
+
+    @property
+    def arguments(self) -> tuple[BlockArgument, ...]:
+        return self.function.body.block.args
+
+    @property
+    def returned(self) -> tuple[SSAValue, ...]:
+        terminator = self.function.body.block.last_op
+        assert isinstance(terminator, func.ReturnOp)
+        return tuple(terminator.arguments)
+
+    def name(self, argument: BlockArgument) -> str:
+        return self._attribute(argument, "penstock.name")
+
+    def is_param(self, value: SSAValue) -> bool:
+        return isinstance(value, BlockArgument) and self._attribute(value, "penstock.kind") == "param"
+
+    def _attribute(self, argument: BlockArgument, key: str) -> str:
+        attributes = self.function.arg_attrs
+        value = attributes.data[argument.index].data.get(key) if attributes else None
+        if not isinstance(value, StringAttr):
+            raise PenstockError(
+                code="not-canonical", what=f"argument {argument.index} of @main has no {key}", where="@main",
+                hint="import the model through compiler.frontend, which names every argument",
+            )  # fmt: skip
+        return value.data
+
+
+def read_graph(module: ModuleOp) -> Graph:
+    """Collect the facts; whatever is not in the canonical form is named."""
+    functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
+    if len(functions) != 1:
+        raise PenstockError(code="not-canonical", what=f"the module holds {len(functions)} functions, not one", where="module")
+    operations: list[TensorOp] = []
+    for op in functions[0].body.block.ops:
+        if isinstance(op, linalg.GenericOp):
+            operations.append(_tensor_op(op))
+    layers = [operation.layer for operation in operations]
+    if repeated := sorted({name for name in layers if layers.count(name) > 1}):
+        raise PenstockError(code="not-canonical", what="two operations share this layer name", where=repeated[0])
+    return Graph(functions[0], tuple(operations))
+
+
+def _tensor_op(op: linalg.GenericOp) -> TensorOp:
+    label = op.attributes.get("penstock.layer")
+    if not isinstance(label, StringAttr):
+        raise PenstockError(code="not-canonical", what="an operation carries no layer name", where=op.name)
+    layer = label.data
+    if len(op.results) != 1 or len(op.outputs) != 1:
+        raise PenstockError(code="unsupported-op", what=f"an operation with {len(op.results)} results", where=layer)
+    maps = [m.data for m in op.indexing_maps.data]
+    iterators = tuple(op.iterator_types.data)
+    reduces = IteratorTypeAttr.reduction() in iterators
+    return TensorOp(
+        layer=layer,
+        op=op,
+        trips=_trips(layer, op),
+        iterators=iterators,
+        operand_maps=tuple(maps[:-1]),
+        result_map=maps[-1],
+        init=_constant_init(layer, op.outputs[0]) if reduces else None,
+    )
+
+
+def _trips(layer: str, op: linalg.GenericOp) -> tuple[int, ...]:
+    """The extent of every iteration dim, from the shapes of the operands that it indexes."""
+    maps: list[AffineMapAttr] = list(op.indexing_maps.data)
+    trips: list[int | None] = [None] * maps[0].data.num_dims
+    for value, indexing_map in zip(op.operands, maps, strict=True):
+        if not isinstance(value.type, TensorType):
+            raise PenstockError(code="unsupported-op", what=f"a scalar operand of type {value.type}", where=layer)
+        for extent, expression in zip(value.type.get_shape(), indexing_map.data.results, strict=True):
+            if isinstance(expression, AffineDimExpr):
+                trips[expression.position] = extent
+    known = [t for t in trips if t is not None]
+    if len(known) != len(trips) or any(t < 1 for t in known):
+        raise PenstockError(
+            code="unsupported-shape", what=f"iteration space {trips} is not static and positive", where=layer,
+            hint="compile with example inputs of a fixed, non-empty shape",
+        )  # fmt: skip
+    return tuple(known)
+
+
+def _constant_init(layer: str, value: SSAValue) -> Attribute:
+    """The constant that fills a reduction's initial value."""
+    if isinstance(value, OpResult) and isinstance(value.op, linalg.FillOp):
+        scalar = value.op.inputs[0]
+        if isinstance(scalar, OpResult) and isinstance(scalar.op, arith.ConstantOp):
+            return scalar.op.value
+    raise PenstockError(
+        code="unsupported-op", what="a reduction that does not start from a constant", where=layer,
+        hint="add the starting tensor in an operation of its own",
+    )  # fmt: skip

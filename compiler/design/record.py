@@ -1,0 +1,149 @@
+"""The design record: every decision that turns a model into one accelerator, frozen, serialisable, hashable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from compiler.errors import PenstockError
+
+SCHEMA = "penstock.design/1"
+Placement = Literal["rom", "stream"]
+
+
+@dataclass(frozen=True)
+class KernelDesign:
+    """How one tensor operation is walked. Tuples are indexed by its iteration dims.
+
+    `tile` splits a dim into an outer tile loop and an inner point loop, `unroll` splits the point loop
+    into steps and parallel lanes, `order` lists the dims of the tile loops from the outermost in.
+    `weights` says where its parameters lie: on the chip, or in external memory and streamed.
+    """
+
+    tile: tuple[int, ...]
+    unroll: tuple[int, ...]
+    order: tuple[int, ...]
+    weights: Placement = "rom"
+
+    @property
+    def lanes(self) -> int:
+        """How many scalar operations run in parallel."""
+        product = 1
+        for factor in self.unroll:
+            product *= factor
+        return product
+
+
+@dataclass(frozen=True)
+class Design:
+    """All decisions for one model on one platform. `fifo_depths` is by channel name; others get `default_depth`."""
+
+    platform: str
+    clock_mhz: float
+    kernels: Mapping[str, KernelDesign]
+    quantize: str | None = None
+    fifo_depths: Mapping[str, int] = field(default_factory=dict[str, int])
+    default_depth: int = 2
+
+    def with_fifo_depths(self, depths: Mapping[str, int]) -> Design:
+        return replace(self, fifo_depths=dict(depths))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+    def digest(self) -> str:
+        """A content hash: equal designs have equal digests, whatever the order of their keys."""
+        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @staticmethod
+    def from_json(document: Any, where: str = "design") -> Design:
+        """Read a record that a person may have edited; what does not fit is named."""
+        if not isinstance(document, Mapping):
+            raise _error(where, "a design record is a JSON object")
+        fields: dict[str, Any] = {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if fields.pop("schema", None) != SCHEMA:
+            raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
+        known = {"platform", "clock_mhz", "kernels", "quantize", "fifo_depths", "default_depth"}
+        if unknown := sorted(set(fields) - known):
+            raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
+        if missing := sorted({"platform", "clock_mhz", "kernels"} - set(fields)):
+            raise _error(where, f"field {missing[0]!r} is missing")
+        clock = fields["clock_mhz"]
+        if isinstance(clock, bool) or not isinstance(clock, int | float) or clock <= 0:
+            raise _error(f"{where}.clock_mhz", f"{clock!r} is not a positive number")
+        if fields.get("quantize") not in (None, "w8a8"):
+            raise _error(f"{where}.quantize", f"{fields['quantize']!r} is unknown", limit="null or 'w8a8'")
+        depths = _object(fields.get("fifo_depths", {}), f"{where}.fifo_depths")
+        for channel, depth in depths.items():
+            _positive(depth, f"{where}.fifo_depths.{channel}")
+        kernels = _object(fields["kernels"], f"{where}.kernels")
+        return Design(
+            platform=str(fields["platform"]),
+            clock_mhz=float(clock),
+            kernels={name: _kernel(k, f"{where}.kernels.{name}") for name, k in kernels.items()},
+            quantize=fields.get("quantize"),
+            fifo_depths=depths,
+            default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
+        )
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(self.to_json(), indent=1, sort_keys=True) + "\n")
+
+    @staticmethod
+    def load(path: Path) -> Design:
+        try:
+            document = json.loads(path.read_text())
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise _error(str(path), f"cannot read the design record: {error}") from error
+        return Design.from_json(document, path.name)
+
+
+def _kernel(document: Any, where: str) -> KernelDesign:
+    fields = _object(document, where)
+    if unknown := sorted(set(fields) - {"tile", "unroll", "order", "weights"}):
+        raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: tile, unroll, order, weights")
+    if fields.get("weights", "rom") not in ("rom", "stream"):
+        raise _error(f"{where}.weights", f"{fields['weights']!r} is unknown", limit="'rom' or 'stream'")
+    sizes = {name: _numbers(fields.get(name), f"{where}.{name}", least) for name, least in _LEAST.items()}
+    kernel = KernelDesign(**sizes, weights=fields.get("weights", "rom"))
+    if not len(kernel.tile) == len(kernel.unroll) == len(kernel.order):
+        raise _error(where, "tile, unroll and order differ in length", hint="give one number an iteration dim")
+    if sorted(kernel.order) != list(range(len(kernel.order))):
+        raise _error(f"{where}.order", f"{list(kernel.order)} is not a permutation of the dims from 0")
+    for dim, (tile, unroll) in enumerate(zip(kernel.tile, kernel.unroll, strict=True)):
+        if tile % unroll:
+            raise _error(where, f"cannot unroll tile {tile} of dim {dim} by {unroll}", limit=f"{tile} % {unroll} = {tile % unroll}")
+    return kernel
+
+
+_LEAST = {"tile": 1, "unroll": 1, "order": 0}
+
+
+def _object(document: Any, where: str) -> dict[str, Any]:
+    if not isinstance(document, Mapping):
+        raise _error(where, f"{document!r} is not a JSON object")
+    return {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _numbers(value: Any, where: str, least: int) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple):
+        raise _error(where, f"{value!r} is not a list of whole numbers")
+    items: list[Any] = list(value)  # pyright: ignore[reportUnknownArgumentType]
+    return tuple(_positive(item, where, least) for item in items)
+
+
+def _positive(value: Any, where: str, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _error(where, f"{value!r} is not a whole number of at least {least}")
+    return value
+
+
+def _error(where: str, what: str, limit: str = "", hint: str = "") -> PenstockError:
+    return PenstockError(
+        code="bad-design", what=what, where=where, limit=limit, hint=hint or "see docs/design.md for the record's fields"
+    )

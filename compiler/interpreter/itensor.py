@@ -1,0 +1,157 @@
+"""Executes an itensor kernel: every stream is a list of slices, every task runs in its scheduled order.
+
+A task takes each operand's slices off its stream by the stream's type, accumulates in the order of its
+reduction loops (lanes as a tree), and cuts its result into slices by the result's type. Floats come out
+exactly as in the levels below.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.ir import Operation, SSAValue
+
+from compiler.analysis.loops import LoopPlan
+from compiler.analysis.tasks import split_reduction, task_plan
+from compiler.dialects import itensor
+from compiler.dialects.affine import projected_dims
+from compiler.dialects.itensor import ITensorType
+from compiler.errors import PenstockError
+from compiler.interpreter.lanes import run_body, spread, tree
+from compiler.interpreter.scalar import numpy_dtype
+
+Array = NDArray[Any]
+Slices = list[Array]
+
+
+def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
+    """Run @main of an itensor module on all its arguments, inputs and parameters alike."""
+    function = next(op for op in module.ops if isinstance(op, func.FuncOp))
+    kernel = next(op for op in function.body.block.ops if isinstance(op, itensor.KernelOp))
+    tensors: dict[SSAValue, Array] = dict(zip(kernel.body.block.args, arguments, strict=True))
+    streams: dict[SSAValue, Slices] = {}
+    for op in kernel.body.block.ops:
+        _step(op, tensors, streams)
+    terminator = kernel.body.block.last_op
+    assert terminator is not None
+    return [tensors[v] for v in terminator.operands]
+
+
+def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue, Slices]) -> None:
+    match op:
+        case itensor.LoadOp():
+            streams[op.result] = cut(tensors[op.source], _kind(op.result))
+        case itensor.StoreOp():
+            tensors[op.result] = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
+        case itensor.ConverterOp():
+            whole = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
+            streams[op.result] = cut(whole, _kind(op.result))
+        case itensor.ForkOp():
+            slices = streams.pop(op.source)
+            for copy in op.copies:
+                streams[copy] = list(slices)
+        case itensor.TaskOp():
+            operands = [
+                tensors[v] if isinstance(v.type, TensorType) else join(streams.pop(v), _kind(v), op.sym_name.data)
+                for v in op.operands_
+            ]
+            streams[op.result] = cut(_task(op, operands), _kind(op.result))
+        case _:
+            pass
+
+
+def cut(tensor: Array, kind: ITensorType) -> Slices:
+    """A tensor's slices in the order of the stream's type."""
+    extents = kind.element_shape
+    return [tensor[_window(corner, extents)] for corner in kind.offsets()]
+
+
+def join(slices: Slices, kind: ITensorType, where: str) -> Array:
+    """The tensor that a stream carried; a stream that leaves holes or disagrees with itself is an error."""
+    shape = kind.data_shape()
+    tensor = np.zeros(shape, numpy_dtype(kind.dtype))
+    seen = np.zeros(shape, bool)
+    corners = list(kind.offsets())
+    if len(corners) != len(slices):
+        raise _broken(where, f"the stream carried {len(slices)} slices, its type says {len(corners)}")
+    for corner, part in zip(corners, slices, strict=True):
+        window = _window(corner, kind.element_shape)
+        if seen[window].any() and not np.array_equal(tensor[window], part, equal_nan=part.dtype.kind == "f"):
+            raise _broken(where, f"the stream carried two different slices for {corner}")
+        tensor[window], seen[window] = part, True
+    if not seen.all():
+        raise _broken(where, f"the stream left {int((~seen).sum())} of {seen.size} elements out")
+    return tensor
+
+
+def _task(task: itensor.TaskOp, operands: list[Array]) -> Array:
+    plan, maps = task_plan(task), task.maps
+    shape = [plan.trips[d] if d is not None else 1 for d in projected_dims(maps[-1])]
+    if task.init is None:
+        spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
+        value = np.broadcast_to(run_body(task.body.block, spaced), plan.trips)
+        return _gather(value, plan, maps[-1], shape)
+    combine, partial = (region.block for region in split_reduction(task))
+    start = cast(Any, task.init).value.data
+    total = np.full([1 if d in plan.reductions else t for d, t in enumerate(plan.trips)], start, _result_dtype(task))
+    spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
+    for window in _reduction_windows(plan):
+        products = run_body(partial, [_narrow(v, window) for v in spaced])
+        products = np.broadcast_to(products, [_extent(plan, d, window) for d in range(len(plan.trips))])
+        for axis in sorted(plan.reductions):
+            products = tree(combine, products, axis)
+        total = run_body(combine, [total, products])
+    return _gather(total, plan, maps[-1], shape)
+
+
+def _reduction_windows(plan: LoopPlan) -> list[dict[int, slice]]:
+    """For every step of the reduction loops, in order: which part of each reduction dim it covers."""
+    steps = [s for s in plan.steps if s.dim in plan.reductions]
+    windows: list[dict[int, slice]] = []
+    for counters in itertools.product(*(range(s.trip) for s in steps)):
+        start = dict.fromkeys(plan.reductions, 0)
+        for counter, step in zip(counters, steps, strict=True):
+            start[step.dim] += counter * step.stride
+        windows.append({d: slice(at, at + plan.unroll[d]) for d, at in start.items()})
+    return windows
+
+
+def _narrow(value: Array, window: dict[int, slice]) -> Array:
+    index = [window.get(d, slice(None)) if extent > 1 else slice(None) for d, extent in enumerate(value.shape)]
+    return value[tuple(index)]
+
+
+def _extent(plan: LoopPlan, dim: int, window: dict[int, slice]) -> int:
+    return window[dim].stop - window[dim].start if dim in window else plan.trips[dim]
+
+
+def _gather(value: Array, plan: LoopPlan, result_map: Any, shape: list[int]) -> Array:
+    """From the iteration space (reductions at extent 1) to the result's own dims."""
+    dims = [d for d in projected_dims(result_map) if d is not None]
+    others = tuple(d for d in range(len(plan.trips)) if d not in dims)
+    kept = np.squeeze(value, axis=others) if others else value
+    order = np.argsort(np.argsort(dims))
+    return np.transpose(kept, order).reshape(shape)
+
+
+def _window(corner: Sequence[int], extents: Sequence[int]) -> tuple[slice, ...]:
+    return tuple(slice(c, c + e) for c, e in zip(corner, extents, strict=True))
+
+
+def _kind(value: SSAValue) -> ITensorType:
+    assert isinstance(value.type, ITensorType)
+    return value.type
+
+
+def _result_dtype(task: itensor.TaskOp) -> Any:
+    return numpy_dtype(_kind(task.result).dtype)
+
+
+def _broken(where: str, what: str) -> PenstockError:
+    return PenstockError(code="broken-stream", what=what, where=where, hint="this is a defect in a pass; please report it")

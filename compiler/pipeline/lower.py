@@ -1,0 +1,85 @@
+"""From a canonical program and a design to the stream level, verified after every pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+
+from compiler.analysis.graph import Graph, read_graph
+from compiler.design import Design
+from compiler.dialects import nest, stream
+from compiler.interpreter import itensor as itensor_interpreter
+from compiler.interpreter import stream as stream_interpreter
+from compiler.program import Program
+from compiler.transforms.lower_to_streams import LowerToStreams
+from compiler.transforms.tile_to_kernels import TileToKernels
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """One design of one program at every level."""
+
+    program: Program
+    design: Design
+    itensor: ModuleOp
+    stream: ModuleOp
+
+    @property
+    def linalg(self) -> ModuleOp:
+        return self.program.module
+
+    @property
+    def top(self) -> stream.TopOp:
+        return next(op for op in self.stream.ops if isinstance(op, stream.TopOp))
+
+    @property
+    def tasks(self) -> tuple[stream.TaskOp, ...]:
+        return tuple(op for op in self.top.body.block.ops if isinstance(op, stream.TaskOp))
+
+    @property
+    def channels(self) -> tuple[stream.StreamOp | stream.BlocksOp, ...]:
+        return tuple(op for op in self.top.body.block.ops if isinstance(op, stream.StreamOp | stream.BlocksOp))
+
+    @property
+    def nests(self) -> Iterator[tuple[stream.TaskOp, nest.NestOp]]:
+        for task in self.tasks:
+            for op in task.body.block.ops:
+                if isinstance(op, nest.NestOp):
+                    yield task, op
+
+    @cached_property
+    def graph(self) -> Graph:
+        return read_graph(self.program.module)
+
+    def run_itensor(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the itensor level on inputs at the ports' dtypes."""
+        return itensor_interpreter.run(self.itensor, self._arguments(inputs))
+
+    def run_stream(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run the stream level on inputs at the ports' dtypes."""
+        memories = dict(zip((p.name for p in self.program.signature.inputs), inputs, strict=True))
+        outputs = stream_interpreter.run(self.stream, {**self.program.params, **memories}, self.program.params)
+        return [outputs[f"output_{i}"] for i in range(len(outputs))]
+
+    def _arguments(self, inputs: Sequence[Array]) -> list[Array]:
+        waiting = iter(inputs)
+        return [
+            self.program.params[self.graph.name(a)] if self.graph.is_param(a) else next(waiting)
+            for a in self.graph.arguments
+        ]
+
+
+def lower(program: Program, design: Design) -> Lowered:
+    """Apply the design. Each level verifies; a design that does not fit the model is named by layer."""
+    itensor = TileToKernels(design).apply(program.module)
+    itensor.verify()
+    streams = LowerToStreams(design).apply(itensor)
+    streams.verify()
+    return Lowered(program, design, itensor, streams)

@@ -1,0 +1,221 @@
+"""Turns canonical linalg into one dataflow kernel of scheduled tasks that stream into each other.
+
+Every tensor operation becomes a task whose itensor types follow from its schedule. Where a producer's
+type differs from what a consumer wants there is a converter; where a value has several readers, a fork.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith, func
+from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from compiler.analysis.graph import Graph, TensorOp, read_graph
+from compiler.analysis.loops import LoopPlan
+from compiler.design import Design
+from compiler.dialects import itensor
+from compiler.dialects.itensor import ITensorType, ScheduleAttr
+from compiler.errors import PenstockError
+
+
+@dataclass(frozen=True)
+class TileToKernels:
+    """The pass. `design` has a kernel entry for every layer."""
+
+    design: Design
+    kernel_name: str = "main_kernel"
+
+    def apply(self, module: ModuleOp) -> ModuleOp:
+        graph = read_graph(module)
+        _check_layers(self.design, graph)
+        return _Builder(self.design, graph, self.kernel_name).build()
+
+
+def plan_of(operation: TensorOp, design: Design) -> LoopPlan:
+    """The loops of one operation under a design."""
+    kernel = design.kernels[operation.layer]
+    return LoopPlan.of(
+        operation.layer, operation.trips, operation.iterators, kernel.tile, kernel.unroll, kernel.order
+    )  # fmt: skip
+
+
+def _check_layers(design: Design, graph: Graph) -> None:
+    wanted, given = set(graph.by_layer), set(design.kernels)
+    if missing := sorted(wanted - given):
+        raise PenstockError(
+            code="bad-design", what="the design says nothing about this layer", where=missing[0],
+            limit=f"{len(given)} of {len(wanted)} layers are described",
+            hint="start from a design that `penstock compile` wrote for this model",
+        )  # fmt: skip
+    if unknown := sorted(given - wanted):
+        raise PenstockError(
+            code="bad-design", what="the design describes a layer that the model does not have", where=unknown[0],
+            limit="layers: " + ", ".join(sorted(wanted)), hint="is this the design of another model or quantisation?",
+        )  # fmt: skip
+
+
+@dataclass
+class _Builder:
+    """Builds the kernel's block in program order; `streams` holds what every reader of a value gets."""
+
+    design: Design
+    graph: Graph
+    kernel_name: str
+    block: Block = field(init=False)
+    readers: dict[SSAValue, list[ITensorType]] = field(init=False)
+    streams: dict[tuple[SSAValue, ITensorType], list[SSAValue]] = field(init=False)
+
+    def build(self) -> ModuleOp:
+        arguments = self.graph.arguments
+        self.block = Block(arg_types=[a.type for a in arguments])
+        for inside, outside in zip(self.block.args, arguments, strict=True):
+            inside.name_hint = outside.name_hint
+        self.streams = {}
+        self.readers = defaultdict(list)
+        for operation in self.graph.operations:
+            self._note_readers(operation)
+        outputs = [self._output_type(value) for value in self.graph.returned]
+        for value, kind in zip(self.graph.returned, outputs, strict=True):
+            self.readers[value].append(kind)
+        for argument in arguments:
+            if self.readers[argument] and not self.graph.is_param(argument):
+                self._load_input(argument)
+        for operation in self.graph.operations:
+            self._task(operation)
+        results = [self._store(v, k, i) for i, (v, k) in enumerate(zip(self.graph.returned, outputs, strict=True))]
+        self.block.add_op(itensor.YieldOp(results))
+        return self._wrap()
+
+    def _note_readers(self, operation: TensorOp) -> None:
+        plan = plan_of(operation, self.design)
+        for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
+            if not self.graph.is_param(value):
+                self.readers[value].append(plan.itensor(indexing_map, _dtype(value)))
+
+    def _output_type(self, value: SSAValue) -> ITensorType:
+        """A result leaves in the order of its producer; an input that is returned, in its first reader's."""
+        producer = next((o for o in self.graph.operations if o.result is value), None)
+        if producer is not None:
+            return plan_of(producer, self.design).itensor(producer.result_map, _dtype(value))
+        if isinstance(value, BlockArgument) and not self.graph.is_param(value) and self.readers[value]:
+            return self.readers[value][0]
+        raise PenstockError(
+            code="unsupported-op", what="a result that no operation of the accelerator computes", where="@main",
+            hint="return only values that the model computes from its inputs",
+        )  # fmt: skip
+
+    def _load_input(self, argument: BlockArgument) -> None:
+        name = self.graph.name(argument)
+        load = itensor.LoadOp(f"load.{name}", self.block.args[argument.index], self.readers[argument][0])
+        self._emit(load)
+        self._distribute(name, argument, load.result)
+
+    def _task(self, operation: TensorOp) -> None:
+        plan, kernel = plan_of(operation, self.design), self.design.kernels[operation.layer]
+        operands: list[SSAValue] = []
+        for position, (value, indexing_map) in enumerate(
+            zip(operation.op.inputs, operation.operand_maps, strict=True)
+        ):
+            if not isinstance(value, BlockArgument) or not self.graph.is_param(value):
+                operands.append(self.streams[value, plan.itensor(indexing_map, _dtype(value))].pop())
+            elif kernel.weights == "rom":
+                operands.append(self.block.args[value.index])
+            else:
+                kind = plan.itensor(indexing_map, _dtype(value), reread=True)
+                name = f"load.{operation.layer}.{position}"
+                operands.append(self._emit(itensor.LoadOp(name, self.block.args[value.index], kind)).results[0])
+        result = plan.itensor(operation.result_map, _dtype(operation.result))
+        task = itensor.TaskOp(
+            operation.layer, operands, result,
+            schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order), trips=plan.trips,
+            indexing_maps=[*operation.operand_maps, operation.result_map],
+            iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
+        )  # fmt: skip
+        self._emit(task)
+        if self.readers[operation.result]:
+            self._distribute(operation.layer, operation.result, task.result)
+        else:
+            raise PenstockError(code="not-canonical", what="its result is never used", where=operation.layer)
+
+    def _distribute(self, name: str, value: SSAValue, stream: SSAValue) -> None:
+        """Give every reader of `value` a stream of the type that it wants; equal conversions are shared."""
+        assert isinstance(stream.type, ITensorType)
+        wanted = self.readers[value]
+        kinds = list(dict.fromkeys(wanted))
+        plain = wanted.count(stream.type)
+        converted = [kind for kind in kinds if kind != stream.type]
+        copies = self._fork(f"fork.{name}", stream, plain + len(converted))
+        self.streams[value, stream.type] = copies[:plain]
+        for index, (kind, copy) in enumerate(zip(converted, copies[plain:], strict=True)):
+            suffix = f".{index}" if len(converted) > 1 else ""
+            converter = itensor.ConverterOp(f"convert.{name}{suffix}", copy, kind)
+            self._emit(converter)
+            self.streams[value, kind] = self._fork(
+                f"fork.{name}.converted{suffix}", converter.result, wanted.count(kind)
+            )
+
+    def _fork(self, name: str, stream: SSAValue, count: int) -> list[SSAValue]:
+        if count == 1:
+            return [stream]
+        return list(self._emit(itensor.ForkOp(name, stream, count)).results)
+
+    def _store(self, value: SSAValue, kind: ITensorType, index: int) -> SSAValue:
+        assert isinstance(value.type, TensorType)
+        store = itensor.StoreOp(f"store.{index}", self.streams[value, kind].pop(), value.type)
+        return self._emit(store).results[0]
+
+    def _emit(self, op: Operation) -> Operation:
+        self.block.add_op(op)
+        return op
+
+    def _wrap(self) -> ModuleOp:
+        old = self.graph.function
+        block = Block(arg_types=[a.type for a in old.body.block.args])
+        for new, argument in zip(block.args, old.body.block.args, strict=True):
+            new.name_hint = argument.name_hint
+        results = [v.type for v in self.graph.returned]
+        kernel = itensor.KernelOp(self.kernel_name, list(block.args), results, Region(self.block))
+        block.add_ops([kernel, func.ReturnOp(*kernel.outputs)])
+        kind = FunctionType.from_lists([a.type for a in block.args], results)
+        return ModuleOp([func.FuncOp("main", kind, Region(block), arg_attrs=old.arg_attrs)])
+
+
+def _task_body(operation: TensorOp) -> Region:
+    """The scalar body, with captured constants brought in; an unused `outs` argument is dropped."""
+    source = operation.op.body.block
+    count = len(operation.op.inputs) + (operation.init is not None)
+    if operation.init is None and any(True for _ in source.args[-1].uses):
+        raise PenstockError(
+            code="unsupported-op", what="an elementwise operation that reads its output's old value",
+            where=operation.layer, hint="pass that tensor as an input",
+        )  # fmt: skip
+    block = Block(arg_types=[a.type for a in source.args[:count]])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(source.args[:count], block.args, strict=True))
+    for op in source.ops:
+        for operand in op.operands:
+            if operand not in mapping:
+                mapping[operand] = _capture(operation.layer, operand, block)
+        if isinstance(op, linalg.YieldOp):
+            block.add_op(itensor.YieldOp([mapping[v] for v in op.operands]))
+        else:
+            block.add_op(op.clone(mapping))
+    return Region(block)
+
+
+def _capture(layer: str, value: SSAValue, block: Block) -> SSAValue:
+    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
+        raise PenstockError(
+            code="unsupported-op", what="a body that uses a value from outside which is not a constant", where=layer,
+        )  # fmt: skip
+    constant = value.op.clone()
+    block.add_op(constant)
+    return constant.result
+
+
+def _dtype(value: SSAValue) -> Attribute:
+    assert isinstance(value.type, TensorType)
+    return value.type.element_type
