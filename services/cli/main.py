@@ -18,6 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from compiler.errors import PenstockError
+from services.settings import SettingError
 
 OK, FAILED, USAGE, CONSTRAINTS_UNMET, CANCELLED, TIMEOUT, SERVICE_ERROR = range(7)
 INTERRUPTED = 130
@@ -98,6 +99,8 @@ def _guarded(name: str, arguments: list[str]) -> int:
         return OK
     except ModuleNotFoundError as error:
         return _report(error, _missing_part(error), FAILED)
+    except SettingError as error:
+        return _say(str(error), USAGE)
     except Exception as error:  # noqa: BLE001 - the last resort: people get a line, debuggers the rest
         return _report(error, _one_line(error), getattr(error, "exit_code", FAILED))
 

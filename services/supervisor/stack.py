@@ -56,7 +56,7 @@ class Stack:
         environment = programs.shared_environment(self.home.root, self.url, self.plan.host, port)
         environment["PENSTOCK_DATABASE_URL"] = self._postgres()
         environment["PENSTOCK_REDIS_URL"] = self._redis()
-        migrate(environment["PENSTOCK_DATABASE_URL"])
+        migrate_database(environment["PENSTOCK_DATABASE_URL"])
         logs, descriptor = self.home.logs, self.listener.fileno()
         for number in range(1, self.plan.workers + 1):
             self._keep(programs.worker(number, logs, environment))
@@ -107,6 +107,7 @@ class Stack:
 
     def _redis(self) -> str:
         if self.plan.redis_url:
+            check_redis(self.plan.redis_url)
             self.servers["Redis"] = "by PENSTOCK_REDIS_URL"
             return self.plan.redis_url
         server = EmbeddedRedis(
@@ -151,11 +152,37 @@ class Stack:
         )
 
 
-def migrate(database_url: str) -> None:
-    """Bring the schema up to date."""
-    from db.migrate import upgrade
+def migrate_database(url: str) -> None:
+    """Bring the schema up to date. Imported here: a failed start before this point needs no driver."""
+    from sqlalchemy.exc import SQLAlchemyError
 
-    upgrade(database_url)
+    from db.migrate import migrate
+
+    try:
+        migrate(url)
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        raise PenstockError(
+            code="database-unusable",
+            what=f"the database cannot be used: {reason}",
+            hint="check PENSTOCK_DATABASE_URL, that the server runs, and that the user may create schemas",
+        ) from None
+
+
+def check_redis(url: str) -> None:
+    """Refuse an explicit URL behind which nothing answers."""
+    import redis
+
+    client_url = url.replace("redis+socket://", "unix://", 1)
+    try:
+        with redis.Redis.from_url(client_url, socket_connect_timeout=5, socket_timeout=5) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        raise PenstockError(
+            code="redis-unusable",
+            what=f"Redis does not answer: {error}",
+            hint="check PENSTOCK_REDIS_URL and that the server runs",
+        ) from None
 
 
 def health(url: str) -> dict[str, Any] | None:

@@ -1,0 +1,210 @@
+"""`penstock doctor`: what this machine has, what it lacks, and what the lack means."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Literal
+
+import typer
+
+from compiler.errors import PenstockError
+from services.supervisor.binaries import OLDEST_POSTGRES, postgres_candidates, redis_candidates
+from services.supervisor.home import LEAST_FREE_BYTES, Home
+from services.supervisor.identity import server_user
+from services.supervisor.stack import health, listen
+from services.supervisor.up import read_settings
+
+State = Literal["ok", "limited", "problem"]
+COMPILERS = ("g++", "clang++", "c++")
+VITIS_PROGRAMS = ("vitis-run", "vitis_hls", "v++")
+PARTS = {
+    "compiler": ("torch", "torch-mlir", "xdsl", "numpy", "optuna"),
+    "api": ("fastapi", "uvicorn", "sqlalchemy", "psycopg", "alembic", "celery", "redis"),
+    "examples": ("scikit-learn",),
+}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the answer. "limited" works without it, "problem" does not."""
+
+    name: str
+    state: State
+    what: str
+    hint: str = ""
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Check what this machine has and lacks; exit code 1 if something indispensable is missing."""
+    checks = list(examine())
+    healthy = all(check.state != "problem" for check in checks)
+    if as_json:
+        print(json.dumps({"ok": healthy, "checks": [asdict(check) for check in checks]}, indent=2))
+    else:
+        width = max(len(check.name) for check in checks)
+        for check in checks:
+            advice = f"\n{'':>{width + 11}}{check.hint}" if check.hint else ""
+            print(f"{check.state:<8} {check.name:<{width}}  {check.what}{advice}")
+    return 0 if healthy else 1
+
+
+def examine() -> Iterable[Check]:
+    """Every check, in the order of the report."""
+    checks: tuple[Callable[[], Check], ...] = (
+        python, machine, cxx_compiler, user, disk, postgres, redis_server, port, vitis, isolation,
+    )  # fmt: skip
+    for check in checks:
+        yield check()
+    for extra, packages in PARTS.items():
+        yield installed(extra, packages)
+
+
+def python() -> Check:
+    text = f"Python {platform.python_version()} ({sys.executable})"
+    if not (3, 11) <= sys.version_info[:2] <= (3, 14):
+        return Check("python", "problem", text, "Penstock needs Python 3.11 to 3.14")
+    return Check("python", "ok", text)
+
+
+def machine() -> Check:
+    cores = len(os.sched_getaffinity(0))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    text = f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.0f} GB of memory"
+    if memory < 3:
+        return Check("machine", "limited", text, "importing PyTorch models needs about 2 GB a worker")
+    return Check("machine", "ok", text)
+
+
+def cxx_compiler() -> Check:
+    for name in COMPILERS:
+        program = shutil.which(name)
+        if program:
+            answer = _output([program, "--version"])
+            return Check("c++", "ok", f"{answer.splitlines()[0] if answer else name} ({program})")
+    hint = "install g++ or clang++: designs are verified by compiling and running them"
+    return Check("c++", "problem", "no C++ compiler on PATH", hint)
+
+
+def user() -> Check:
+    try:
+        servers = server_user()
+    except PenstockError as error:
+        return Check("user", "problem", error.what, error.hint)
+    runs = f"; the servers run as {servers.name}" if servers.changed else ""
+    return Check("user", "ok", f"uid {os.geteuid()}{runs}")
+
+
+def disk() -> Check:
+    try:
+        folder = read_settings().home
+    except PenstockError as error:
+        return Check("disk", "problem", error.what, error.hint)
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = shutil.disk_usage(existing).free
+    text = f"{free / 2**30:.1f} GB free for {folder}"
+    if not os.access(existing, os.W_OK | os.X_OK):
+        return Check(
+            "disk", "problem", f"{existing} cannot be written to", "set PENSTOCK_HOME to another folder"
+        )
+    if free < LEAST_FREE_BYTES:
+        return Check("disk", "problem", text, f"at least {LEAST_FREE_BYTES // 2**20} MB are needed")
+    return Check("disk", "ok", text)
+
+
+def postgres() -> Check:
+    if read_settings().database_url:
+        return Check("postgres", "ok", "PENSTOCK_DATABASE_URL names a server; none is started")
+    found = [(one.version, one.origin) for one in postgres_candidates() if one.major >= OLDEST_POSTGRES]
+    if not found:
+        hint = "pip install 'penstock[embedded]', or set PENSTOCK_DATABASE_URL"
+        return Check("postgres", "problem", f"no Postgres {OLDEST_POSTGRES} or newer", hint)
+    return Check("postgres", "ok", _candidates(found))
+
+
+def redis_server() -> Check:
+    if read_settings().redis_url:
+        return Check("redis", "ok", "PENSTOCK_REDIS_URL names a server; none is started")
+    found = [(one.version, one.origin) for one in redis_candidates()]
+    if not found:
+        hint = (
+            "install redis-server, use Python 3.11 or 3.12 with penstock[embedded], or set PENSTOCK_REDIS_URL"
+        )
+        return Check("redis", "problem", "no Redis server", hint)
+    return Check("redis", "ok", _candidates(found))
+
+
+def port() -> Check:
+    settings = read_settings()
+    running = Home(settings.home).running()
+    if running is not None:
+        alive = "healthy" if health(running.url) else "not answering"
+        return Check("port", "ok", f"Penstock already runs: pid {running.pid}, {running.url}, {alive}")
+    try:
+        listen(settings.api_host, settings.api_port).close()
+    except PenstockError as error:
+        return Check("port", "limited", f"{error.where}: {error.what}", error.hint)
+    return Check("port", "ok", f"{settings.api_host}:{settings.api_port} is free")
+
+
+def vitis() -> Check:
+    found = [program for name in VITIS_PROGRAMS if (program := shutil.which(name))]
+    if found:
+        return Check("vitis", "ok", f"present: {', '.join(found)}")
+    return Check(
+        "vitis", "limited", "absent: no csynth, cosim or implemented figures and no bitstream from here",
+        "put Vitis' settings64.sh into the environment; without it figures are modelled and say so",
+    )  # fmt: skip
+
+
+def isolation() -> Check:
+    program = shutil.which("unshare")
+    if program and _succeeds([program, "-Urnpf", "true"]):
+        return Check("isolation", "ok", "unshare makes user, network and process namespaces")
+    return Check(
+        "isolation", "limited", "no namespaces for the process that imports a model",
+        "accept models of people you trust only; Python models run their submitter's code",
+    )  # fmt: skip
+
+
+def installed(extra: str, packages: Iterable[str]) -> Check:
+    present: list[str] = []
+    missing: list[str] = []
+    for package in packages:
+        try:
+            present.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            missing.append(package)
+    if missing:
+        hint = f"pip install 'penstock[{extra}]'"
+        return Check(f"[{extra}]", "limited", f"not installed: {', '.join(missing)}", hint)
+    return Check(f"[{extra}]", "ok", ", ".join(present))
+
+
+def _candidates(found: list[tuple[str, str]]) -> str:
+    """The one that will be used, and what else there is."""
+    used, *others = [f"{number} ({origin})" for number, origin in found]
+    return used + (f"; also {', '.join(others)}" if others else "")
+
+
+def _output(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _succeeds(command: list[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
