@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+pytest_plugins = ["tests.fixtures.servers"]
+
 _real_connect = socket.socket.connect
 _real_connect_ex = socket.socket.connect_ex
 

@@ -1,0 +1,142 @@
+"""Connections and transactions. `with database.begin() as tx:` gives the repositories of one transaction."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, TimeoutError
+
+from db.repositories.artifacts import Artifacts
+from db.repositories.attempts import Attempts
+from db.repositories.base import Scope
+from db.repositories.events import Events
+from db.repositories.idempotency import Idempotency
+from db.repositories.models import Models
+from db.repositories.outbox import Outbox
+from db.repositories.profiles import Profiles
+from db.repositories.runs import Runs
+from db.repositories.steps import Steps
+from db.repositories.tokens import Tokens
+from db.repositories.trials import Trials
+from db.tables import STUDY_SCHEMA
+
+T = TypeVar("T")
+
+# A lock that cannot be had in ten seconds, or a transaction left open for two minutes, is a bug or a dead
+# client: an error is better than a service that stands still.
+_SESSION = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=120s -c timezone=UTC"
+_RETRYABLE_CODES = ("40001", "40P01")  # serialisation failure, deadlock
+
+
+class Transaction:
+    """All repositories on one connection; committed when its `with` block ends without an exception."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        scope = Scope(connection)
+        self.tokens = Tokens(scope)
+        self.models = Models(scope)
+        self.runs = Runs(scope)
+        self.steps = Steps(scope)
+        self.attempts = Attempts(scope)
+        self.outbox = Outbox(scope)
+        self.artifacts = Artifacts(scope)
+        self.trials = Trials(scope)
+        self.profiles = Profiles(scope)
+        self.events = Events(scope)
+        self.idempotency = Idempotency(scope)
+
+
+class Database:
+    """One Postgres. Safe to share between threads; a forked process must make its own."""
+
+    def __init__(self, url: str, *, application: str = "penstock", pool_size: int = 5) -> None:
+        self.url = normalise(url)
+        self._pid = os.getpid()
+        self._application = application
+        self._pool_size = pool_size
+
+    @cached_property
+    def engine(self) -> Engine:
+        return create_engine(
+            self.url,
+            pool_size=self._pool_size,
+            max_overflow=self._pool_size,
+            pool_pre_ping=True,  # a connection from before a restart of Postgres is replaced unseen
+            pool_timeout=15,
+            connect_args={
+                "connect_timeout": 5,
+                "application_name": self._application,
+                "options": _SESSION,
+            },
+        )
+
+    @contextmanager
+    def begin(self) -> Iterator[Transaction]:
+        if os.getpid() != self._pid:
+            raise RuntimeError("a Database was carried over a fork; make one in the new process")
+        with self.engine.begin() as connection:
+            yield Transaction(connection)
+
+    def run(self, work: Callable[[Transaction], T], *, patience: float = 30.0) -> T:
+        """Do `work` in a transaction, again and again while the database is away, for `patience` seconds.
+
+        A connection that breaks during the commit leaves it open whether the commit happened, so `work`
+        must be right to do twice: guarded transitions are, plain inserts without a key are not.
+        """
+        deadline = time.monotonic() + patience
+        pause = 0.05
+        while True:
+            try:
+                with self.begin() as tx:
+                    return work(tx)
+            except (OperationalError, InterfaceError, TimeoutError, DBAPIError) as error:
+                if not is_transient(error) or time.monotonic() + pause > deadline:
+                    raise
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(pause * 2, 2.0)
+
+    def is_up(self) -> bool:
+        """Whether Postgres answers now."""
+        try:
+            with self.engine.connect() as connection:
+                connection.execute(text("SELECT 1"))
+        except (OperationalError, InterfaceError, TimeoutError):
+            return False
+        return True
+
+    def study_url(self) -> str:
+        """The URL for Optuna's storage: the same database, in a schema of its own."""
+        url = make_url(self.url)
+        options = f"-csearch_path={STUDY_SCHEMA} -ctimezone=UTC"
+        return url.update_query_dict({"options": options}).render_as_string(hide_password=False)
+
+    def close(self) -> None:
+        if "engine" in self.__dict__:
+            self.engine.dispose()
+
+
+def normalise(url: str) -> str:
+    """The same URL with the driver named: libpq's own form, postgresql://…, is what people write."""
+    parsed: URL = make_url(url)
+    if parsed.drivername in ("postgres", "postgresql"):
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    return parsed.render_as_string(hide_password=False)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same work may succeed later: the server is away, or a lock cycle was broken."""
+    if isinstance(error, TimeoutError):
+        return True
+    if not isinstance(error, DBAPIError):
+        return False
+    if error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _RETRYABLE_CODES:
+        return True
+    return isinstance(error, OperationalError | InterfaceError)

@@ -1,0 +1,24 @@
+"""Every claim of every step, and how it ended: the evidence when a step is given up."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, insert, select, update
+
+from db.records import Attempt, Json
+from db.repositories.base import Repository
+from db.tables import attempts
+
+
+class Attempts(Repository):
+    def start(self, step_id: str, fence: int, number: int, worker: str) -> None:
+        row = {"step_id": step_id, "fence": fence, "number": number, "worker": worker}
+        self.connection.execute(insert(attempts).values(row))
+
+    def finish(self, step_id: str, fence: int, outcome: str, error: Json | None = None) -> None:
+        values = {"outcome": outcome, "finished_at": func.now(), "error": dict(error) if error else None}
+        where = (attempts.c.step_id == step_id, attempts.c.fence == fence, attempts.c.outcome.is_(None))
+        self.connection.execute(update(attempts).where(*where).values(values))
+
+    def list(self, step_id: str) -> tuple[Attempt, ...]:
+        statement = select(attempts).where(attempts.c.step_id == step_id)
+        return self._all(Attempt, statement.order_by(attempts.c.fence))

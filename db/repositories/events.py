@@ -1,0 +1,35 @@
+"""What happened, in order: append-only, one row a transition or a notice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, insert, select
+
+from db.records import Event, Json
+from db.repositories.base import MAX_PAGE, Repository
+from db.tables import events
+
+
+class Events(Repository):
+    def add(self, run_id: str, kind: str, data: Json) -> None:
+        self.add_many(run_id, [(kind, data)])
+
+    def add_many(self, run_id: str, entries: Sequence[tuple[str, Json]]) -> None:
+        """Append under the run's lock, so that a reader who follows ids never misses a late commit."""
+        self.scope.require_lock(run_id)
+        rows = [{"run_id": run_id, "kind": kind, "data": dict(data)} for kind, data in entries]
+        if rows:
+            self.connection.execute(insert(events), rows)
+
+    def after(self, run_id: str, last_id: int = 0, limit: int = MAX_PAGE) -> tuple[Event, ...]:
+        """The run's events with a greater id, oldest first: what Last-Event-ID asks for."""
+        statement = select(events).where(events.c.run_id == run_id, events.c.id > last_id)
+        return self._all(Event, statement.order_by(events.c.id).limit(limit))
+
+    def newest_id(self, run_id: str | None = None) -> int:
+        """The greatest id so far, of one run or of all; 0 if there is none."""
+        statement = select(func.coalesce(func.max(events.c.id), 0))
+        if run_id:
+            statement = statement.where(events.c.run_id == run_id)
+        return self.connection.execute(statement).scalar_one()

@@ -1,0 +1,43 @@
+"""Requests that carry an Idempotency-Key: the first one works, the same one again gets the same answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from db.records import IdempotencyKey, Json
+from db.repositories.base import Repository
+from db.tables import idempotency_keys
+
+
+class Idempotency(Repository):
+    def begin(self, scope: str, key: str, request_hash: str) -> IdempotencyKey | None:
+        """None if this request is the first: go on and `complete` it. Else what is known of the first one.
+
+        In one transaction with the work, a crash takes the key back with it; a second request meanwhile
+        waits for the first one's end.
+        """
+        row = {"scope": scope, "key": key, "request_hash": request_hash}
+        statement = insert(idempotency_keys).values(row).on_conflict_do_nothing()
+        if self.connection.execute(statement).rowcount == 1:
+            return None
+        where = (idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
+        return self._first(IdempotencyKey, select(idempotency_keys).where(*where))
+
+    def complete(self, scope: str, key: str, *, status: int, headers: Json, body: Any) -> None:
+        where = (idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
+        values = {"status": status, "headers": dict(headers), "body": body}
+        self.connection.execute(update(idempotency_keys).where(*where).values(values))
+
+    def forget(self, scope: str, key: str) -> None:
+        """The first request failed before it changed anything: it may be made again."""
+        where = (idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
+        self.connection.execute(delete(idempotency_keys).where(*where))
+
+    def sweep(self, hours: float = 24.0) -> int:
+        """Remove keys that are older than the promise to replay them."""
+        limit = func.now() - text(f"interval '{float(hours):.3f} hours'")
+        old = delete(idempotency_keys).where(idempotency_keys.c.created_at < limit)
+        return self.connection.execute(old).rowcount

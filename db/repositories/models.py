@@ -1,0 +1,36 @@
+"""Submitted models."""
+
+from __future__ import annotations
+
+from sqlalchemy import insert, select
+
+from db.ids import new_id
+from db.records import Json, Model, Page
+from db.repositories.base import Repository
+from db.tables import models
+
+
+class Models(Repository):
+    def create(
+        self,
+        *,
+        name: str,
+        kind: str,
+        source: str,
+        sha256: str | None = None,
+        size: int | None = None,
+        details: Json | None = None,
+        owner: str | None = None,
+    ) -> Model:
+        row = {
+            "id": new_id("mdl"), "name": name, "kind": kind, "source": source, "sha256": sha256, "size": size,
+            "details": dict(details or {}), "owner": owner,
+        }  # fmt: skip
+        return self._only(Model, insert(models).values(row).returning(models))
+
+    def get(self, model_id: str) -> Model | None:
+        return self._first(Model, select(models).where(models.c.id == model_id))
+
+    def list(self, *, cursor: str | None = None, limit: int = 50, owner: str | None = None) -> Page[Model]:
+        where = [models.c.owner == owner] if owner else []
+        return self._newest_first(Model, models, where, cursor, limit)

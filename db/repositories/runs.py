@@ -1,0 +1,97 @@
+"""Runs: one row a submission. Its row lock orders everything that happens to the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, func, insert, literal, select, update
+from sqlalchemy.dialects.postgresql import JSONB
+
+from db.ids import new_id
+from db.records import Json, Page, Run
+from db.repositories.base import Repository
+from db.repositories.events import Events
+from db.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
+from db.tables import runs, steps
+
+
+class Runs(Repository):
+    def create(
+        self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None
+    ) -> Run:
+        """A queued run without steps; db.lifecycle.submit makes one with its graph."""
+        row = {
+            "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
+            "options": dict(options or {}), "owner": owner,
+        }  # fmt: skip
+        run = self._only(Run, insert(runs).values(row).returning(runs))
+        self.scope.locked_runs.add(run.id)
+        Events(self.scope).add(run.id, "run.create", {"from": None, "to": run.state, "name": name})
+        return run
+
+    def get(self, run_id: str) -> Run | None:
+        return self._first(Run, select(runs).where(runs.c.id == run_id))
+
+    def lock(self, run_id: str) -> Run | None:
+        """Lock the run's row until the end of the transaction. Take it before any step of the run."""
+        run = self._first(Run, select(runs).where(runs.c.id == run_id).with_for_update(key_share=True))
+        if run is not None:
+            self.scope.locked_runs.add(run_id)
+        return run
+
+    def list(
+        self,
+        *,
+        cursor: str | None = None,
+        limit: int = 50,
+        states: Sequence[str] = (),
+        model_id: str | None = None,
+        owner: str | None = None,
+    ) -> Page[Run]:
+        where: list[ColumnElement[bool]] = [runs.c.state.in_(states)] if states else []
+        if model_id:
+            where.append(runs.c.model_id == model_id)
+        if owner:
+            where.append(runs.c.owner == owner)
+        return self._newest_first(Run, runs, where, cursor, limit)
+
+    def count_by_state(self) -> dict[str, int]:
+        return self._pairs(select(runs.c.state, func.count()).group_by(runs.c.state))
+
+    def step_counts(self, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+        """For each run, how many of its steps are in each state; a run without steps has an empty entry."""
+        statement = (
+            select(steps.c.run_id, steps.c.state, func.count())
+            .where(steps.c.run_id.in_(run_ids))
+            .group_by(steps.c.run_id, steps.c.state)
+        )
+        counts: dict[str, dict[str, int]] = {run_id: {} for run_id in run_ids}
+        for run_id, state, count in self.connection.execute(statement):
+            counts[run_id][state] = count
+        return counts
+
+    def merge_summary(self, run_id: str, values: Json) -> None:
+        """Add facts about the result, such as the chosen trial, to what the list of runs shows."""
+        merged = runs.c.summary.op("||")(literal(dict(values), JSONB))
+        self.connection.execute(update(runs).where(runs.c.id == run_id).values(summary=merged))
+
+    def transition(self, name: str, run_id: str, *, error: Json | None = None) -> Run:
+        """Make the named move, record it as an event, or raise TransitionRefusedError and change nothing."""
+        self.scope.require_lock(run_id)
+        move = RUN_TRANSITIONS[name]
+        before = self.get(run_id)
+        values: dict[str, Any] = {"state": move.target}
+        if move.target == RunState.RUNNING:
+            values["started_at"] = func.now()
+        if move.target in RUN_TERMINAL:
+            values["finished_at"] = func.now()
+        if error is not None:
+            values["error"] = dict(error)
+        guarded = update(runs).where(runs.c.id == run_id, runs.c.state.in_(move.sources)).values(values)
+        after = self._first(Run, guarded.returning(runs))
+        if before is None or after is None:
+            raise TransitionRefusedError(run_id, name, before.state if before else None)
+        data = {"from": before.state, "to": after.state} | ({"error": dict(error)} if error else {})
+        Events(self.scope).add(run_id, f"run.{name}", data)
+        return after

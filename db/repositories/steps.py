@@ -1,0 +1,252 @@
+"""Steps and their edges: guarded transitions, leases, fan-in counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, update
+
+from db.ids import new_id
+from db.records import Json, NewStep, Page, Step
+from db.repositories.base import Repository
+from db.repositories.events import Events
+from db.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
+from db.tables import step_edges, steps
+
+_OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
+
+
+class Steps(Repository):
+    def create(self, run_id: str, new_steps: Sequence[NewStep]) -> dict[str, str]:
+        """Insert steps as blocked and return their ids by key; db.lifecycle adds edges and releases."""
+        self.scope.require_lock(run_id)
+        rows = [
+            {
+                "id": new_id("stp"), "run_id": run_id, "kind": step.kind, "key": step.key,
+                "queue": step.queue, "state": StepState.BLOCKED, "payload": dict(step.payload), "may_fail": step.may_fail,
+                "max_attempts": step.max_attempts,
+            }
+            for step in new_steps
+        ]  # fmt: skip
+        if rows:
+            self.connection.execute(insert(steps), rows)
+        created = {"from": None, "to": StepState.BLOCKED}
+        Events(self.scope).add_many(
+            run_id, [("step.create", created | {"step": row["id"], "key": row["key"]}) for row in rows]
+        )
+        return {row["key"]: row["id"] for row in rows}
+
+    def add_edges(self, edges: Sequence[tuple[str, str]]) -> None:
+        """Each pair is (step, step that it needs)."""
+        if edges:
+            rows = [{"step_id": step, "needs_id": needs} for step, needs in edges]
+            self.connection.execute(insert(step_edges), rows)
+
+    def get(self, step_id: str) -> Step | None:
+        return self._first(Step, select(steps).where(steps.c.id == step_id))
+
+    def by_key(self, run_id: str, key: str) -> Step | None:
+        return self._first(Step, select(steps).where(steps.c.run_id == run_id, steps.c.key == key))
+
+    def ids_by_key(self, run_id: str, keys: Sequence[str]) -> dict[str, str]:
+        statement = select(steps.c.key, steps.c.id).where(steps.c.run_id == run_id, steps.c.key.in_(keys))
+        return self._pairs(statement)
+
+    def list(
+        self,
+        run_id: str,
+        *,
+        kinds: Sequence[str] = (),
+        states: Sequence[str] = (),
+        cursor: str | None = None,
+        limit: int = 200,
+    ) -> Page[Step]:
+        """A run's steps in the order of their making."""
+        statement = select(steps).where(steps.c.run_id == run_id).order_by(steps.c.id)
+        if kinds:
+            statement = statement.where(steps.c.kind.in_(kinds))
+        if states:
+            statement = statement.where(steps.c.state.in_(states))
+        if cursor is not None:
+            statement = statement.where(steps.c.id > cursor)
+        return self._page(Step, statement, limit, lambda row: row["id"])
+
+    def edges(self, run_id: str) -> tuple[tuple[str, str], ...]:
+        """All (step, step that it needs) pairs of a run, for drawing its graph."""
+        statement = (
+            select(step_edges.c.step_id, step_edges.c.needs_id)
+            .join(steps, steps.c.id == step_edges.c.step_id)
+            .where(steps.c.run_id == run_id)
+        )
+        return tuple((step, needs) for step, needs in self.connection.execute(statement))
+
+    def needs_of(self, step_id: str) -> tuple[Step, ...]:
+        """The steps that this one needs, in the order of their making."""
+        statement = (
+            select(steps)
+            .join(step_edges, step_edges.c.needs_id == steps.c.id)
+            .where(step_edges.c.step_id == step_id)
+            .order_by(steps.c.id)
+        )
+        return self._all(Step, statement)
+
+    def transition(
+        self,
+        name: str,
+        step: Step,
+        *,
+        fence: int | None = None,
+        values: Mapping[str, Any] | None = None,
+        data: Json | None = None,
+    ) -> Step:
+        """Make the named move under the fence and record it; or change nothing: TransitionRefusedError.
+
+        Every move out of `running` needs the fence of the claim that is given up.
+        """
+        self.scope.require_lock(step.run_id)
+        move = STEP_TRANSITIONS[name]
+        where = [steps.c.id == step.id, steps.c.state.in_(move.sources)]
+        if StepState.RUNNING in move.sources:
+            where.append(steps.c.fence == fence)  # a missing fence equals nothing
+        changes = {"state": move.target} | _stamps(move.target) | dict(values or {})
+        after = self._first(Step, update(steps).where(*where).values(changes).returning(steps))
+        if after is None:
+            now = self.get(step.id)
+            detail = f" under fence {now.fence}, not {fence}" if now and fence is not None else ""
+            raise TransitionRefusedError(step.id, name, now.state if now else None, detail)
+        event = {
+            "from": step.state, "to": after.state, "step": after.id, "key": after.key,
+            "attempt": after.attempt, "fence": after.fence,
+        }  # fmt: skip
+        Events(self.scope).add(step.run_id, f"step.{name}", event | dict(data or {}))
+        return after
+
+    def for_claim(self, step_id: str) -> Step | None:
+        """The step if it is queued and no other transaction has it; locked."""
+        statement = select(steps).where(steps.c.id == step_id, steps.c.state == StepState.QUEUED)
+        return self._first(Step, statement.with_for_update(skip_locked=True))
+
+    def claim(self, step: Step, *, worker: str, lease_seconds: float) -> Step:
+        """Give a queued step to a worker: a new fence, one more attempt, a lease."""
+        values = {
+            "attempt": steps.c.attempt + 1, "fence": steps.c.fence + 1, "owner": worker, "progress": None,
+            "progress_text": None, "lease_until": _from_now(lease_seconds),
+            "started_at": func.coalesce(steps.c.started_at, func.now()),
+        }  # fmt: skip
+        return self.transition("claim", step, values=values, data={"worker": worker})
+
+    def hold(self, step_id: str, fence: int) -> bool:
+        """Lock the step against the loss of its lease until the transaction ends; False if lost already."""
+        statement = select(steps.c.id).where(*_held(step_id, fence)).with_for_update(key_share=True)
+        return self.connection.execute(statement).first() is not None
+
+    def heartbeat(self, step_id: str, fence: int, lease_seconds: float) -> bool | None:
+        """Renew the lease. None if the fence refuses it; else whether a cancellation was asked for."""
+        renewed = update(steps).where(*_held(step_id, fence)).values(lease_until=_from_now(lease_seconds))
+        return self.connection.execute(renewed.returning(steps.c.cancel_requested)).scalar()
+
+    def set_progress(self, step: Step, fraction: float | None, words: str | None) -> bool:
+        """Show how far the step is; False if the fence refuses it."""
+        self.scope.require_lock(step.run_id)
+        shown = (
+            update(steps).where(*_held(step.id, step.fence)).values(progress=fraction, progress_text=words)
+        )
+        if self.connection.execute(shown.returning(steps.c.id)).first() is None:
+            return False
+        data = {"step": step.id, "key": step.key, "fraction": fraction, "text": words}
+        Events(self.scope).add(step.run_id, "step.progress", data)
+        return True
+
+    def set_input_hash(self, step_id: str, fence: int, input_hash: str) -> None:
+        hashed = update(steps).where(*_held(step_id, fence)).values(input_hash=input_hash)
+        self.connection.execute(hashed)
+
+    def reusable(self, kind: str, input_hash: str) -> Step | None:
+        """The newest step that succeeded with these inputs by doing the work itself."""
+        statement = select(steps).where(
+            steps.c.kind == kind,
+            steps.c.input_hash == input_hash,
+            steps.c.state == StepState.SUCCEEDED,
+            steps.c.reused_from.is_(None),
+        )
+        return self._first(Step, statement.order_by(steps.c.id.desc()).limit(1))
+
+    def expired(self, grace_seconds: float, limit: int = 100) -> tuple[Step, ...]:
+        """Running steps whose lease is over. None for a while after Postgres starts: workers that could
+        not reach it must be able to renew first."""
+        statement = select(steps).where(
+            steps.c.state == StepState.RUNNING,
+            steps.c.lease_until < func.now(),
+            func.pg_postmaster_start_time() < _from_now(-grace_seconds),
+        )
+        return self._all(Step, statement.order_by(steps.c.lease_until).limit(limit))
+
+    def lock_expired(self, step_id: str, fence: int) -> Step | None:
+        """The step if its lease is still over now that the run is locked."""
+        statement = select(steps).where(*_held(step_id, fence), steps.c.lease_until < func.clock_timestamp())
+        return self._first(Step, statement.with_for_update(key_share=True))
+
+    def request_cancel(self, run_id: str) -> int:
+        """Ask the workers of the run's running steps to stop; returns how many were asked."""
+        asked = update(steps).where(steps.c.run_id == run_id, steps.c.state == StepState.RUNNING)
+        return self.connection.execute(asked.values(cancel_requested=True)).rowcount
+
+    def open_count(self, run_id: str) -> int:
+        statement = select(func.count()).where(steps.c.run_id == run_id, steps.c.state.in_(_OPEN))
+        return self.connection.execute(statement).scalar_one()
+
+    def waiting(self, run_id: str) -> tuple[Step, ...]:
+        """The run's steps that have not started."""
+        statement = select(steps).where(
+            steps.c.run_id == run_id, steps.c.state.in_((StepState.BLOCKED, StepState.QUEUED))
+        )
+        return self._all(Step, statement.order_by(steps.c.id))
+
+    def releasable(self, run_id: str, among: Sequence[str] | None = None) -> tuple[Step, ...]:
+        """Blocked steps of the run whose every need is done: the fan-in, counted from the rows."""
+        need = steps.alias("need")
+        done = or_(
+            need.c.state == StepState.SUCCEEDED, and_(need.c.may_fail, need.c.state == StepState.FAILED)
+        )
+        unfinished = exists().where(
+            step_edges.c.step_id == steps.c.id, need.c.id == step_edges.c.needs_id, ~done
+        )
+        statement = select(steps).where(
+            steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~unfinished
+        )
+        if among is not None:
+            statement = statement.where(steps.c.id.in_(among))
+        return self._all(Step, statement.order_by(steps.c.id))
+
+    def queue_depths(self) -> dict[str, int]:
+        """How many steps wait in each queue."""
+        statement = (
+            select(steps.c.queue, func.count())
+            .where(steps.c.state == StepState.QUEUED)
+            .group_by(steps.c.queue)
+        )
+        return self._pairs(statement)
+
+    def live_fences(self, step_ids: Sequence[str]) -> dict[str, int]:
+        """The fences of those of the steps that are running: whose work folders must stay."""
+        statement = select(steps.c.id, steps.c.fence).where(
+            steps.c.id.in_(step_ids), steps.c.state == StepState.RUNNING
+        )
+        return self._pairs(statement)
+
+
+def _held(step_id: str, fence: int) -> tuple[ColumnElement[bool], ...]:
+    return (steps.c.id == step_id, steps.c.state == StepState.RUNNING, steps.c.fence == fence)
+
+
+def _from_now(seconds: float) -> ColumnElement[Any]:
+    return func.now() + text(f"interval '{float(seconds):.3f} seconds'")
+
+
+def _stamps(target: str) -> dict[str, Any]:
+    if target == StepState.QUEUED:
+        return {"queued_at": func.now(), "owner": None, "lease_until": None, "progress": None}
+    if target in STEP_TERMINAL:
+        return {"finished_at": func.now(), "lease_until": None}
+    return {}

@@ -1,0 +1,230 @@
+"""The tables as SQLAlchemy sees them. Migrations make them; a test holds both to the same shape."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+SCHEMA = "penstock"
+STUDY_SCHEMA = "optuna"
+"""Optuna makes its own tables and its own alembic_version: it gets a schema to itself."""
+
+metadata = MetaData(schema=SCHEMA)
+
+
+def _at(name: str) -> Column[object]:
+    return Column(name, DateTime(timezone=True))
+
+
+def _made() -> Column[object]:
+    return Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+def _to(name: str, target: str, *, nullable: bool = False, cascade: bool = False) -> Column[object]:
+    key = ForeignKey(f"{SCHEMA}.{target}.id", ondelete="CASCADE" if cascade else None)
+    return Column(name, Text, key, nullable=nullable)
+
+
+def _json(name: str, *, nullable: bool = False, empty: bool = False) -> Column[object]:
+    return Column(
+        name, JSONB(none_as_null=True), nullable=nullable, server_default=text("'{}'") if empty else None
+    )
+
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("prefix", Text, nullable=False, unique=True),
+    Column("digest", LargeBinary, nullable=False),
+    _made(),
+    _at("expires_at"),
+    _at("revoked_at"),
+    _at("last_used_at"),
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("sha256", Text),
+    Column("size", BigInteger),
+    _json("details", empty=True),
+    _to("owner", "tokens", nullable=True),
+    _made(),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("model_id", "models"),
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    _json("options", empty=True),
+    _json("summary", empty=True),
+    _json("error", nullable=True),
+    _to("owner", "tokens", nullable=True),
+    _made(),
+    _at("started_at"),
+    _at("finished_at"),
+    Index("runs_model", "model_id"),
+    Index("runs_state", "state", "id"),
+)
+
+steps = Table(
+    "steps",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("run_id", "runs", cascade=True),
+    Column("kind", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("queue", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    _json("payload", empty=True),
+    Column("may_fail", Boolean, nullable=False, server_default=text("false")),
+    Column("attempt", Integer, nullable=False, server_default=text("0")),
+    Column("max_attempts", Integer, nullable=False, server_default=text("3")),
+    Column("fence", BigInteger, nullable=False, server_default=text("0")),
+    Column("owner", Text),
+    _at("lease_until"),
+    Column("cancel_requested", Boolean, nullable=False, server_default=text("false")),
+    Column("input_hash", Text),
+    Column("reused_from", Text),
+    Column("progress", Double),
+    Column("progress_text", Text),
+    _json("result", empty=True),
+    _json("error", nullable=True),
+    _made(),
+    _at("queued_at"),
+    _at("started_at"),
+    _at("finished_at"),
+    UniqueConstraint("run_id", "key"),
+    Index("steps_leases", "lease_until", postgresql_where=text("state = 'running'")),
+    Index("steps_open", "run_id", postgresql_where=text("state IN ('blocked', 'queued', 'running')")),
+    Index("steps_reusable", "kind", "input_hash", postgresql_where=text("state = 'succeeded'")),
+)
+
+step_edges = Table(
+    "step_edges",
+    metadata,
+    Column("step_id", Text, primary_key=True),
+    Column("needs_id", Text, primary_key=True),
+    ForeignKeyConstraint(["step_id"], [f"{SCHEMA}.steps.id"], ondelete="CASCADE"),
+    ForeignKeyConstraint(["needs_id"], [f"{SCHEMA}.steps.id"], ondelete="CASCADE"),
+    Index("step_edges_needs", "needs_id"),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), primary_key=True),
+    Column("fence", BigInteger, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("worker", Text, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _at("finished_at"),
+    Column("outcome", Text),
+    _json("error", nullable=True),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column(
+        "step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), nullable=False, unique=True
+    ),
+    Column("queue", Text, nullable=False),
+    Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    _at("published_at"),
+    Index("outbox_unpublished", "id", postgresql_where=text("published_at IS NULL")),
+    Index("outbox_published", "queue", "published_at", postgresql_where=text("published_at IS NOT NULL")),
+)
+
+artifacts = Table(
+    "artifacts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("run_id", "runs", cascade=True),
+    _to("step_id", "steps", cascade=True),
+    Column("name", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("media_type", Text, nullable=False),
+    _made(),
+    UniqueConstraint("step_id", "name"),
+    Index("artifacts_run", "run_id", "id"),
+    Index("artifacts_content", "sha256"),
+)
+
+trials = Table(
+    "trials",
+    metadata,
+    Column("step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), primary_key=True),
+    _to("run_id", "runs", cascade=True),
+    Column("number", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    _json("params"),
+    _json("figures"),
+    Column("evidence", Text, nullable=False),
+    _json("design", nullable=True),
+    Column("seconds", Double, nullable=False),
+    _made(),
+    UniqueConstraint("run_id", "number"),
+)
+
+profiles = Table(
+    "profiles",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("platform", Text, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("evidence", Text, nullable=False),
+    _json("figures"),
+    _made(),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    _to("run_id", "runs", cascade=True),
+    Column("kind", Text, nullable=False),
+    _json("data"),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Index("events_run", "run_id", "id"),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("scope", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("request_hash", Text, nullable=False),
+    Column("status", Integer),
+    _json("headers", nullable=True),
+    _json("body", nullable=True),
+    _made(),
+)
