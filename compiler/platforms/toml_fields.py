@@ -31,6 +31,10 @@ class Fields:
         value = self._take(key)
         return value if isinstance(value, str) else self._refuse(key, value, "a text")
 
+    def flag(self, key: str) -> bool:
+        value = self._take(key)
+        return value if isinstance(value, bool) else self._refuse(key, value, "true or false")
+
     def count(self, key: str, *, at_least: int = 0, default: int | None = None) -> int:
         if default is not None and key not in self._left:
             return default

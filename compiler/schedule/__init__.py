@@ -1,0 +1,25 @@
+"""Time and area of nests: operator libraries as data, initiation intervals with reasons, token patterns."""
+
+from compiler.schedule.library import Operator, OperatorLibrary, library_names, load_library
+from compiler.schedule.memory import MemoryUse, bram18_count, build_memory, fifo_area
+from compiler.schedule.nest import schedule_nest
+from compiler.schedule.pattern import Level, TokenPattern
+from compiler.schedule.records import Bound, NestSchedule, OpStage, PortSchedule
+
+__all__ = [
+    "Bound",
+    "Level",
+    "MemoryUse",
+    "NestSchedule",
+    "OpStage",
+    "Operator",
+    "OperatorLibrary",
+    "PortSchedule",
+    "TokenPattern",
+    "bram18_count",
+    "build_memory",
+    "fifo_area",
+    "library_names",
+    "load_library",
+    "schedule_nest",
+]

@@ -1,0 +1,62 @@
+"""After how many iterations a memory's word is met again: the distance of a loop-carried dependence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir.affine import AffineMap
+
+from compiler.dialects.affine import coefficients
+
+
+def stands_still(address: AffineMap, trips: Sequence[int]) -> bool:
+    """Whether consecutive iterations meet the same word: the innermost turning loop does not move it."""
+    turning = [loop for loop, trip in enumerate(trips) if trip > 1]
+    return not turning or not any(_moves(address, turning[-1]))
+
+
+def reuse_distance(
+    store: AffineMap, load: AffineMap, lanes: Sequence[int], trips: Sequence[int]
+) -> int | None:
+    """The least number of iterations from a store of a word to a later load of it; None if none follows.
+
+    Exact for equal addresses in which different counters mean different words; otherwise the next
+    iteration is assumed to need the word, which is safe.
+    """
+    if str(store) != str(load):
+        return 1
+    turning = [loop for loop, trip in enumerate(trips) if trip > 1]
+    still = [loop for loop in turning if not any(_moves(store, loop))]
+    if not still:
+        return None if _words_differ(store, lanes, trips, turning) else 1
+    inside = [loop for loop in turning if loop > still[-1]]
+    if not _words_differ(store, lanes, trips, inside):
+        return 1
+    distance = 1
+    for loop in inside:
+        distance *= trips[loop]
+    return distance
+
+
+def _moves(address: AffineMap, loop: int) -> list[int]:
+    return [coefficients(e, address.num_dims)[loop] for e in address.results]
+
+
+def _words_differ(
+    address: AffineMap, lanes: Sequence[int], trips: Sequence[int], loops: Sequence[int]
+) -> bool:
+    """Whether different counters of `loops` never touch the same element."""
+    covered: set[int] = set()
+    for expression, width in zip(address.results, lanes, strict=True):
+        moving = [
+            (abs(c), trips[i])
+            for i, c in enumerate(coefficients(expression, address.num_dims))
+            if c and i in loops
+        ]
+        reach = width
+        for step, trip in sorted(moving):
+            if step < reach:
+                return False
+            reach += step * (trip - 1)
+        covered |= {i for i, c in enumerate(coefficients(expression, address.num_dims)) if c}
+    return set(loops) <= covered

@@ -1,0 +1,215 @@
+"""Operator libraries: what an operator costs and how long it takes on a target at a clock. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from compiler.errors import PenstockError
+from compiler.platforms import Resources
+from compiler.platforms.toml_fields import Fields, parse_toml
+
+_CODE = "bad-operator-library"
+_FOLDER = files("compiler.schedule").joinpath("operators")
+_EVIDENCE = ("report", "measured", "estimate")
+_PERIOD_TOLERANCE = 1.005  # 300 MHz is 3.333 ns, its table is called 3.33
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One implementation of some operators for operands of up to `bits` bits. Latency in register stages."""
+
+    ops: tuple[str, ...]
+    bits: int
+    binding: str
+    latency: int
+    delay_ns: float
+    lut: int
+    lut_per_bit: float
+    ff: int
+    ff_per_bit: float
+    dsp: int
+    evidence: str
+
+    def area(self, bits: int) -> Resources:
+        return Resources(
+            lut=self.lut + round(self.lut_per_bit * bits),
+            ff=self.ff + round(self.ff_per_bit * bits),
+            dsp=self.dsp,
+        )
+
+
+@dataclass(frozen=True)
+class ControlCost:
+    """Area of a nest's counters and handshakes."""
+
+    lut: int
+    lut_per_counter_bit: int
+    ff: int
+    ff_per_counter_bit: int
+
+
+@dataclass(frozen=True)
+class MemoryRules:
+    """How memories are built: in LUTs up to a size, in block RAM above; latencies and ports."""
+
+    load_latency: int
+    store_latency: int
+    ports: int
+    lut_words: int
+    lut_max_words: int
+    lut_max_rom_words: int
+    bram_power_of_two_words: int
+    external_load_latency: int
+
+
+@dataclass(frozen=True)
+class FifoRules:
+    """How FIFOs are built: registers, shift registers in LUTs, block RAM."""
+
+    register_depth: int
+    shift_words: int
+    shift_max_depth: int
+    lut: int
+    ff: int
+
+
+@dataclass(frozen=True)
+class OperatorLibrary:
+    """Every figure that scheduling and area estimation need of one target at one clock period."""
+
+    name: str
+    period_ns: float
+    uncertainty: float
+    read_stage: int
+    write_in_last_stage: bool
+    flushing: bool
+    control: ControlCost
+    memory: MemoryRules
+    fifo: FifoRules
+    operators: tuple[Operator, ...]
+
+    @property
+    def budget_ns(self) -> float:
+        """What of a period combinational logic may use."""
+        return self.period_ns * (1 - self.uncertainty)
+
+    @property
+    def version(self) -> str:
+        return f"{self.name}-{self.period_ns:.2f}ns"
+
+    def find(self, op: str, bits: int, binding: str | None = None) -> Operator:
+        """The first row for the operator that is wide enough and has the binding, if one is asked for."""
+        return _find(self, op, bits, binding)
+
+
+@cache
+def _find(library: OperatorLibrary, op: str, bits: int, binding: str | None) -> Operator:
+    rows = [row for row in library.operators if op in row.ops]
+    for row in rows:
+        if bits <= row.bits and (binding is None or binding == row.binding):
+            return row
+    known = ", ".join(f"{row.binding} up to {row.bits} bits" for row in rows)
+    raise PenstockError(
+        code="unknown-operator",
+        what=f"no figures for {op} on {bits}-bit operands" + (f" in {binding}" if binding else ""),
+        where=f"operator library {library.version}",
+        limit=f"known: {known}" if known else "the operator is not in the library at all",
+        hint="change the model's arithmetic or add a row with a source to the library",
+    )
+
+
+@cache
+def library_names() -> tuple[str, ...]:
+    return tuple(sorted({library.name for library in _all()}))
+
+
+def load_library(name: str, clock_mhz: float) -> OperatorLibrary:
+    """The library's table for the slowest characterised period that is at least as fast as the clock.
+
+    An operator that meets a short period meets a longer one; the reverse would be extrapolation.
+    """
+    tables = [library for library in _all() if library.name == name]
+    if not tables:
+        raise PenstockError(
+            code="unknown-library", what=f"there is no operator library {name!r}",
+            limit="known are " + ", ".join(library_names()), hint="correct the platform's field 'operators'",
+        )  # fmt: skip
+    period = 1000 / clock_mhz
+    fast_enough = [t for t in tables if t.period_ns <= period * _PERIOD_TOLERANCE]
+    if not fast_enough:
+        fastest = min(t.period_ns for t in tables)
+        raise PenstockError(
+            code="clock-out-of-range", what=f"no figures at {clock_mhz:g} MHz",
+            where=f"operator library {name}", limit=f"characterised up to {1000 / fastest:.0f} MHz",
+            hint="ask for a slower clock",
+        )  # fmt: skip
+    return max(fast_enough, key=lambda t: t.period_ns)
+
+
+@cache
+def _all() -> tuple[OperatorLibrary, ...]:
+    paths = sorted((f for f in _FOLDER.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    return tuple(parse_library(f.read_text(), f"operator library {f.name}") for f in paths)
+
+
+def parse_library(text: str, where: str) -> OperatorLibrary:
+    """The library that a TOML text describes."""
+    fields = parse_toml(text, where, _CODE)
+    control, memory, fifo = fields.table("control"), fields.table("memory"), fields.table("fifo")
+    library = OperatorLibrary(
+        name=fields.text("name"),
+        period_ns=fields.number("period_ns", above=0),
+        uncertainty=fields.number("uncertainty"),
+        read_stage=fields.count("read_stage"),
+        write_in_last_stage=fields.flag("write_in_last_stage"),
+        flushing=fields.flag("flushing"),
+        control=ControlCost(
+            **{k: control.count(k) for k in ("lut", "lut_per_counter_bit", "ff", "ff_per_counter_bit")}
+        ),
+        memory=MemoryRules(
+            load_latency=memory.count("load_latency", at_least=1),
+            store_latency=memory.count("store_latency", at_least=1),
+            ports=memory.count("ports", at_least=1),
+            lut_words=memory.count("lut_words", at_least=1),
+            lut_max_words=memory.count("lut_max_words"),
+            lut_max_rom_words=memory.count("lut_max_rom_words"),
+            bram_power_of_two_words=memory.count("bram_power_of_two_words"),
+            external_load_latency=memory.count("external_load_latency"),
+        ),
+        fifo=FifoRules(
+            register_depth=fifo.count("register_depth"),
+            shift_words=fifo.count("shift_words", at_least=1),
+            shift_max_depth=fifo.count("shift_max_depth"),
+            lut=fifo.count("lut"),
+            ff=fifo.count("ff"),
+        ),
+        operators=tuple(_operator(f) for f in fields.tables("operator")),
+    )
+    for table in (control, memory, fifo, fields):
+        table.finish()
+    return library
+
+
+def _operator(fields: Fields) -> Operator:
+    row = Operator(
+        ops=fields.texts("ops"),
+        bits=fields.count("bits", at_least=1),
+        binding=fields.text("binding"),
+        latency=fields.count("latency"),
+        delay_ns=fields.number("delay_ns", default=0.0),
+        lut=fields.count("lut", default=0),
+        lut_per_bit=fields.number("lut_per_bit", default=0.0),
+        ff=fields.count("ff", default=0),
+        ff_per_bit=fields.number("ff_per_bit", default=0.0),
+        dsp=fields.count("dsp", default=0),
+        evidence=fields.text("evidence"),
+    )
+    fields.finish()
+    if row.evidence not in _EVIDENCE:
+        raise PenstockError(
+            code=_CODE, what=f"field 'evidence' is {row.evidence!r}", where=fields.where,
+            limit="it is one of " + ", ".join(_EVIDENCE), hint="say where the row's figures come from",
+        )  # fmt: skip
+    return row

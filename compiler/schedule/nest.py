@@ -1,0 +1,321 @@
+"""Schedules a nest: initiation interval and its reason, as-soon-as-possible stages, token patterns, area."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import AffineMapAttr
+from xdsl.ir import Operation, OpResult, SSAValue
+
+from compiler.dialects import nest, stream
+from compiler.dialects.nest import memory_shape
+from compiler.dialects.stream import BlocksType
+from compiler.errors import PenstockError
+from compiler.platforms import Resources
+from compiler.schedule.carried import reuse_distance, stands_still
+from compiler.schedule.flatten import Flattener, Step, guard_of, target_name, vector_shape
+from compiler.schedule.library import OperatorLibrary
+from compiler.schedule.memory import MemoryUse, build_memory
+from compiler.schedule.pattern import TokenPattern
+from compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
+
+_MAX_II = 4096  # far beyond any recurrence of the libraries' operators
+
+
+@dataclass(frozen=True)
+class _Carried:
+    """Step `store` writes what step `load` reads `distance` iterations later."""
+
+    store: int
+    load: int
+    distance: int
+    held: bool
+    """The word stays in a register, because the address stands still from one iteration to the next."""
+
+
+def schedule_nest(
+    op: nest.NestOp, library: OperatorLibrary, bindings: Mapping[str, str] | None = None
+) -> NestSchedule:
+    """The nest's schedule. `bindings` choose among a library's rows: {"arith.addf": "fabric"}."""
+    steps = Flattener(library, dict(bindings or {})).run(op.body.block)
+    return _Scheduler(op, library, steps).run()
+
+
+class _Scheduler:
+    def __init__(self, op: nest.NestOp, library: OperatorLibrary, steps: list[Step]) -> None:
+        self.nest, self.library, self.steps, self.trips = op, library, steps, op.trips
+        self.memory_steps: dict[SSAValue, list[int]] = defaultdict(list)
+        for index, step in enumerate(steps):
+            if step.kind in ("load", "store") and step.target is not None:
+                self.memory_steps[step.target].append(index)
+        self.held = {
+            m for m, users in self.memory_steps.items() if self._is_local(m) and self._all_stand_still(users)
+        }
+        self.not_before = [0] * len(steps)
+        self.start = [0] * len(steps)
+        self.end: list[tuple[int, float]] = [(0, 0.0)] * len(steps)
+
+    def run(self) -> NestSchedule:
+        carried = self._carried()
+        ports = self._port_bounds()
+        ii = max([1, *(b.ii for b in ports)])
+        self._place()
+        recurrences = [b for c in carried if (b := self._recurrence(c)) is not None]
+        ii = max([ii, *(b.ii for b in recurrences)])
+        ii = self._settle(carried, ii)
+        bounds = (Bound("pipeline", 1, "II = 1: one iteration a cycle"), *ports, *recurrences)
+        if ii > max(b.ii for b in bounds):
+            text = f"II = {ii}: loop-carried dependences that share operations"
+            bounds = (*bounds, Bound("recurrence", ii, text))
+        depth = 1 + max(stage for stage, _ in self.end)
+        if self.library.write_in_last_stage:
+            for index, step in enumerate(self.steps):
+                if step.kind == "write":
+                    self.start[index] = depth - 1
+                    self.end[index] = (depth - 1, 0.0)
+        memories = self._memories()
+        return NestSchedule(
+            name=self._name(),
+            iterations=self.nest.iterations,
+            block_iterations=prod(self.trips[self.nest.block_loops.data :]),
+            ii=ii,
+            bounds=bounds,
+            depth=depth,
+            stages=tuple(
+                OpStage(self._label(step), self.start[i], self.end[i][0]) for i, step in enumerate(self.steps)
+            ),
+            ports=self._ports(),
+            memories=memories,
+            logic=self._logic(memories),
+        )
+
+    # -- time
+
+    def _place(self) -> None:
+        """As soon as possible: every step after its inputs, chained within a cycle where delays fit."""
+        budget = self.library.budget_ns
+        for index, step in enumerate(self.steps):
+            stage, used = max((self.end[i] for i in step.inputs), default=(0, 0.0))
+            first = max(self.not_before[index], self.library.read_stage if step.kind == "read" else 0)
+            if first > stage:
+                stage, used = first, 0.0
+            latency, delay = self._timing(step)
+            if used + delay > budget and used > 0:
+                stage, used = stage + 1, 0.0
+            self.start[index] = stage
+            self.end[index] = (stage + latency, 0.0) if latency else (stage, used + delay)
+
+    def _timing(self, step: Step) -> tuple[int, float]:
+        """Register stages, and combinational delay for what has none."""
+        memory = self.library.memory
+        match step.kind:
+            case "load":
+                assert step.target is not None
+                if _is_external(step.target):
+                    return memory.external_load_latency, 0.0
+                return (0, 0.0) if step.target in self.held else (memory.load_latency, 0.0)
+            case "read" | "write" | "store":
+                return 0, 0.0
+            case _:
+                assert step.operator is not None
+                return step.operator.latency, step.operator.delay_ns
+
+    def _settle(self, carried: list[_Carried], ii: int) -> int:
+        """Delay loads until every carried dependence holds; raise the II if that never ends."""
+        while ii <= _MAX_II:
+            self.not_before = [0] * len(self.steps)
+            for _ in range(len(self.steps) + 2):
+                self._place()
+                late = [
+                    (c.load, n)
+                    for c in carried
+                    if (n := self._ready(c) - ii * c.distance) > self.start[c.load]
+                ]
+                if not late:
+                    return ii
+                for load, stage in late:
+                    self.not_before[load] = max(self.not_before[load], stage)
+            ii += 1
+        raise PenstockError(
+            code="unschedulable", what="no initiation interval satisfies the carried dependences",
+            where=self._name(), limit=f"II up to {_MAX_II} was tried",
+            hint="report this design: its nests should never need so many",
+        )  # fmt: skip
+
+    def _ready(self, c: _Carried) -> int:
+        """The stage from which a later iteration may load what this one stored."""
+        stage = self.start[c.store]
+        return stage if c.held else stage + self.library.memory.store_latency
+
+    # -- bounds on the initiation interval
+
+    def _is_local(self, memory: SSAValue) -> bool:
+        return isinstance(memory, OpResult) and isinstance(memory.op, stream.BufferOp)
+
+    def _all_stand_still(self, users: list[int]) -> bool:
+        return all(stands_still(_address(self.steps[i]).data, self.trips) for i in users)
+
+    def _carried(self) -> list[_Carried]:
+        found: list[_Carried] = []
+        for memory, users in self.memory_steps.items():
+            if not self._is_local(memory):
+                continue
+            loads = [i for i in users if self.steps[i].kind == "load"]
+            stores = [i for i in users if self.steps[i].kind == "store"]
+            for store in stores:
+                for load in loads:
+                    distance = reuse_distance(
+                        _address(self.steps[store]).data, _address(self.steps[load]).data,
+                        _access_shape(self.steps[load]), self.trips,
+                    )  # fmt: skip
+                    if distance is not None:
+                        found.append(_Carried(store, load, distance, memory in self.held))
+        return found
+
+    def _recurrence(self, c: _Carried) -> Bound | None:
+        """The bound of a store that depends on its own load: stages around the loop over iterations."""
+        path = self._path(c.load, c.store)
+        if path is None:
+            return None
+        stages = self._ready(c) - self.start[c.load]
+        ii = max(1, -(-stages // c.distance))
+        slowest = max(path, key=lambda i: self._timing(self.steps[i])[0])
+        memory = self.steps[c.load].target
+        assert memory is not None
+        over = "every iteration" if c.distance == 1 else f"over {c.distance} iterations"
+        reason = (
+            f"II = {ii}: loop-carried {self.steps[slowest].name} on {target_name(memory)}, "
+            f"{stages} {'stage' if stages == 1 else 'stages'} {over}"
+        )
+        return Bound("recurrence", ii, reason)
+
+    def _path(self, source: int, sink: int) -> list[int] | None:
+        """The steps between a load and a store that depends on it; None if it does not."""
+        between: set[int] = {source}
+        for index in range(source + 1, sink + 1):
+            if any(i in between for i in self.steps[index].inputs):
+                between.add(index)
+        if sink not in between:
+            return None
+        needed = {sink}
+        for index in range(sink, source, -1):
+            if index in needed:
+                needed |= {i for i in self.steps[index].inputs if i in between}
+        return sorted(needed)
+
+    def _port_bounds(self) -> list[Bound]:
+        bounds: list[Bound] = []
+        streams: Counter[tuple[SSAValue, str]] = Counter(
+            (s.target, s.kind) for s in self.steps if s.kind in ("read", "write") and s.target is not None
+        )
+        for (target, kind), count in streams.items():
+            reason = f"II = {count}: {count} {kind}s of {target_name(target)} an iteration, one fits a cycle"
+            bounds.append(Bound("stream ports", count, reason))
+        for memory, users in self.memory_steps.items():
+            if memory in self.held:
+                continue
+            ports = 1 if _is_external(memory) else self.library.memory.ports
+            ii = -(-len(users) // ports)
+            reason = (
+                f"II = {ii}: {len(users)} accesses to {target_name(memory)} an iteration on {ports} ports"
+            )
+            bounds.append(Bound("external ports" if _is_external(memory) else "memory ports", ii, reason))
+        return bounds
+
+    # -- results
+
+    def _ports(self) -> tuple[PortSchedule, ...]:
+        return tuple(
+            PortSchedule(
+                channel=target_name(step.target),
+                kind=_port_kind(step.target),
+                direction=_direction(step),
+                bits=step.bits * step.lanes,
+                stage=self.start[index],
+                pattern=TokenPattern.of(guard_of(step.op), self.trips),
+            )
+            for index, step in enumerate(self.steps)
+            if step.target is not None and step.op is not None and not _is_memory_of_task(step.target)
+        )
+
+    def _memories(self) -> tuple[MemoryUse, ...]:
+        found: list[MemoryUse] = []
+        for memory, users in self.memory_steps.items():
+            if not _is_memory_of_task(memory):
+                continue
+            widest = max(users, key=lambda i: self.steps[i].lanes)
+            width = self.steps[widest].lanes
+            words = -(-prod(memory_shape(memory)) // width)
+            rom = isinstance(memory, OpResult) and isinstance(memory.op, stream.RomOp)
+            bits = width * self.steps[widest].bits
+            found.append(build_memory(self.library, target_name(memory), words, bits, rom=rom))
+        return tuple(found)
+
+    def _logic(self, memories: tuple[MemoryUse, ...]) -> Resources:
+        counters = sum((t - 1).bit_length() for t in self.trips)
+        control = self.library.control
+        area = Resources(
+            lut=control.lut + control.lut_per_counter_bit * counters,
+            ff=control.ff + control.ff_per_counter_bit * counters,
+        )
+        last_use = [0] * len(self.steps)
+        for index, step in enumerate(self.steps):
+            for i in step.inputs:
+                last_use[i] = max(last_use[i], self.start[index])
+            if step.operator is not None:
+                area = area + step.operator.area(step.operand_bits) * step.lanes
+        registers = 0
+        for index, step in enumerate(self.steps):
+            held = max(0, last_use[index] - self.end[index][0])
+            registers += held * step.lanes * step.bits
+        in_luts = {m.name for m in memories if m.kind == "lutram"}
+        registers += sum(
+            s.lanes * s.bits
+            for s in self.steps
+            if s.kind == "load" and s.target and target_name(s.target) in in_luts
+        )
+        return area + Resources(ff=registers)
+
+    def _label(self, step: Step) -> str:
+        return f"{step.name} {target_name(step.target)}" if step.target is not None else step.name
+
+    def _name(self) -> str:
+        task = self.nest.parent_op()
+        prefix = f"{task.sym_name.data}." if isinstance(task, stream.TaskOp) else ""
+        return prefix + self.nest.sym_name.data
+
+
+def _is_external(memory: SSAValue) -> bool:
+    return not isinstance(memory, OpResult)
+
+
+def _is_memory_of_task(target: SSAValue) -> bool:
+    return isinstance(target, OpResult) and isinstance(target.op, stream.BufferOp | stream.RomOp)
+
+
+def _port_kind(target: SSAValue) -> PortKind:
+    if _is_external(target):
+        return "external"
+    return "block" if isinstance(target.type, BlocksType) else "stream"
+
+
+def _direction(step: Step) -> Direction:
+    return "read" if step.kind in ("read", "load") else "write"
+
+
+def _address(step: Step) -> AffineMapAttr:
+    return _accessing(step).address
+
+
+def _accessing(step: Step) -> nest.LoadOp | nest.StoreOp:
+    assert isinstance(step.op, nest.LoadOp | nest.StoreOp)
+    return step.op
+
+
+def _access_shape(step: Step) -> tuple[int, ...]:
+    op: Operation = _accessing(step)
+    data = op.results[0] if op.results else op.operands[0]
+    return vector_shape(data)
