@@ -1,0 +1,76 @@
+"""The repository stays readable: short files, a page for each folder, nothing left for later."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS_WITH_A_PAGE = (
+    "benchmarks", "compiler", "db", "docs", "dse", "examples", "profiling", "services", "tests", "web",
+)  # fmt: skip
+LONGEST_FILE = 400
+# Spelled in pieces, so that this file does not contain what it forbids.
+LEFT_FOR_LATER = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:ro" + r"ot|ho" + r"me|wo" + r"rk)/\w")
+LOCAL_ADDRESSES = ("127.0.0.1", "localhost", "0.0.0.0", "[::1]")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """Files that git knows, or would take, without those that it ignores."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    paths = [ROOT / line for line in listing.stdout.splitlines() if "/vendor/" not in line]
+    return [path for path in paths if path.is_file()]
+
+
+def test_python_files_are_short() -> None:
+    long = {
+        path.name: count
+        for path in tracked("*.py")
+        if (count := len(path.read_text().splitlines())) > LONGEST_FILE
+    }
+    assert not long, f"over {LONGEST_FILE} lines: {long}"
+
+
+def test_python_modules_say_what_they_are() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in tracked("*.py")
+        if path.read_text().strip() and not path.read_text().lstrip().startswith(('"""', 'r"""'))
+    ]
+    assert not silent, f"no docstring at the top: {silent}"
+
+
+def test_every_folder_has_its_page() -> None:
+    missing = [folder for folder in FOLDERS_WITH_A_PAGE if not (ROOT / folder / "README.md").is_file()]
+    assert not missing
+
+
+def test_nothing_is_left_for_later() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in tracked("*.py", "*.md", "*.toml", "*.yml", "*.html", "*.h", "*.js", "Makefile")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if LEFT_FOR_LATER.search(line)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_no_path_of_someones_machine() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path in tracked("*.py", "*.md", "*.toml", "*.txt", "*.yml", "Makefile", "Dockerfile*", ".ci/*")
+        if (match := MACHINE_PATHS.search(path.read_text()))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_constraints_are_exact_and_name_no_host() -> None:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert "torch==2.13.0" in pins
+    assert all(re.fullmatch(r"[\w.\-]+==[\w.!]+", pin) for pin in pins), pins
