@@ -11,7 +11,6 @@ from db.ids import is_id
 from db.records import Page
 
 R = TypeVar("R")
-T = TypeVar("T")
 
 MAX_PAGE = 500
 
@@ -56,8 +55,8 @@ class Repository:
     def _only(self, record: type[R], statement: Executable) -> R:
         return record(**self.connection.execute(statement).mappings().one())
 
-    def _pairs(self, statement: Select[tuple[str, T]]) -> dict[str, T]:
-        return {key: value for key, value in self.connection.execute(statement).tuples()}  # noqa: C416
+    def _pairs(self, statement: Select[Any, Any]) -> dict[str, Any]:
+        return {key: value for key, value in self.connection.execute(statement)}  # noqa: C416
 
     def _newest_first(
         self,

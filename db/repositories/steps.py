@@ -24,8 +24,8 @@ class Steps(Repository):
         rows = [
             {
                 "id": new_id("stp"), "run_id": run_id, "kind": step.kind, "key": step.key,
-                "queue": step.queue, "state": StepState.BLOCKED, "payload": dict(step.payload), "may_fail": step.may_fail,
-                "max_attempts": step.max_attempts,
+                "queue": step.queue, "state": StepState.BLOCKED, "payload": dict(step.payload),
+                "may_fail": step.may_fail, "max_attempts": step.max_attempts,
             }
             for step in new_steps
         ]  # fmt: skip
