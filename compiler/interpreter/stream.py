@@ -31,9 +31,7 @@ Action = Callable[[int], None]
 """One operation of a nest, run for iteration number i."""
 
 
-def run(
-    module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str, Array]
-) -> dict[str, Array]:
+def run(module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str, Array]) -> dict[str, Array]:
     """Run a top: `memories` holds inputs and streamed parameters by name; outputs come back by name."""
     top = next(op for op in module.ops if isinstance(op, stream.TopOp))
     machine = _Machine(parameters)
@@ -72,7 +70,9 @@ class _Machine:
                 case nest.NestOp():
                     _NestRun(self, op, task.sym_name.data).run()
                 case _:
-                    raise PenstockError(code="broken-ir", what=f"{op.name} inside a task", where=task.sym_name.data)
+                    raise PenstockError(
+                        code="broken-ir", what=f"{op.name} inside a task", where=task.sym_name.data
+                    )
 
     def check_drained(self, top: stream.TopOp) -> None:
         for channel, queue in self.queues.items():

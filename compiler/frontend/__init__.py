@@ -1,0 +1,27 @@
+"""From a model reference to a Program: the only part of Penstock that runs PyTorch.
+
+Importing this package is cheap; torch and torch-mlir are loaded by `import_model`, at the first model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from compiler.frontend.context import make_context
+from compiler.frontend.reference import ModelReference, parse_reference
+
+if TYPE_CHECKING:
+    from compiler.program import Program
+
+__all__ = ["ModelReference", "import_model", "make_context", "parse_reference"]
+
+
+def import_model(reference: str) -> Program:
+    """Load the model, export and lower it to linalg on tensors, with PyTorch's own answers beside it.
+
+    This executes the user's code. Services do it in a process of its own: `python -m compiler.frontend`.
+    """
+    from compiler.frontend.importer import import_loaded
+    from compiler.frontend.loader import load_model
+
+    return import_loaded(load_model(parse_reference(reference)))

@@ -1,0 +1,160 @@
+"""torch.export with its failures explained, and the checks on what it gives."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import traceback
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from compiler.errors import PenstockError
+from compiler.frontend.decompositions import decomposition_table
+from compiler.frontend.loaded import LoadedModel
+from compiler.frontend.loader import describe
+from compiler.frontend.origins import origin_of
+
+_TORCH = Path(torch.__file__).parent
+_DATA_DEPENDENT = (
+    "an accelerator has one fixed schedule, so the way through the model must not depend on the numbers in its "
+    "tensors. Here Python needs such a number: an `if`, a loop bound, float(), int(), .item() or an index made from "
+    "a tensor. Choose with torch.where, mask with a multiplication, or decide outside of the model"
+)
+
+
+@contextlib.contextmanager
+def quiet_torch() -> Iterator[None]:
+    """Torch warns and logs about its own internals while it exports; what matters arrives as an exception."""
+    logger = logging.getLogger("torch")
+    before = logger.disabled, logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.disabled = before[0]
+        logging.disable(before[1])
+
+
+def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+    """PyTorch's own answer, which every later level is held against."""
+    shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
+    try:
+        with torch.no_grad(), quiet_torch():
+            outputs: Any = model.module(*inputs)
+    except Exception as error:
+        raise PenstockError(
+            code="example-inputs",
+            what=f"the model does not run on its example inputs of shape {shapes}: {describe(error)}",
+            where=_user_frame(error) or model.reference,
+            hint="return example inputs of the shapes that the model's forward takes",
+        ) from error
+    if isinstance(outputs, torch.Tensor):
+        return (outputs,)
+    if isinstance(outputs, tuple | list) and outputs and all(isinstance(x, torch.Tensor) for x in outputs):
+        return tuple(outputs)
+    raise PenstockError(
+        code="model-output",
+        what=f"forward returns a {type(outputs).__name__}",
+        where=model.reference,
+        limit="outputs are a tensor or a tuple of tensors",
+        hint="wrap the model in a module whose forward picks the tensors that are wanted",
+    )
+
+
+def export(model: LoadedModel) -> ExportedProgram:
+    """The model as a graph of core ATen operations with static shapes."""
+    _check_tensors(model)
+    try:
+        with torch.no_grad(), quiet_torch():
+            program = torch.export.export(model.module, model.example_inputs, strict=False)
+            program = program.run_decompositions(decomposition_table())
+    except GuardOnDataDependentSymNode as error:
+        raise PenstockError(
+            code="data-dependent",
+            what="the control flow depends on the values of a tensor",
+            where=_user_frame(error) or model.reference,
+            limit=_DATA_DEPENDENT,
+        ) from error
+    except Exception as error:
+        raise PenstockError(
+            code="export-failed",
+            what=f"torch.export cannot trace the model: {describe(error)}",
+            where=_user_frame(error) or model.reference,
+            hint="forward must be built from PyTorch operations on its arguments (no numpy, no side effects)",
+        ) from error
+    _check_static(program, model)
+    return program
+
+
+def _user_frame(error: BaseException) -> str:
+    """The innermost line of the user's code in an exception's trace."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(("<", str(_TORCH))) and Path(frame.filename) != Path(__file__)
+    ]
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+
+
+def _check_tensors(model: LoadedModel) -> None:
+    inputs = [(f"example input {i}", x) for i, x in enumerate(model.example_inputs)]
+    state: list[tuple[str, torch.Tensor]] = [
+        *((f"parameter {name!r}", x) for name, x in model.module.named_parameters()),
+        *((f"buffer {name!r}", x) for name, x in model.module.named_buffers() if x.dim() > 0),
+    ]
+    for name, tensor in (*inputs, *state):
+        if 0 in tensor.shape:
+            raise PenstockError(
+                code="empty-tensor",
+                what=f"{name} has shape {tuple(tensor.shape)}",
+                where=model.reference,
+                limit="every dimension has at least one element",
+                hint="remove the layer or input that has no elements",
+            )
+        if tensor.device.type != "cpu":
+            raise PenstockError(
+                code="unsupported-device",
+                what=f"{name} is on {tensor.device}",
+                where=model.reference,
+                hint="move the model and its inputs with .cpu()",
+            )
+    for name, tensor in (*inputs, *state):
+        if tensor.dtype != torch.float32:
+            raise PenstockError(
+                code="unsupported-dtype",
+                what=f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
+                where=model.reference,
+                limit="models are float32; quantisation to integers is Penstock's own step",
+                hint="use module.float() and inputs.float(); keep embedding look-ups on the host",
+            )
+
+
+def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if isinstance(value, torch.Tensor) and not all(type(size) is int for size in value.shape):
+            origin = origin_of(node)
+            raise PenstockError(
+                code="dynamic-shape",
+                what=f"the size of the result of {origin.op} depends on the values of a tensor",
+                where=origin.describe(model.name),
+                limit="all shapes are known at compile time",
+                hint="use a mask (torch.where) instead of selecting elements",
+            )
+        if isinstance(value, torch.Tensor) and 0 in value.shape and node.users:
+            origin = origin_of(node)
+            raise PenstockError(
+                code="empty-tensor",
+                what=f"{origin.op} gives a tensor of shape {tuple(value.shape)}",
+                where=origin.describe(model.name),
+                limit="every dimension has at least one element",
+                hint="remove the operation, it has nothing to compute",
+            )

@@ -1,0 +1,93 @@
+"""The way of a loaded model: export, lift, lower, name, and keep PyTorch's own answers beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.utils.hints import isa
+
+from compiler.errors import PenstockError
+from compiler.frontend.export import export, run_eagerly
+from compiler.frontend.lift import Argument, lift_weights
+from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
+from compiler.frontend.lower import lower
+from compiler.frontend.name_layers import name_layers
+from compiler.frontend.origins import mark_origins
+from compiler.interpreter.rows import join_rows, split_rows
+from compiler.program import Evaluation, Port, Program, Samples, Signature
+
+Array = NDArray[Any]
+
+
+def import_loaded(model: LoadedModel) -> Program:
+    outputs = run_eagerly(model, model.example_inputs)
+    samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
+    exported = export(model)
+    origins = mark_origins(exported)
+    arguments, params = lift_weights(exported, model)
+    module = lower(exported, origins, model.name)
+    name_layers(module, origins)
+    _write_arguments(module, arguments)
+    used = {argument.name for argument in arguments}
+    return Program(
+        name=model.name,
+        module=module,
+        params={name: value for name, value in params.items() if name in used},
+        signature=_signature(arguments, samples),
+        samples=samples,
+        evaluation=_evaluate(model, samples) if model.evaluation else None,
+    )
+
+
+def _arrays(tensors: tuple[torch.Tensor, ...]) -> tuple[Array, ...]:
+    return tuple(np.ascontiguousarray(x.detach().numpy()) for x in tensors)
+
+
+def _write_arguments(module: ModuleOp, arguments: list[Argument]) -> None:
+    (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+    assert len(main.body.block.args) == len(arguments)
+    main.arg_attrs = ArrayAttr(
+        DictionaryAttr({"penstock.name": StringAttr(a.name), "penstock.kind": StringAttr(a.kind)})
+        for a in arguments
+    )
+
+
+def _signature(arguments: list[Argument], samples: Samples) -> Signature:
+    names = [a.name for a in arguments if a.kind == "input"]
+    return Signature(
+        inputs=tuple(_port(n, x) for n, x in zip(names, samples.inputs, strict=True)),
+        outputs=tuple(_port(_output_name(i, samples), y) for i, y in enumerate(samples.outputs)),
+    )
+
+
+def _port(name: str, value: Array) -> Port:
+    return Port(name, tuple(value.shape), str(value.dtype))
+
+
+def _output_name(index: int, samples: Samples) -> str:
+    return "output" if len(samples.outputs) == 1 else f"output{index}"
+
+
+def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:
+    """PyTorch's outputs on the held-out set, in batches of the size that the accelerator will take."""
+    given = model.evaluation
+    assert isinstance(given, LoadedEvaluation)
+    if len(samples.inputs) != 1 or len(samples.outputs) != 1:
+        raise PenstockError(
+            code="evaluation-ports",
+            what=f"an evaluation set for {len(samples.inputs)} inputs and {len(samples.outputs)} outputs",
+            where=model.reference,
+            limit="it needs a model with one input and one output",
+            hint="leave the evaluation out",
+        )
+    shape = samples.inputs[0].shape
+    rows = np.ascontiguousarray(given.inputs.detach().to(torch.float32).numpy())
+    batches = split_rows(rows, shape, model.reference)
+    outputs = np.stack([_arrays(run_eagerly(model, (torch.from_numpy(b),)))[0] for b in batches])
+    labels = np.ascontiguousarray(given.labels.detach().numpy()).astype(np.int64)
+    return Evaluation(given.name, rows, labels, join_rows(outputs, rows, shape))

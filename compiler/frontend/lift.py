@@ -1,0 +1,85 @@
+"""Takes the weights out of an exported graph and makes them arguments, so that they never enter the IR."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
+
+from compiler.errors import PenstockError
+from compiler.frontend.loaded import LoadedModel
+
+Array = NDArray[Any]
+_STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+
+
+@dataclass(frozen=True)
+class Argument:
+    name: str
+    kind: str  # "input" or "param"
+
+
+def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Argument], dict[str, Array]]:
+    """Turn state into user inputs, in place: the arguments in order, and the lifted values by name.
+
+    Scalars (0-d tensors) stay inline, where they fold into the operations that use them. A tensor that several
+    names share is kept once; the graph's arguments then repeat the first name.
+    """
+    _refuse_mutation(program, model)
+    arguments: list[Argument] = []
+    params: dict[str, Array] = {}
+    first_name: dict[tuple[Any, ...], str] = {}
+    specs: list[InputSpec] = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind in _STATE:
+            name = str(spec.target)
+            value = _state_value(program, name)
+            if value.dim() == 0:
+                specs.append(spec)
+                continue
+            identity = (value.data_ptr(), value.dtype, tuple(value.shape), value.stride())
+            name = first_name.setdefault(identity, name)
+            params[name] = np.ascontiguousarray(value.detach().numpy())
+            arguments.append(Argument(name, "param"))
+            specs.append(InputSpec(InputKind.USER_INPUT, spec.arg, None))
+        else:
+            specs.append(spec)
+            if not isinstance(spec.arg, ConstantArgument):
+                arguments.append(Argument(spec.arg.name, "input"))
+    program.graph_signature.input_specs[:] = specs
+    _refuse_clashes(arguments, model)
+    return arguments, params
+
+
+def _state_value(program: ExportedProgram, name: str) -> torch.Tensor:
+    value = program.state_dict.get(name)
+    return program.constants[name] if value is None else value
+
+
+def _refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:
+    for spec in program.graph_signature.output_specs:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            raise PenstockError(
+                code="mutation",
+                what=f"forward changes {spec.target or spec.arg.name!r}",
+                where=model.reference,
+                limit="a compiled model keeps no state between calls",
+                hint="take the state as an input and return its new value",
+            )
+
+
+def _refuse_clashes(arguments: list[Argument], model: LoadedModel) -> None:
+    params = {a.name for a in arguments if a.kind == "param"}
+    for argument in arguments:
+        if argument.kind == "input" and argument.name in params:
+            raise PenstockError(
+                code="name-clash",
+                what=f"the input {argument.name!r} has the name of a parameter",
+                where=model.reference,
+                hint="rename the argument of forward",
+            )

@@ -1,0 +1,25 @@
+"""A model as the user gave it: a PyTorch module with example inputs, before anything is compiled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class LoadedEvaluation:
+    """A held-out set for classification, one row an example."""
+
+    name: str
+    inputs: torch.Tensor
+    labels: torch.Tensor
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    name: str
+    reference: str
+    module: torch.nn.Module
+    example_inputs: tuple[torch.Tensor, ...]
+    evaluation: LoadedEvaluation | None = None

@@ -1,0 +1,182 @@
+"""Runs the user's function and checks what it returns, so that every mistake is told in the user's words."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from compiler.errors import PenstockError
+from compiler.frontend import zoo
+from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
+from compiler.frontend.reference import FileReference, ModelReference
+
+_RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
+_EVALUATION_KEYS = {"name", "inputs", "labels"}
+
+
+def load_model(reference: ModelReference) -> LoadedModel:
+    where = str(reference)
+    with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
+        if isinstance(reference, FileReference):
+            returned = _call(_find_function(reference), reference)
+        else:
+            returned = zoo.build(reference)
+        return _check(returned, reference.name, where)
+
+
+def _find_function(reference: FileReference) -> Callable[[], Any]:
+    path = reference.path
+    if not path.is_file():
+        kind = "is a folder" if path.is_dir() else "does not exist"
+        raise PenstockError(
+            code="model-file", what=f"the file {kind}", where=str(path), hint="check the path"
+        )
+    namespace = vars(_execute(path))
+    function = namespace.get(reference.function)
+    if function is None:
+        found = sorted(
+            name
+            for name, value in namespace.items()
+            if callable(value)
+            and not name.startswith("_")
+            and getattr(value, "__module__", "") == _MODULE_NAME
+        )
+        raise PenstockError(
+            code="model-function",
+            what=f"there is no function {reference.function!r}",
+            where=str(path),
+            hint=f"it defines: {', '.join(found)}" if found else f"define a function that will {_RETURNS}",
+        )
+    if not callable(function) or isinstance(function, torch.nn.Module):
+        raise PenstockError(
+            code="model-function",
+            what=f"{reference.function!r} is a {type(function).__name__}, not a function",
+            where=str(path),
+            hint=f"define a function that will {_RETURNS}",
+        )
+    return function
+
+
+_MODULE_NAME = "penstock_user_model"
+
+
+def _execute(path: Path) -> Any:
+    specification = importlib.util.spec_from_file_location(_MODULE_NAME, path)
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    sys.modules[_MODULE_NAME] = module  # dataclasses and pickling look a class up by its module
+    with _importing_from(path.parent), _user_errors("the file cannot be executed", "model-file", path):
+        specification.loader.exec_module(module)
+    return module
+
+
+def _call(function: Callable[[], Any], reference: FileReference) -> Any:
+    with (
+        _importing_from(reference.path.parent),
+        _user_errors(f"{reference.function}() failed", "model-function", reference.path),
+    ):
+        return function()
+
+
+@contextlib.contextmanager
+def _importing_from(folder: Path) -> Iterator[None]:
+    """Lets a model file import its neighbours, as it could when run as a script."""
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        if entry in sys.path:
+            sys.path.remove(entry)
+
+
+@contextlib.contextmanager
+def _user_errors(what: str, code: str, path: Path) -> Iterator[None]:
+    """Turns whatever the user's code raises, sys.exit included, into one line with the place in the user's file."""
+    try:
+        yield
+    except PenstockError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PenstockError(
+            code=code,
+            what=f"{what}: {describe(error)}",
+            where=_place(error, path),
+            hint=f"run the file by itself with python; its function must {_RETURNS}",
+        ) from error
+
+
+def describe(error: BaseException) -> str:
+    """The kind of an exception and the first line of its message."""
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError: {error.msg}"
+    lines = str(error).strip().splitlines()
+    return type(error).__name__ + (f": {lines[0].strip()}" if lines else "")
+
+
+def _place(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError) and error.filename == str(path):
+        return f"{path}:{error.lineno}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == path]
+    return f"{path}:{frames[-1].lineno}" if frames else str(path)
+
+
+def _check(returned: Any, name: str, where: str) -> LoadedModel:
+    if not isinstance(returned, tuple) or len(cast(tuple[Any, ...], returned)) not in (2, 3):
+        raise _wrong_return(f"the function returned {_kind(returned)}", where)
+    module, inputs, *rest = cast(tuple[Any, ...], returned)
+    if not isinstance(module, torch.nn.Module):
+        raise _wrong_return(f"the first value returned is {_kind(module)}, not a torch.nn.Module", where)
+    if isinstance(inputs, torch.Tensor):
+        inputs = (inputs,)
+    if not isinstance(inputs, tuple | list) or not inputs:
+        raise _wrong_return(f"the example inputs are {_kind(inputs)}, not a tuple of tensors", where)
+    tensors: list[torch.Tensor] = []
+    for position, value in enumerate(cast("list[Any]", inputs)):
+        if not isinstance(value, torch.Tensor):
+            raise _wrong_return(f"example input {position} is {_kind(value)}, not a tensor", where)
+        tensors.append(value)
+    evaluation = _check_evaluation(rest[0], where) if rest and rest[0] is not None else None
+    return LoadedModel(name, where, module.eval(), tuple(tensors), evaluation)
+
+
+def _check_evaluation(value: Any, where: str) -> LoadedEvaluation:
+    if not isinstance(value, Mapping) or set(cast("Mapping[str, Any]", value)) != _EVALUATION_KEYS:
+        raise _wrong_return(
+            f"the evaluation is {_kind(value)}, not a mapping of name, inputs and labels", where
+        )
+    given = cast("Mapping[str, Any]", value)
+    inputs, labels = torch.as_tensor(given["inputs"]), torch.as_tensor(given["labels"])
+    integral = not labels.is_floating_point() and not labels.is_complex()
+    if labels.dim() != 1 or not integral or not len(labels) or inputs.dim() < 2 or len(inputs) != len(labels):
+        raise PenstockError(
+            code="evaluation-shape",
+            what=f"inputs {tuple(inputs.shape)} with {labels.dtype} labels {tuple(labels.shape)}",
+            where=where,
+            limit="an evaluation has one row of inputs and one integer label an example",
+            hint="labels are class numbers, not one-hot rows",
+        )
+    return LoadedEvaluation(str(given["name"]), inputs, labels)
+
+
+def _wrong_return(what: str, where: str) -> PenstockError:
+    return PenstockError(code="model-return", what=what, where=where, hint=f"let the function {_RETURNS}")
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(cast(tuple[Any, ...], value))}"
+    if isinstance(value, Mapping):
+        return f"a mapping of {', '.join(map(str, cast('Mapping[Any, Any]', value))) or 'nothing'}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"

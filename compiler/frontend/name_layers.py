@@ -1,0 +1,61 @@
+"""Gives every operation of the imported module the name of the layer it belongs to in the user's model."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Operation
+
+from compiler.frontend.lower import ORIGIN
+from compiler.frontend.origins import Origin
+
+LAYER = "penstock.layer"
+_COMPOSITE = {"linear", "addmm", "convolution"}
+
+
+def name_layers(module: ModuleOp, origins: dict[int, Origin]) -> None:
+    """Replace origin numbers by `penstock.layer`: unique among the generics of the module."""
+    taken: set[str] = set()
+    for op in list(module.walk()):
+        number = op.attributes.pop(ORIGIN, None)
+        if isinstance(op, linalg.GenericOp):
+            origin = origins.get(number.value.data) if isinstance(number, IntegerAttr) else None
+            name = unique_name(_generic_name(op, origin), taken)
+            taken.add(name)
+            op.attributes[LAYER] = StringAttr(name)
+        elif isinstance(number, IntegerAttr) and _moves_data(op) and number.value.data in origins:
+            origin = origins[number.value.data]
+            op.attributes[LAYER] = StringAttr(_join(origin.path, origin.op))
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """The name itself, or with the first free number behind it."""
+    if name not in taken:
+        return name
+    number = 2
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def _generic_name(op: linalg.GenericOp, origin: Origin | None) -> str:
+    if origin is None:
+        return "op"
+    if origin.op in _COMPOSITE:
+        layer = origin.path if origin.path and origin.is_library_module else _join(origin.path, origin.op)
+        if any(kind.data is IteratorType.REDUCTION for kind in op.iterator_types):
+            return layer
+        body = list(op.body.block.ops)
+        if len(body) == 1:
+            return _join(layer, "weight" if op.inputs else "init")
+        return _join(layer, "bias" if isinstance(body[-2], arith.AddfOp) else origin.op)
+    return _join(origin.path, origin.op)
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _moves_data(op: Operation) -> bool:
+    return op.name.startswith(("tensor.", "linalg.", "tm_tensor.")) and op.name != "tensor.empty"

@@ -1,0 +1,69 @@
+"""Where every node of an exported graph comes from in the user's model.
+
+torch-mlir turns a node's stack trace into the MLIR location of all operations made from it. So each node's trace is
+replaced by one that holds the node's number, and the number is looked up here after lowering.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import torch
+
+_MARK = "penstock"
+_LOCATION = re.compile(rf'"{_MARK}":(\d+)')
+_FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@dataclass(frozen=True)
+class Origin:
+    """`path` is the module's path in the model ("" at the top), `module` its class, `op` the PyTorch operation."""
+
+    path: str
+    module: str
+    op: str
+    source: str
+
+    @property
+    def is_library_module(self) -> bool:
+        return self.module.startswith("torch.nn.modules.")
+
+    def describe(self, model: str) -> str:
+        """The place as an error message names it."""
+        place = f"layer '{self.path}' of {model}" if self.path else f"the top level of {model}"
+        return f"{place} ({self.source})" if self.source else place
+
+
+def mark_origins(program: torch.export.ExportedProgram) -> dict[int, Origin]:
+    """Number the nodes of the graph, in place, and tell what each number stands for."""
+    origins: dict[int, Origin] = {}
+    for number, node in enumerate(program.graph.nodes):
+        if node.op == "call_function":
+            origins[number] = origin_of(node)
+            node.meta["stack_trace"] = f'File "{_MARK}", line {number}, in forward\n'
+    return origins
+
+
+def origin_of(node: torch.fx.Node) -> Origin:
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path, module = stack[-1] if stack else ("", "")
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [(file, line) for file, line in frames if "/torch/" not in file]
+    source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
+    return Origin(
+        str(path), module if isinstance(module, str) else module.__qualname__, op_name(node), source
+    )
+
+
+def op_name(node: torch.fx.Node) -> str:
+    """The bare name of a node's operation: "relu" for aten.relu.default."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return target._schema.name.split("::")[-1].strip("_")
+    return getattr(target, "__name__", str(target))
+
+
+def numbers_in(location: str) -> list[int]:
+    """The node numbers that an MLIR location was made from, in order."""
+    return [int(number) for number in _LOCATION.findall(location)]

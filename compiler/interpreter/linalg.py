@@ -1,0 +1,226 @@
+"""Runs linalg on tensors in numpy, in the order in which its loops are written.
+
+Every value carries a leading axis of independent runs, so that a whole evaluation set goes through in one pass.
+Parallel loops are vectorised; reduction loops run one iteration after the other, first to last, so that float sums
+have exactly the order that the IR states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.attrs import IteratorType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.utils.hints import isa
+
+from compiler.errors import PenstockError
+from compiler.interpreter.rows import join_rows, split_rows
+from compiler.interpreter.scalar import evaluate, numpy_dtype
+from compiler.program import Program
+
+Array = NDArray[Any]
+Values = dict[SSAValue, Array]
+Observer = Callable[[SSAValue, Array], None]
+
+
+def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
+    """Outputs for one set of inputs, at the module's own dtypes and the signature's shapes."""
+    return [output[0] for output in run_many(program, [np.asarray(x)[None] for x in inputs])]
+
+
+def run_many(program: Program, inputs: Sequence[Array], observe: Observer | None = None) -> list[Array]:
+    """Like `run` for many independent runs at once: each input has a leading axis of runs, and so has each output.
+
+    `observe` is called with every tensor that an operation computes.
+    """
+    ports = program.signature.inputs
+    if len(inputs) != len(ports):
+        raise PenstockError(
+            code="input-count",
+            what=f"{len(inputs)} inputs given",
+            where=program.name,
+            limit=f"the model takes {len(ports)}",
+        )
+    by_name = {port.name: value for port, value in zip(ports, inputs, strict=True)}
+    main = main_function(program)
+    values: Values = {}
+    for (name, kind), argument in zip(argument_names(main), main.body.block.args, strict=True):
+        given = by_name[name] if kind == "input" else program.params[name][None]
+        values[argument] = _as_argument(given, argument.type, name)
+    for op in main.body.block.ops:
+        if isinstance(op, func.ReturnOp):
+            outputs = [values[operand] for operand in op.operands]
+            runs = max([len(x) for x in inputs], default=1)
+            return [
+                np.ascontiguousarray(np.broadcast_to(x, (runs, *x.shape[1:]))).reshape(runs, *port.shape)
+                for x, port in zip(outputs, program.signature.outputs, strict=True)
+            ]
+        result = execute(op, values)
+        values[op.results[0]] = result
+        if observe is not None and isa(op.results[0].type, TensorType):
+            observe(op.results[0], result)
+    raise PenstockError(code="invalid-ir", what="the function never returns", where=program.name)
+
+
+def run_rows(program: Program, rows: Array) -> Array:
+    """Real-valued outputs, one row an example, of a model with one input and one output."""
+    signature = program.signature
+    if len(signature.inputs) != 1 or len(signature.outputs) != 1:
+        raise PenstockError(
+            code="evaluation-ports",
+            what=f"{len(signature.inputs)} inputs and {len(signature.outputs)} outputs",
+            where=program.name,
+            limit="an evaluation set needs a model with one input and one output",
+        )
+    port, batches = signature.inputs[0], split_rows(rows, signature.inputs[0].shape, program.name)
+    numbers = port.quant.quantise(batches) if port.quant else batches.astype(port.dtype)
+    outputs = program.dequantise_outputs(run_many(program, [numbers]))
+    return join_rows(outputs[0], rows, port.shape)
+
+
+def main_function(program: Program) -> func.FuncOp:
+    for op in program.module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "main":
+            return op
+    raise PenstockError(code="invalid-ir", what="the module has no function @main", where=program.name)
+
+
+def argument_names(main: func.FuncOp) -> list[tuple[str, str]]:
+    """Name and kind ("input" or "param") of every argument."""
+    attributes = [] if main.arg_attrs is None else list(main.arg_attrs)
+    return [(_text(a.data["penstock.name"]), _text(a.data["penstock.kind"])) for a in attributes]
+
+
+def _text(attribute: Attribute) -> str:
+    return str(attribute).strip('"')
+
+
+def _as_argument(value: Array, kind: Attribute, name: str) -> Array:
+    """Arguments keep the C order of the user's array but may have another shape (flattened, without unit dims)."""
+    assert isa(kind, TensorType)
+    shape, dtype = kind.get_shape(), numpy_dtype(kind)
+    if value.dtype != dtype or value[0].size != int(np.prod(shape)):
+        raise PenstockError(
+            code="input-shape",
+            what=f"{value.dtype} of shape {value.shape[1:]} given",
+            where=name,
+            limit=f"the argument is {dtype} of shape {shape}",
+        )
+    return value.reshape(len(value), *shape)
+
+
+def execute(op: Operation, values: Values) -> Array:
+    """The result of one operation of the function, from the values of its operands."""
+    match op:
+        case linalg.GenericOp():
+            return run_generic(op, values)
+        case linalg.FillOp():
+            return np.broadcast_to(values[op.operands[0]], (1, *_shape(op.results[0])))
+        case tensor.EmptyOp():
+            return np.zeros((1, *_shape(op.results[0])), numpy_dtype(op.results[0].type))
+        case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+            source = values[op.operands[0]]
+            return source.reshape(len(source), *_shape(op.results[0]))
+        case arith.ConstantOp():
+            constant = evaluate(op, [])
+            return constant[None] if isa(op.result.type, TensorType) else constant
+        case _:
+            return evaluate(op, [values[operand] for operand in op.operands])
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    assert isa(value.type, TensorType)
+    return value.type.get_shape()
+
+
+def run_generic(op: linalg.GenericOp, values: Values) -> Array:
+    """One linalg.generic on values with a leading axis of runs."""
+    iterators = [attribute.data for attribute in op.iterator_types]
+    maps = [attribute.data for attribute in op.indexing_maps]
+    trips = trip_counts(op)
+    reductions = [d for d, kind in enumerate(iterators) if kind is IteratorType.REDUCTION]
+    parallels = [d for d, kind in enumerate(iterators) if kind is IteratorType.PARALLEL]
+    loops = [*reductions, None, *parallels]  # None is the axis of runs
+    operands = [_spread(values[x], m, loops, trips) for x, m in zip(op.inputs, maps, strict=False)]
+    result_map = maps[len(op.inputs)]
+    state = _spread(values[op.outputs[0]], result_map, loops, trips)[(0,) * len(reductions)]
+    for point in np.ndindex(*(trips[d] for d in reductions)):
+        here = [x[tuple(min(i, n - 1) for i, n in zip(point, x.shape, strict=False))] for x in operands]
+        state = _run_body(op, [*here, state], values)
+    state = state.reshape((1,) * (1 + len(parallels))) if state.ndim == 0 else state
+    space = (
+        max(len(state), *(x.shape[len(reductions)] for x in operands), 1),
+        *(trips[d] for d in parallels),
+    )
+    state = np.broadcast_to(state, space)
+    positions = [_position(expr) for expr in result_map.results]
+    order = [0, *(1 + parallels.index(p) for p in positions if p is not None)]
+    dropped = [axis for axis in range(state.ndim) if axis not in order]
+    if any(state.shape[axis] != 1 for axis in dropped):
+        raise PenstockError(code="invalid-ir", what=f"{op.name} writes its result more than once")
+    kept = np.squeeze(state.transpose(order + dropped), axis=tuple(range(len(order), state.ndim)))
+    return kept.reshape(len(kept), *_shape(op.results[0])).astype(numpy_dtype(op.results[0].type), copy=False)
+
+
+def trip_counts(op: linalg.GenericOp) -> list[int]:
+    """How often each loop of a generic runs, from the shapes of its operands."""
+    trips = [1] * len(op.iterator_types)
+    for value, attribute in zip(op.operands, op.indexing_maps, strict=True):
+        if isa(value.type, TensorType):
+            for size, expr in zip(value.type.get_shape(), attribute.data.results, strict=True):
+                position = _position(expr)
+                if position is not None:
+                    trips[position] = size
+    return trips
+
+
+def _position(expr: object) -> int | None:
+    """Which loop an index follows; None for the constant index of a dimension of size one."""
+    match expr:
+        case AffineDimExpr(position):
+            return position
+        case AffineConstantExpr(0):
+            return None
+        case _:
+            raise PenstockError(
+                code="unsupported-op",
+                what=f"index expression {expr}",
+                limit="operands are indexed by loops directly: no strides, no windows",
+            )
+
+
+def _spread(value: Array, layout: AffineMap, loops: Sequence[int | None], trips: Sequence[int]) -> Array:
+    """A view with one axis for every loop (and the axis of runs), of size one where the operand does not follow it."""
+    if value.ndim == 0:
+        return value.reshape((1,) * len(loops))
+    axes: dict[int | None, int] = {None: 0}
+    fixed: list[int] = []
+    for axis, expr in enumerate(layout.results, start=1):
+        position = _position(expr)
+        if position is None:
+            fixed.append(axis)
+        else:
+            axes[position] = axis
+    order = [axes[loop] for loop in loops if loop in axes]
+    arranged = value.transpose(order + fixed)
+    return arranged.reshape(tuple(value.shape[axes[loop]] if loop in axes else 1 for loop in loops))
+
+
+def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: Values) -> Array:
+    block = op.body.block
+    values: Values = dict(zip(block.args, arguments, strict=True))
+
+    def look_up(value: SSAValue) -> Array:
+        return values[value] if value in values else outer[value]
+
+    for inner in block.ops:
+        if isinstance(inner, linalg.YieldOp):
+            return look_up(inner.operands[0])
+        values[inner.results[0]] = evaluate(inner, [look_up(x) for x in inner.operands])
+    raise PenstockError(code="invalid-ir", what=f"the body of {op.name} yields nothing")

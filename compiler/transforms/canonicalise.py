@@ -1,0 +1,46 @@
+"""The passes on linalg in their order: from an imported model to the form that tiling takes."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from compiler.program import Program
+from compiler.transforms.check_canonical import CheckCanonical
+from compiler.transforms.compose_copies import ComposeCopies
+from compiler.transforms.drop_unit_dims import DropUnitDims
+from compiler.transforms.drop_unused_operands import DropUnusedOperands
+from compiler.transforms.fold_parameters import FoldParameters
+from compiler.transforms.fold_reshapes import FoldReshapes
+from compiler.transforms.fuse_elementwise import FuseElementwise
+from compiler.transforms.inline_constants import InlineConstants
+from compiler.transforms.raise_fills import RaiseFills
+from compiler.transforms.simplify_bodies import SimplifyBodies
+
+
+class Pass(Protocol):
+    def apply(self, program: Program) -> Program: ...
+
+
+SIMPLIFY: tuple[Pass, ...] = (
+    RaiseFills(),
+    InlineConstants(),
+    SimplifyBodies(),
+    DropUnusedOperands(),
+    FoldParameters(),
+    ComposeCopies(),
+    FoldReshapes(),
+    DropUnitDims(),
+    FoldReshapes(),
+    InlineConstants(),
+    SimplifyBodies(),
+    DropUnusedOperands(),
+    FuseElementwise(),
+    CheckCanonical(),
+)
+
+
+def simplify(program: Program) -> Program:
+    """The canonical form of an imported program; raises `unsupported-op` with the layer where there is none."""
+    for step in SIMPLIFY:
+        program = step.apply(program)
+    return program

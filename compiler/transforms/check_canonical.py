@@ -1,0 +1,106 @@
+"""Verifies that a program is in the form that tiling takes, and names the layer that is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr
+from xdsl.utils.hints import isa
+
+from compiler.errors import PenstockError
+from compiler.interpreter.linalg import trip_counts
+from compiler.interpreter.scalar import is_scalar_op
+from compiler.program import Program
+from compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
+from compiler.transforms.generics import body_ops, filled_with, is_reduction, maps_of, yielded
+
+_COMBINE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
+_SUPPORTED = "supported are elementwise operations and sums or maxima of them, indexed without strides or windows"
+
+
+@dataclass(frozen=True)
+class CheckCanonical:
+    """Changes nothing. Raises for the first operation that is not canonical."""
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        layers: set[str] = set()
+        for op in editor.block.ops:
+            match op:
+                case linalg.GenericOp():
+                    _check_generic(op, program.name)
+                    if layer_of(op) in layers:
+                        raise _unsupported(op, program.name, "a second operation with this name")
+                    layers.add(layer_of(op))
+                case linalg.FillOp() | tensor.EmptyOp():
+                    pass
+                case arith.ConstantOp() if not isa(op.result.type, TensorType):
+                    pass
+                case func.ReturnOp():
+                    for value in op.arguments:
+                        _check_returned(editor, value, program.name)
+                case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+                    shapes = f"from {shape_of(op.operands[0])} to {shape_of(op.results[0])}"
+                    raise _unsupported(op, program.name, f"a reshape {shapes} between layers")
+                case _:
+                    raise _unsupported(op, program.name, f"the operation {op.name}")
+        return program
+
+
+def _check_returned(editor: Editor, value: SSAValue, model: str) -> None:
+    if not isinstance(value.owner, linalg.GenericOp):
+        what = f"returns {editor.name(value)!r} unchanged" if not isinstance(value.owner, Operation) else "returns a constant"
+        raise PenstockError(
+            code="unsupported-op", what=f"forward {what}", where=model,
+            hint="return only values that the model computes from its inputs",
+        )  # fmt: skip
+
+
+def _check_generic(op: linalg.GenericOp, model: str) -> None:
+    if len(op.results) != 1:
+        raise _unsupported(op, model, f"an operation with {len(op.results)} results")
+    if LAYER not in op.attributes:
+        raise _unsupported(op, model, "an operation without a layer name")
+    for value, layout in zip(op.operands, maps_of(op), strict=True):
+        if not isa(value.type, TensorType):
+            raise _unsupported(op, model, f"a scalar operand of type {value.type}")
+        if any(size < 1 for size in shape_of(value)):
+            raise _unsupported(op, model, f"a tensor of shape {shape_of(value)}")
+        dims = [e.position for e in layout.results if isinstance(e, AffineDimExpr)]
+        if len(dims) != len(layout.results) or len(set(dims)) != len(dims):
+            raise _unsupported(op, model, f"an operand indexed by {layout}")
+    written, loops = maps_of(op)[-1].used_dims(), trip_counts(op)
+    parallel = {d for d, kind in enumerate(op.iterator_types) if kind.data == "parallel" and loops[d] > 1}
+    if not parallel <= written:
+        raise _unsupported(op, model, "an operation that writes its result more than once")
+    block = op.body.block
+    for inner in body_ops(op):
+        if not is_scalar_op(inner):
+            raise _unsupported(op, model, f"the scalar operation {inner.name}")
+        if any(isinstance(x.owner, Operation) and x.owner.parent is not block for x in inner.operands):
+            raise _unsupported(op, model, "a body that uses values from outside")
+    if is_reduction(op):
+        _check_reduction(op, model)
+    elif block.args[-1].first_use is not None:
+        raise _unsupported(op, model, "an elementwise operation that reads its own output")
+
+
+def _check_reduction(op: linalg.GenericOp, model: str) -> None:
+    if filled_with(op.outputs[0]) is None:
+        raise _unsupported(op, model, "a reduction that does not start from a constant")
+    accumulator, combine = op.body.block.args[-1], yielded(op).owner
+    if not isinstance(combine, _COMBINE):
+        name = combine.name if isinstance(combine, Operation) else "copying"
+        raise _unsupported(op, model, f"a reduction by {name}")
+    if combine.operands[0] is not accumulator or accumulator.uses.get_length() != 1:
+        raise _unsupported(op, model, "a reduction whose terms depend on the running result")
+
+
+def _unsupported(op: Operation, model: str, what: str) -> PenstockError:
+    return PenstockError(
+        code="unsupported-op", what=f"{what} is not supported", where=f"layer '{layer_of(op)}' of {model}",
+        limit=_SUPPORTED, hint="replace the layer, or do this step on the host before or after the model",
+    )  # fmt: skip

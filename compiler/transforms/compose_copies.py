@@ -1,0 +1,34 @@
+"""Lets readers index the source of a transpose or broadcast themselves, instead of reading a copy of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg
+
+from compiler.program import Program
+from compiler.transforms.editor import Editor
+from compiler.transforms.generics import is_copy, maps_of, rebuild
+
+
+@dataclass(frozen=True)
+class ComposeCopies:
+    """Nothing is computed twice: a copy computes nothing. A copy that is returned stays."""
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for op in editor.generics():
+            inputs, maps = list(op.inputs), maps_of(op)
+            for index in range(len(inputs)):
+                while (copy := inputs[index].owner) is not None and isinstance(copy, linalg.GenericOp):
+                    if not is_copy(copy):
+                        break
+                    source_map, result_map = maps_of(copy)
+                    back = result_map.inverse_permutation()
+                    if back is None:
+                        break
+                    inputs[index] = copy.inputs[0]
+                    maps[index] = source_map.compose(back).compose(maps[index])
+            if inputs != list(op.inputs):
+                rebuild(op, inputs=inputs, maps=maps)
+        return editor.finish()

@@ -1,0 +1,131 @@
+"""Removes dimensions of size one from all tensors, and the loops that run once from all operations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from xdsl.dialects import linalg, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg.attrs import IteratorTypeAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.utils.hints import isa
+
+from compiler.interpreter.linalg import trip_counts
+from compiler.program import Program
+from compiler.transforms.drop_unused_operands import drop_unused_operands
+from compiler.transforms.editor import Editor, shape_of, tensor_type
+from compiler.transforms.generics import (
+    PARALLEL,
+    empty,
+    filled_with,
+    is_reduction,
+    iterators_of,
+    maps_of,
+    rebuild,
+    replace,
+)
+from compiler.transforms.reshapes import reshape
+
+
+@dataclass(frozen=True)
+class DropUnitDims:
+    """A tensor of one element keeps one dimension, and its operations one loop that runs once.
+
+    A reduction whose loops all run once becomes elementwise. Shapes in the signature stay the user's.
+    """
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        plans = {op: _plan(op) for op in editor.generics()}  # made while the old shapes are still there
+        for argument in list(editor.block.args):
+            if without_units(shape_of(argument)) != shape_of(argument):
+                editor.retype(argument, _reduced(argument))
+        for op in list(editor.block.ops):
+            if isinstance(op, linalg.GenericOp):
+                plans[op].apply(op)
+            else:
+                _reduce(op)
+        return editor.finish()
+
+
+@dataclass(frozen=True)
+class _Plan:
+    maps: tuple[AffineMap, ...]
+    iterators: tuple[IteratorTypeAttr, ...]
+
+    def apply(self, op: linalg.GenericOp) -> None:
+        was_reduction = is_reduction(op)
+        new = rebuild(op, maps=self.maps, iterators=self.iterators)
+        if was_reduction and not is_reduction(new):
+            _read_init_as_constant(new)
+
+
+def _plan(op: linalg.GenericOp) -> _Plan:
+    iterators, trips = iterators_of(op), trip_counts(op)
+    kept = [d for d, trip in enumerate(trips) if trip > 1]
+    one_element = [_is_one_element(value) for value in op.operands]
+    unit: int | None = None
+    if any(one_element):
+        unit = next((d for d, t in enumerate(trips) if t == 1 and iterators[d] == PARALLEL), None)
+        if unit is None:
+            unit = len(trips)
+            iterators.append(PARALLEL)
+        kept = sorted([*kept, unit])
+    position = {old: new for new, old in enumerate(kept)}
+    maps: list[AffineMap] = []
+    for value, layout, single in zip(op.operands, maps_of(op), one_element, strict=True):
+        results: list[AffineExpr] = []
+        if single and unit is not None:
+            results.append(AffineDimExpr(position[unit]))
+        elif isa(value.type, TensorType):
+            for size, expr in zip(shape_of(value), layout.results, strict=True):
+                if size > 1:
+                    assert isinstance(expr, AffineDimExpr)
+                    results.append(AffineDimExpr(position[expr.position]))
+        maps.append(AffineMap(len(kept), 0, tuple(results)))
+    return _Plan(tuple(maps), tuple(iterators[d] for d in kept))
+
+
+def _is_one_element(value: SSAValue) -> bool:
+    return isa(value.type, TensorType) and all(size == 1 for size in shape_of(value))
+
+
+def without_units(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(size for size in shape if size != 1) or (1,)
+
+
+def _reduced(value: SSAValue) -> TensorType[Any]:
+    kind = cast("TensorType[Any]", value.type)
+    return tensor_type(without_units(shape_of(value)), kind.element_type)
+
+
+def _reduce(op: Operation) -> None:
+    match op:
+        case tensor.EmptyOp():
+            replace(op, [empty(_reduced(op.tensor))])
+        case linalg.FillOp():
+            replace(op, [linalg.FillOp([op.inputs[0]], [op.outputs[0]])])
+        case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+            shape = without_units(shape_of(op.results[0]))
+            if shape_of(op.operands[0]) == shape:
+                op.results[0].replace_all_uses_with(op.operands[0])
+            else:
+                new = reshape(op.operands[0], shape)
+                new.attributes.update(op.attributes)
+                replace(op, [new])
+        case _:
+            pass
+
+
+def _read_init_as_constant(op: linalg.GenericOp) -> None:
+    """What was the start of a sum of one term is now an operand of an elementwise operation."""
+    start = filled_with(op.outputs[0])
+    assert start is not None, "raise_fills gives every reduction a constant start"
+    block = op.body.block
+    assert block.first_op is not None
+    number = start.clone()
+    block.insert_op_before(number, block.first_op)
+    block.args[-1].replace_all_uses_with(number.result)
+    drop_unused_operands(op)

@@ -1,0 +1,178 @@
+"""A copy of a program that a pass may change: its function, its arguments by name, its parameters' data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import func, linalg
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    Float32Type,
+    FunctionType,
+    IntegerType,
+    ModuleOp,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.utils.exceptions import VerifyException
+
+from compiler.errors import PenstockError
+from compiler.program import Program, Signature
+
+Array = NDArray[Any]
+LAYER = "penstock.layer"
+
+
+class Editor:
+    """Cloned on creation, so that the program a pass is given stays as it was."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.module: ModuleOp = program.module.clone()
+        self.main = _main_function(self.module)
+        self.block = self.main.body.block
+        self.params: dict[str, Array] = dict(program.params)
+        described = list(self.main.arg_attrs or [])
+        self._named = {
+            argument: (_text(d, "penstock.name"), _text(d, "penstock.kind"))
+            for argument, d in zip(self.block.args, described, strict=True)
+        }
+
+    def generics(self) -> Iterator[linalg.GenericOp]:
+        """The generics that are in the function now; it may be changed meanwhile."""
+        for op in list(self.block.ops):
+            if isinstance(op, linalg.GenericOp) and op.parent is not None:
+                yield op
+
+    def is_param(self, value: SSAValue) -> bool:
+        return isinstance(value, BlockArgument) and self._named.get(value, ("", ""))[1] == "param"
+
+    def is_input(self, value: SSAValue) -> bool:
+        return isinstance(value, BlockArgument) and self._named.get(value, ("", ""))[1] == "input"
+
+    def name(self, argument: SSAValue) -> str:
+        return self._named[cast(BlockArgument, argument)][0]
+
+    def data(self, param: SSAValue) -> Array:
+        return self.params[self.name(param)]
+
+    def add_param(self, name: str, data: Array) -> BlockArgument:
+        """A new last argument with its data; the name gets a number behind it if it is taken."""
+        names = {used for used, _ in self._named.values()}
+        name = unique_name(name, names)
+        argument = self.block.insert_arg(tensor_type(data.shape, element_type(data)), len(self.block.args))
+        self._named[argument] = (name, "param")
+        self.params[name] = np.ascontiguousarray(data)
+        return argument
+
+    def replace_by_param(self, op: Operation, name: str, data: Array) -> BlockArgument:
+        """Put a parameter in the place of an operation's result; sources that nobody reads any more go first."""
+        data = np.ascontiguousarray(data)
+        placeholder = self.block.insert_arg(op.results[0].type, len(self.block.args))
+        op.results[0].replace_all_uses_with(placeholder)
+        self.remove_dead()
+        argument = self.add_param(name, data)
+        placeholder.replace_all_uses_with(argument)
+        self.block.erase_arg(placeholder)
+        return argument
+
+    def retype(self, argument: SSAValue, kind: Attribute) -> BlockArgument:
+        """Change the type of an argument; a parameter's data takes the new shape, in the same C order."""
+        old = cast(BlockArgument, argument)
+        new = self.block.insert_arg(kind, old.index)
+        old.replace_all_uses_with(new)
+        name, role = self._named.pop(old)
+        self._named[new] = (name, role)
+        self.block.erase_arg(old)
+        if role == "param":
+            self.params[name] = self.params[name].reshape(shape_of(new))
+        return new
+
+    def remove_dead(self) -> None:
+        """Erase what nobody reads: every operation of these functions is pure. Inputs stay, parameters go."""
+        for op in reversed(list(self.block.ops)):
+            if not isinstance(op, func.ReturnOp) and all(result.first_use is None for result in op.results):
+                op.detach()
+                op.erase()
+        for argument in reversed(self.block.args):
+            if self.is_param(argument) and argument.first_use is None:
+                name, _ = self._named.pop(argument)
+                del self.params[name]
+                self.block.erase_arg(argument)
+
+    def taken_layers(self) -> set[str]:
+        return {layer_of(op) for op in self.generics()}
+
+    def finish(self, signature: Signature | None = None) -> Program:
+        """The changed program, verified; dead code and unread parameters are gone."""
+        self.remove_dead()
+        terminator = self.block.last_op
+        assert isinstance(terminator, func.ReturnOp)
+        self.main.function_type = FunctionType.from_lists(
+            [argument.type for argument in self.block.args], [value.type for value in terminator.arguments]
+        )
+        self.main.arg_attrs = ArrayAttr(
+            DictionaryAttr({"penstock.name": StringAttr(name), "penstock.kind": StringAttr(kind)})
+            for name, kind in (self._named[argument] for argument in self.block.args)
+        )
+        try:
+            self.module.verify()
+        except VerifyException as error:  # a pass is wrong, not the user: say it in our one error type
+            raise PenstockError(
+                code="invalid-ir", what=f"a pass left invalid IR: {error}", where=self.program.name
+            ) from error
+        order = [self.name(a) for a in self.block.args if self.is_param(a)]
+        params = {name: self.params[name] for name in order}
+        return self.program.with_module(
+            self.module, params=params, signature=signature or self.program.signature
+        )
+
+
+def _main_function(module: ModuleOp) -> func.FuncOp:
+    for op in module.body.block.ops:
+        if isinstance(op, func.FuncOp) and op.sym_name.data == "main":
+            return op
+    raise PenstockError(code="invalid-ir", what="the module has no function @main")
+
+
+def _text(attributes: DictionaryAttr, key: str) -> str:
+    value = attributes.data.get(key)
+    if not isinstance(value, StringAttr):
+        raise PenstockError(code="not-canonical", what=f"an argument of @main has no {key}")
+    return value.data
+
+
+def layer_of(op: Operation) -> str:
+    value = op.attributes.get(LAYER)
+    return value.data if isinstance(value, StringAttr) else op.name
+
+
+def unique_name(name: str, taken: set[str]) -> str:
+    """The name itself, or with the first free number behind it."""
+    number, candidate = 2, name
+    while candidate in taken:
+        candidate = f"{name}_{number}"
+        number += 1
+    return candidate
+
+
+def tensor_type(shape: tuple[int, ...], element: Attribute) -> TensorType[Any]:
+    return TensorType(element, list(shape))
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    kind = value.type
+    assert isinstance(kind, TensorType)
+    return tuple(cast("TensorType[Any]", kind).get_shape())
+
+
+def element_type(data: Array) -> Attribute:
+    if data.dtype == np.float32:
+        return Float32Type()
+    assert data.dtype.kind == "i"
+    return IntegerType(data.dtype.itemsize * 8)

@@ -1,0 +1,72 @@
+"""Computes at compile time what depends on parameters alone: weight transposes, reshapes, batch-norm scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, linalg, tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
+
+from compiler.interpreter.linalg import execute, run_generic
+from compiler.interpreter.scalar import evaluate
+from compiler.program import Program
+from compiler.transforms.editor import Array, Editor, layer_of, shape_of
+from compiler.transforms.generics import filled_with, scalar_constant
+
+
+@dataclass(frozen=True)
+class FoldParameters:
+    """`growth`: a result may be so many times larger than its operands together. 1 keeps broadcasts unfolded."""
+
+    growth: float = 1.0
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for op in list(editor.block.ops):
+            result = self._evaluate(editor, op)
+            if result is not None:
+                sources = [editor.name(x) for x in op.operands if editor.is_param(x)]
+                name = sources[0] if len(sources) == 1 else ("constant" if isinstance(op, arith.ConstantOp) else layer_of(op))
+                editor.replace_by_param(op, name, result)
+        return editor.finish()
+
+    def _evaluate(self, editor: Editor, op: Operation) -> Array | None:
+        if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
+            source = op.operands[0]
+            return editor.data(source).reshape(shape_of(op.results[0])) if editor.is_param(source) else None
+        if isinstance(op, arith.ConstantOp) and isa(op.result.type, TensorType):
+            return evaluate(op, [])
+        if not isinstance(op, linalg.GenericOp):
+            return None
+        params = [x for x in op.inputs if editor.is_param(x)]
+        values: dict[SSAValue, Array] = {}
+        for value in op.operands:
+            known = _known(editor, value)
+            if known is None:
+                return None
+            values[value] = known
+        given = sum(editor.data(x).size for x in params)
+        size = 1
+        for extent in shape_of(op.results[0]):
+            size *= extent
+        if not params or size > self.growth * given:
+            return None
+        return run_generic(op, values)[0]
+
+
+def _known(editor: Editor, value: SSAValue) -> Array | None:
+    """The value of an operand at compile time, with the interpreter's axis of runs; None if it is not known."""
+    if editor.is_param(value):
+        return editor.data(value)[None]
+    scalar = scalar_constant(value)
+    if scalar is not None:
+        return scalar
+    owner = value.owner
+    if isinstance(owner, tensor.EmptyOp):
+        return execute(owner, {})
+    filling = filled_with(value)
+    if isinstance(owner, linalg.FillOp) and filling is not None:
+        return execute(owner, {filling.result: execute(filling, {})})
+    return None

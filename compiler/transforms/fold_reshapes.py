@@ -1,0 +1,62 @@
+"""Removes reshapes at the border of the function, where the host's C-ordered bytes are the same in both shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import func, tensor
+from xdsl.ir import Operation, SSAValue
+
+from compiler.program import Program
+from compiler.transforms.editor import Editor, shape_of
+
+
+@dataclass(frozen=True)
+class FoldReshapes:
+    """An input takes the shape that its readers want; a result is returned in the shape it is computed in.
+
+    The signature keeps the user's shapes: arguments and results may differ from it by a reshape.
+    """
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for op in list(editor.block.ops):
+            if _is_reshape(op) and op.parent is not None:
+                _fold_into_source(editor, op)
+        for op in reversed(list(editor.block.ops)):
+            if _is_reshape(op):
+                _fold_into_return(op)
+        return editor.finish()
+
+
+def _is_reshape(op: Operation) -> bool:
+    return isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
+
+
+def _fold_into_source(editor: Editor, op: Operation) -> None:
+    source = op.operands[0]
+    if shape_of(source) == shape_of(op.results[0]):
+        op.results[0].replace_all_uses_with(source)
+    elif isinstance(source.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp) and (
+        shape_of(source.owner.operands[0]) == shape_of(op.results[0])
+    ):
+        op.results[0].replace_all_uses_with(source.owner.operands[0])
+    elif editor.is_input(source) and _all_want(source, op.results[0]):
+        readers = [use.operation for use in source.uses]
+        argument = editor.retype(source, op.results[0].type)
+        for reader in readers:
+            reader.results[0].replace_all_uses_with(argument)
+            reader.detach()
+            reader.erase()
+
+
+def _all_want(source: SSAValue, result: SSAValue) -> bool:
+    return all(
+        _is_reshape(use.operation) and use.operation.results[0].type == result.type for use in source.uses
+    )
+
+
+def _fold_into_return(op: Operation) -> None:
+    for use in list(op.results[0].uses):
+        if isinstance(use.operation, func.ReturnOp):
+            use.operation.operands[use.index] = op.operands[0]

@@ -1,0 +1,99 @@
+"""Joins chains of elementwise operations into one, where nothing is computed twice by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import linalg
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
+
+from compiler.interpreter.linalg import trip_counts
+from compiler.program import Program
+from compiler.transforms.drop_unused_operands import drop_unused_operands
+from compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
+from compiler.transforms.generics import build_generic, is_elementwise, iterators_of, maps_of, replace, yielded
+from compiler.transforms.simplify_bodies import simplify_body
+
+
+@dataclass(frozen=True)
+class FuseElementwise:
+    """The cost rule: a producer is fused if it has one reader, an elementwise one that reads each of its elements
+    exactly once. So no work is repeated, nothing enters a reduction's loop, and no stream gets longer.
+    """
+
+    max_operands: int = 8
+    """Streams that one task reads; more make placing and FIFO sizing hard for no gain."""
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        changed = True
+        while changed:
+            changed = False
+            for consumer in editor.generics():
+                changed |= self._fuse_into(editor, consumer)
+        return editor.finish()
+
+    def _fuse_into(self, editor: Editor, consumer: linalg.GenericOp) -> bool:
+        for index, value in enumerate(consumer.inputs):
+            producer = value.owner
+            if isinstance(producer, linalg.GenericOp) and self._may_fuse(producer, consumer, index):
+                fused = _fuse(editor, producer, consumer, index)
+                simplify_body(fused)
+                drop_unused_operands(fused)
+                return True
+        return False
+
+    def _may_fuse(self, producer: linalg.GenericOp, consumer: linalg.GenericOp, index: int) -> bool:
+        if not is_elementwise(producer) or not is_elementwise(consumer):
+            return False
+        if producer.results[0].uses.get_length() != 1:
+            return False
+        if len(producer.inputs) + len(consumer.inputs) - 1 > self.max_operands:
+            return False
+        loops = {d for d, trip in enumerate(trip_counts(consumer)) if trip > 1}
+        return loops <= maps_of(consumer)[index].used_dims() and (
+            maps_of(producer)[-1].inverse_permutation() is not None
+        )
+
+
+def _fuse(
+    editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp, index: int
+) -> linalg.GenericOp:
+    producer_maps, consumer_maps = maps_of(producer), maps_of(consumer)
+    back = producer_maps[-1].inverse_permutation()
+    assert back is not None
+    to_producer = back.compose(consumer_maps[index])
+    inputs = [*consumer.inputs[:index], *producer.inputs, *consumer.inputs[index + 1 :]]
+    maps = [
+        *consumer_maps[:index],
+        *(layout.compose(to_producer) for layout in producer_maps[:-1]),
+        *consumer_maps[index + 1 :],
+    ]
+    layer = _fused_name(editor, producer, consumer)
+    block = consumer.body.detach_block(0)
+    replaced = block.args[index]
+    arguments = [
+        block.insert_arg(argument.type, index + 1 + offset)
+        for offset, argument in enumerate(producer.body.block.args[:-1])
+    ]
+    mapping: dict[SSAValue, SSAValue] = dict(zip(producer.body.block.args, arguments, strict=False))
+    first = block.first_op
+    assert first is not None
+    for op in list(producer.body.block.ops)[:-1]:
+        block.insert_op_before(op.clone(mapping), first)
+    replaced.replace_all_uses_with(mapping.get(yielded(producer), yielded(producer)))
+    block.erase_arg(replaced)
+    fused = build_generic(inputs, consumer.outputs[0], maps, iterators_of(consumer), block, layer)
+    fused.attributes[LAYER] = StringAttr(layer)
+    replace(consumer, [fused])
+    editor.remove_dead()
+    return fused
+
+
+def _fused_name(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp) -> str:
+    """The place of the first operation with the name of the last: fc1.bias and 1.relu give fc1.relu."""
+    first, last = layer_of(producer), layer_of(consumer)
+    place, dot, _ = first.rpartition(".")
+    name = f"{place if dot else first}.{last.rpartition('.')[2]}"
+    return unique_name(name, editor.taken_layers() - {first, last})

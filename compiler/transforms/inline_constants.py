@@ -1,0 +1,64 @@
+"""Brings constants into the bodies that use them, so that every body can be read on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, linalg
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
+
+from compiler.program import Program
+from compiler.transforms.editor import Editor, shape_of
+from compiler.transforms.generics import constant, filled_with, scalar_constant
+
+
+@dataclass(frozen=True)
+class InlineConstants:
+    """Captured constants, scalar operands, filled tensors and one-element parameters become body constants.
+
+    Their operands stay, unread; `DropUnusedOperands` removes them.
+    """
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for op in editor.generics():
+            _inline_captured(op)
+            for argument, value in zip(op.body.block.args, op.inputs, strict=False):
+                found = _known_value(editor, value)
+                if found is not None and argument.first_use is not None:
+                    op.body.block.insert_op_before(found, _first(op))
+                    argument.replace_all_uses_with(found.result)
+        return editor.finish()
+
+
+def _first(op: linalg.GenericOp):
+    first = op.body.block.first_op
+    assert first is not None
+    return first
+
+
+def _inline_captured(op: linalg.GenericOp) -> None:
+    inlined: dict[SSAValue, arith.ConstantOp] = {}
+    for inner in list(op.body.block.ops):
+        for index, operand in enumerate(inner.operands):
+            source = operand.owner
+            if isinstance(source, arith.ConstantOp) and source.parent is not op.body.block:
+                if operand not in inlined:
+                    inlined[operand] = source.clone()
+                    op.body.block.insert_op_before(inlined[operand], _first(op))
+                inner.operands[index] = inlined[operand].result
+
+
+def _known_value(editor: Editor, value: SSAValue) -> arith.ConstantOp | None:
+    """A constant with the value of an operand that is the same everywhere."""
+    if not isa(value.type, TensorType):
+        number = scalar_constant(value)
+        return None if number is None else constant(number, value.type)
+    filling = filled_with(value)
+    if filling is not None:
+        return filling.clone()
+    if editor.is_param(value) and editor.data(value).size == 1 and shape_of(value) is not None:
+        return constant(editor.data(value), value.type.get_element_type())
+    return None

@@ -1,0 +1,116 @@
+"""Folds arithmetic on constants inside the bodies, drops neutral operations, and writes ReLU as one maximum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith, linalg
+from xdsl.ir import Operation, SSAValue
+
+from compiler.interpreter.scalar import evaluate, is_scalar_op
+from compiler.program import Program
+from compiler.transforms.editor import Editor
+from compiler.transforms.generics import body_ops, constant, scalar_constant
+
+_GREATER = {2, 3, 9, 10}  # ogt, oge, ugt, uge
+
+
+@dataclass(frozen=True)
+class SimplifyBodies:
+    """Also removes repeated and unread operations. f64 constants that are only narrowed become f32."""
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for op in editor.generics():
+            simplify_body(op)
+        return editor.finish()
+
+
+def simplify_body(op: linalg.GenericOp) -> None:
+    for rule in (_fold_constant, _drop_neutral, _use_maximum):
+        for inner in body_ops(op):
+            found = rule(inner)
+            if isinstance(found, Operation):
+                op.body.block.insert_op_before(found, inner)
+                found = found.results[0]
+            if found is not None:
+                inner.results[0].replace_all_uses_with(found)
+    _remove_repeated(op)
+    for inner in reversed(body_ops(op)):
+        if all(result.first_use is None for result in inner.results):
+            inner.detach()
+            inner.erase()
+
+
+def _fold_constant(op: Operation) -> Operation | None:
+    if isinstance(op, arith.ConstantOp) or not is_scalar_op(op):
+        return None
+    known = [scalar_constant(operand) for operand in op.operands]
+    values = [value for value in known if value is not None]
+    if not known or len(values) < len(known):
+        return None
+    return constant(evaluate(op, values), op.results[0].type)
+
+
+_NEUTRAL: dict[type[Operation], tuple[float, bool]] = {
+    arith.AddfOp: (0, True),
+    arith.AddiOp: (0, True),
+    arith.SubfOp: (0, False),
+    arith.SubiOp: (0, False),
+    arith.MulfOp: (1, True),
+    arith.MuliOp: (1, True),
+    arith.DivfOp: (1, False),
+}
+
+
+def _drop_neutral(op: Operation) -> SSAValue | None:
+    """x + 0, x - 0, x * 1, x / 1. (The sign of a zero may change, which no comparison sees.)"""
+    if type(op) not in _NEUTRAL:
+        return None
+    neutral, commutes = _NEUTRAL[type(op)]
+    left, right = op.operands
+    if _equals(right, neutral):
+        return left
+    return right if commutes and _equals(left, neutral) else None
+
+
+def _equals(value: SSAValue, number: float) -> bool:
+    known: NDArray[Any] | None = scalar_constant(value)
+    return known is not None and bool(known == number)
+
+
+def _use_maximum(op: Operation) -> Operation | None:
+    """select(x > c, x, c) is how ReLU arrives."""
+    if not isinstance(op, arith.SelectOp) or not isinstance(op.cond.owner, arith.CmpfOp):
+        return None
+    compare = op.cond.owner
+    same = compare.lhs is op.lhs and _same(compare.rhs, op.rhs)
+    return arith.MaximumfOp(op.lhs, op.rhs) if same and compare.predicate.value.data in _GREATER else None
+
+
+def _same(x: SSAValue, y: SSAValue) -> bool:
+    if x is y:
+        return True
+    left, right = scalar_constant(x), scalar_constant(y)
+    return left is not None and right is not None and bool(np.array_equal(left, right))
+
+
+def _key(op: Operation) -> tuple[Any, ...]:
+    return (
+        op.name,
+        tuple(id(operand) for operand in op.operands),
+        tuple(sorted((name, str(value)) for name, value in op.properties.items())),
+        tuple(str(result.type) for result in op.results),
+    )
+
+
+def _remove_repeated(op: linalg.GenericOp) -> None:
+    seen: dict[tuple[Any, ...], Operation] = {}
+    for inner in body_ops(op):
+        first = seen.setdefault(_key(inner), inner)
+        if first is not inner:
+            inner.results[0].replace_all_uses_with(first.results[0])
+
