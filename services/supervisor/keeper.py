@@ -26,9 +26,9 @@ class Kept:
     crashes: int = 0
     retry_at: float | None = field(default=None)
 
-    def launch(self) -> None:
+    def launch(self, now: float) -> None:
         self.child = self.start()
-        self.started = time.monotonic()
+        self.started = now
         self.retry_at = None
 
 
@@ -43,7 +43,7 @@ class Keeper:
         """Start a program and keep it from now on."""
         kept = Kept(name, start, stop)
         self.programs.append(kept)  # before it starts, so that a failed start is cleaned up too
-        kept.launch()
+        kept.launch(time.monotonic())
 
     def look(self, now: float) -> None:
         """One round: note what ended, restart what has paused long enough."""
@@ -72,7 +72,7 @@ class Keeper:
 
     def _restart(self, kept: Kept, now: float) -> None:
         try:
-            kept.launch()
+            kept.launch(now)
             self._say(f"{kept.name} runs again")
         except PenstockError as error:
             self._pause(kept, now, f"{kept.name}: {error.one_line()}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -61,7 +62,9 @@ class EmbeddedPostgres:
         return self.child is not None and self.child.running
 
     def start(self) -> None:
-        """Return when the server accepts connections."""
+        """Return when the server accepts connections. After a crash, start the same object again."""
+        if self.child is not None:
+            self.child.stop(grace=0)
         user = server_user()
         self._check_folders(user)
         binaries = reachable_postgres(find_postgres(self._major_of_data()), user, self._copies())
@@ -184,7 +187,8 @@ class EmbeddedPostgres:
             "log_timezone": "UTC",
         }
         if not self.fsync:
-            options |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+            # Commits are still written before they are acknowledged, so a killed server loses none.
+            options |= {"fsync": "off", "full_page_writes": "off"}
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         return [str(binaries.postgres), "-D", str(self.data_dir), *settings]
 
@@ -220,10 +224,12 @@ def _environment() -> dict[str, str]:
 
 
 def _telling_line(log: str) -> str:
-    """The line that says why: the last one that is an error, else the last."""
-    lines = log.splitlines() or ["(empty)"]
-    errors = [line for line in lines if "FATAL" in line or "PANIC" in line or "error:" in line]
-    return (errors or lines)[-1].strip()
+    """The lines that say why, without their time stamps: from the last errors, else the last line."""
+    lines = [re.sub(r"^\S+ \S+ UTC \[\d+\] ", "", line).strip() for line in log.splitlines()]
+    for end, line in reversed(list(enumerate(lines, 1))):
+        if line.startswith(("FATAL", "PANIC")) or "error:" in line:
+            return " / ".join(lines[max(0, end - 2) : end])
+    return lines[-1] if lines else "(empty)"
 
 
 def _lines(file: Path) -> list[str]:

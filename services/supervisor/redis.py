@@ -54,7 +54,9 @@ class EmbeddedRedis:
         return self.child is not None and self.child.running
 
     def start(self) -> None:
-        """Return when the server answers PING."""
+        """Return when the server answers PING. After a crash, start the same object again."""
+        if self.child is not None:
+            self.child.stop(grace=0)
         user = server_user()
         for folder in (self.data_dir, self.socket_dir):
             check_enterable(folder, user)

@@ -1,0 +1,173 @@
+"""Postgres and Redis as embedded servers: started, back after a crash, gone with their parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from compiler.errors import PenstockError
+from services.supervisor.binaries import find_postgres, find_redis
+from services.supervisor.postgres import EmbeddedPostgres
+from services.supervisor.redis import EmbeddedRedis
+from tests.supervisor.stacks import ROOT, alive, eventually
+
+
+@pytest.fixture
+def postgres(folder: Path) -> Iterator[EmbeddedPostgres]:
+    server = EmbeddedPostgres(folder / "postgres", folder / "run", fsync=False)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis(folder: Path) -> Iterator[EmbeddedRedis]:
+    server = EmbeddedRedis(folder / "redis", folder / "run")
+    yield server
+    server.stop()
+
+
+def query(server: EmbeddedPostgres, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+@pytest.mark.parametrize("origin", ["path", "wheel"])
+def test_postgres_keeps_its_data_over_a_restart(
+    postgres: EmbeddedPostgres, origin: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PENSTOCK_SERVERS", origin)
+    try:
+        find_postgres()
+    except PenstockError as error:
+        pytest.skip(error.one_line())
+    postgres.start()
+    query(postgres, "CREATE TABLE kept AS SELECT 7 AS seven")
+    postgres.stop()
+    assert not postgres.running
+    postgres.start()
+    assert query(postgres, "SELECT seven FROM kept") == [(7,)]
+
+
+def test_servers_are_private(postgres: EmbeddedPostgres, redis: EmbeddedRedis) -> None:
+    postgres.start()
+    redis.start()
+    assert redis.answers()
+    assert postgres.socket_dir.stat().st_mode & 0o777 == 0o700
+    assert postgres.data_dir.stat().st_mode & 0o777 == 0o700
+    for server in (postgres, redis):
+        assert psutil.Process(server.pid).net_connections("inet") == []
+        assert psutil.Process(server.pid).uids().real != 0
+
+
+def test_postgres_comes_back_after_a_kill(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    query(postgres, "CREATE TABLE kept AS SELECT 7 AS seven")
+    backends = [child.pid for child in psutil.Process(postgres.pid).children()]
+    os.kill(postgres.pid, signal.SIGKILL)
+    postgres.start()
+    assert query(postgres, "SELECT seven FROM kept") == [(7,)]
+    assert not alive(backends)
+
+
+def test_a_stale_pid_file_of_a_living_stranger_is_no_obstacle(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    pid_file = postgres.data_dir / "postmaster.pid"
+    lines = pid_file.read_text().splitlines()
+    postgres.stop()
+    stranger = subprocess.Popen(["sleep", "60"], user=pid_file.parent.stat().st_uid)
+    try:
+        pid_file.write_text("\n".join([str(stranger.pid), *lines[1:]]) + "\n")
+        (postgres.socket_dir / ".s.PGSQL.5432").touch()
+        postgres.start()
+        assert query(postgres, "SELECT 1") == [(1,)]
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_second_server_on_the_folder_is_refused(
+    postgres: EmbeddedPostgres, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.supervisor.postgres.PREVIOUS_SECONDS", 0.2)
+    postgres.start()
+    second = EmbeddedPostgres(folder / "postgres", folder / "run2", fsync=False)
+    with pytest.raises(PenstockError, match=f"{postgres.pid}.*already uses the data folder"):
+        second.start()
+    assert query(postgres, "SELECT 1") == [(1,)]
+
+
+def test_a_long_socket_path_is_refused(folder: Path) -> None:
+    with pytest.raises(PenstockError, match="at most 107"):
+        EmbeddedPostgres(folder / "postgres", folder / ("x" * 90)).start()
+    with pytest.raises(PenstockError, match="at most 107"):
+        EmbeddedRedis(folder / "redis", folder / ("x" * 90)).start()
+
+
+def test_a_foreign_folder_is_left_alone(folder: Path) -> None:
+    (folder / "postgres").mkdir()
+    (folder / "postgres" / "precious.txt").write_text("not a database")
+    server = EmbeddedPostgres(folder / "postgres", folder / "run")
+    with pytest.raises(PenstockError, match="not a Postgres data folder"):
+        server.start()
+    assert (folder / "postgres" / "precious.txt").read_text() == "not a database"
+
+
+def test_a_failed_start_quotes_the_log(postgres: EmbeddedPostgres) -> None:
+    postgres.start()
+    postgres.stop()
+    with (postgres.data_dir / "postgresql.conf").open("a") as configuration:
+        configuration.write("no_such_setting = 1\n")
+    with pytest.raises(PenstockError, match="no_such_setting"):
+        postgres.start()
+
+
+def test_data_of_a_version_that_is_not_here(postgres: EmbeddedPostgres) -> None:
+    postgres.data_dir.mkdir()
+    (postgres.data_dir / "PG_VERSION").write_text("9\n")
+    with pytest.raises(PenstockError, match="Postgres 9, which made the data folder"):
+        postgres.start()
+
+
+def test_nothing_found_says_where_it_looked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_SERVERS", "nowhere")
+    with pytest.raises(PenstockError, match="found: none"):
+        find_postgres()
+    with pytest.raises(PenstockError, match="no Redis server"):
+        find_redis()
+
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from services.supervisor.postgres import EmbeddedPostgres
+from services.supervisor.redis import EmbeddedRedis
+folder = Path(sys.argv[1])
+postgres = EmbeddedPostgres(folder / "postgres", folder / "run")
+redis = EmbeddedRedis(folder / "redis", folder / "run")
+postgres.start(); redis.start()
+print(postgres.pid, redis.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_servers_die_with_a_killed_parent(folder: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        pids = [int(text) for text in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        pids += [child.pid for pid in pids for child in psutil.Process(pid).children(recursive=True)]
+        parent.kill()
+        parent.wait()
+    assert eventually(lambda: not alive(pids), 5), alive(pids)
