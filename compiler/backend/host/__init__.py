@@ -1,0 +1,16 @@
+"""The package of a design: archive, manifest, host runtime and report."""
+
+from compiler.backend.host.archive import clear_folder, write_archive, write_folder
+from compiler.backend.host.contents import Expected, PackageContents, collect_package, file_name
+from compiler.backend.host.report import Report
+
+__all__ = [
+    "Expected",
+    "PackageContents",
+    "Report",
+    "clear_folder",
+    "collect_package",
+    "file_name",
+    "write_archive",
+    "write_folder",
+]

@@ -1,0 +1,76 @@
+"""The pages of a package, from Jinja2 templates: report.html and the two README files."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from compiler.backend.host import pictures
+from compiler.backend.host.report import Evidence, Report
+from compiler.program import Program
+
+EVIDENCE_MEANING: dict[Evidence, str] = {
+    "modelled": "computed in closed form from the design",
+    "simulated": "executed or replayed in software",
+    "open-rtl": "measured on our SystemVerilog with Verilator and yosys",
+    "csynth": "from the HLS tool's synthesis report",
+    "cosim": "from the HLS tool's RTL co-simulation",
+    "implemented": "after place and route",
+    "board": "measured on the device",
+}
+
+
+def render_html(report: Report) -> str:
+    """One self-contained page: no scripts, nothing fetched."""
+    exploration = report.exploration
+    return _environment().get_template("report.html.j2").render(
+        r=report,
+        flow=pictures.dataflow(report),
+        plot=pictures.scatter(exploration) if exploration else None,
+        plot_size=pictures,
+        meanings=EVIDENCE_MEANING,
+    )  # fmt: skip
+
+
+def render_readme(report: Report, program: Program) -> str:
+    template = _environment().get_template("package_readme.md.j2")
+    return template.render(r=report, program=program)
+
+
+def render_bitstream_note(report: Report) -> str:
+    return _environment().get_template("bitstream_readme.md.j2").render(r=report)
+
+
+def grouped(value: float | int | None) -> Markup | str:
+    """A number with thin groups of three digits; words where there is none."""
+    if value is None:
+        return Markup('<span class="missing">not measured</span>')
+    text = f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:,.4g}"
+    return text.replace(",", "\u202f")
+
+
+def percent(value: float | None, digits: int = 1) -> Markup | str:
+    if value is None:
+        return Markup('<span class="missing">not measured</span>')
+    if 0 < value < 0.5 * 10 ** -(digits + 2):
+        return f"<{10**-digits:g}\u202f%"
+    return f"{value * 100:.{digits}f}\u202f%"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=select_autoescape(enabled_extensions=("html.j2",), default=False),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters: dict[str, Any] = {"grouped": grouped, "percent": percent}
+    environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
+    return environment

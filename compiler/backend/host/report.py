@@ -1,0 +1,267 @@
+"""The report of a package, as typed records: report.json is their JSON, docs/report.schema.json their schema.
+
+A figure that nobody measured is None, never 0, and every section with a figure names its evidence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Evidence = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board"]
+
+Cycles = Annotated[int | None, Field(ge=0, description="clock cycles; null: not measured")]
+Count = Annotated[int | None, Field(ge=0, description="null: not measured")]
+Share = Annotated[float | None, Field(ge=0, description="used / available; null: not measured")]
+Ratio = Annotated[float | None, Field(ge=0, le=1, description="null: not measured")]
+From = Annotated[
+    Evidence | None, Field(description="where the figures come from; null: nothing was measured")
+]
+
+
+class Record(BaseModel):
+    """Frozen, and strict about names: a misspelt field is an error, not a missing figure."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class PortInfo(Record):
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = Field(description="what crosses the link to the accelerator")
+    quantised: bool = Field(description="the host converts from and to float32")
+
+
+class ModelInfo(Record):
+    name: str
+    digest: str = Field(description="sha256 over graph, signature and parameters as they were compiled")
+    layers: int
+    parameters: int = Field(description="number of weights")
+    quantisation: str | None = Field(description="for example w8a8; null: as the model came")
+    inputs: tuple[PortInfo, ...]
+    outputs: tuple[PortInfo, ...]
+
+
+class PlatformInfo(Record):
+    name: str
+    title: str
+    part: str
+    dies: int
+
+
+class KernelInfo(Record):
+    """How one tensor operation is walked; tuples are indexed by its iteration dims."""
+
+    name: str
+    operation: str = Field(description="what it computes, for people")
+    trips: tuple[int, ...]
+    tile: tuple[int, ...]
+    unroll: tuple[int, ...]
+    order: tuple[int, ...]
+    weights: str = Field(description="rom: on the chip; stream: in external memory")
+
+
+class ChannelInfo(Record):
+    """An edge of the dataflow. An empty source or target is the host's side."""
+
+    name: str
+    source: str
+    target: str
+    kind: str = Field(description="fifo, blocks or memory")
+    token: str = Field(description="the type of what one push carries")
+    width_bits: int | None
+    depth: int | None = Field(description="tokens or blocks that it holds")
+
+
+class DesignInfo(Record):
+    digest: str
+    clock_mhz: float
+    kernels: tuple[KernelInfo, ...]
+    channels: tuple[ChannelInfo, ...]
+
+
+class LevelCheck(Record):
+    """One level of the compiler executed and compared with another."""
+
+    level: str
+    against: str
+    equal: bool
+    values: int
+    note: str = ""
+
+
+class CsimCheck(Record):
+    """The emitted C++ against the interpreter, bit for bit."""
+
+    equal: bool | None
+    values: Count = None
+    values_equal: Count = None
+    samples: Count = None
+    evidence: From = None
+    note: str = ""
+
+
+class PytorchCheck(Record):
+    """The accelerator's dequantised answers against PyTorch's."""
+
+    max_abs_error: float | None
+    tolerance: float | None
+    ok: bool | None
+    samples: Count = None
+    evidence: From = None
+    note: str = ""
+
+
+class Verify(Record):
+    csim: CsimCheck
+    pytorch: PytorchCheck
+    levels: tuple[LevelCheck, ...] = ()
+
+
+class KernelTiming(Record):
+    """One pipelined loop nest of a kernel."""
+
+    kernel: str
+    nest: str
+    ii: Cycles = None
+    ii_reason: str = Field(default="", description="what keeps the initiation interval up")
+    depth: Cycles = None
+    trips: Count = Field(default=None, description="iterations of the pipeline")
+    latency_cycles: Cycles = None
+    initial_delay_cycles: Cycles = Field(default=None, description="cycles until the first token leaves")
+    evidence: From = None
+
+
+class Timing(Record):
+    evidence: From
+    clock_mhz: float
+    latency_cycles: Cycles
+    latency_us: float | None
+    interval_cycles: Cycles = Field(description="cycles between two inputs at full load")
+    inferences_per_second: float | None
+    kernels: tuple[KernelTiming, ...] = ()
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _evidence_is_named(self) -> Self:
+        _check_evidence(self.evidence, [self.latency_cycles, self.interval_cycles])
+        return self
+
+
+class Amount(Record):
+    used: Count
+    available: Count
+    share: Share
+
+
+class KernelResources(Record):
+    kernel: str
+    lut: Count = None
+    ff: Count = None
+    dsp: Count = None
+    bram18: Count = None
+    uram: Count = None
+    evidence: From = None
+
+
+class ResourceUse(Record):
+    evidence: From
+    lut: Amount
+    ff: Amount
+    dsp: Amount
+    bram18: Amount
+    uram: Amount
+    kernels: tuple[KernelResources, ...] = ()
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _evidence_is_named(self) -> Self:
+        used = [self.lut.used, self.ff.used, self.dsp.used, self.bram18.used, self.uram.used]
+        _check_evidence(self.evidence, used)
+        return self
+
+
+class Accuracy(Record):
+    """Classification of a held-out set: PyTorch's float model beside the accelerator."""
+
+    dataset: str
+    examples: int = Field(gt=0)
+    float_accuracy: Ratio
+    accelerator_accuracy: Ratio
+    agreement: Ratio = Field(description="share of examples to which both give the same class")
+    evidence: Evidence
+
+
+class TrialInfo(Record):
+    number: int
+    state: str = Field(description="complete, infeasible, failed or pruned")
+    latency_cycles: Cycles = None
+    resource_share: Share = Field(default=None, description="the largest share of any resource")
+    evidence: From = None
+    on_front: bool = Field(default=False, description="no other trial is better in both objectives")
+    chosen: bool = False
+    note: str = ""
+
+
+class Exploration(Record):
+    trials: tuple[TrialInfo, ...]
+    complete: int
+    infeasible: int
+    failed: int
+    sampler: str = ""
+    seed: int | None = None
+
+
+class Product(Record):
+    name: str = "penstock"
+    version: str
+
+
+class Report(Record):
+    """Everything that is known of one accelerator, and how it is known."""
+
+    schema_version: Literal[1] = 1
+    product: Product
+    name: str
+    model: ModelInfo
+    platform: PlatformInfo
+    design: DesignInfo
+    verify: Verify
+    timing: Timing
+    resources: ResourceUse
+    accuracy: Accuracy | None = Field(description="null: the model came without a held-out set")
+    exploration: Exploration | None = Field(description="null: the design was given, not searched for")
+    tools: dict[str, str] = Field(description="versions of the tools that took part")
+    bitstream: str | None = Field(default=None, description="its path in the package; null: not built")
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=1) + "\n"
+
+    def evidence(self) -> dict[str, Evidence]:
+        """Where each group of figures comes from, by its path; what was not measured is left out."""
+        found: dict[str, Evidence | None] = {
+            "verify.csim": self.verify.csim.evidence,
+            "verify.pytorch": self.verify.pytorch.evidence,
+            "timing": self.timing.evidence,
+            "resources": self.resources.evidence,
+            "accuracy": self.accuracy.evidence if self.accuracy else None,
+        }
+        return {path: evidence for path, evidence in found.items() if evidence is not None}
+
+
+def _check_evidence(evidence: Evidence | None, figures: Sequence[object]) -> None:
+    if evidence is None and any(figure is not None for figure in figures):
+        raise ValueError("figures are given without their evidence")
+
+
+def report_schema() -> str:
+    """The JSON Schema of report.json, as docs/report.schema.json holds it."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Report.model_json_schema(mode="serialization"),
+    }
+    return json.dumps(schema, indent=1) + "\n"

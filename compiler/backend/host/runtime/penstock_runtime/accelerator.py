@@ -1,0 +1,120 @@
+"""The accelerator as a function: `run` gives the model's answer to the model's own inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from .backends import Backend, open_backend
+from .errors import PackageError
+from .package import Package, open_package
+from .ports import Array, Port, pad_rows, split_into_calls
+
+
+class Accelerator:
+    """A loaded package with one backend. Use it as a context manager or call `close`."""
+
+    def __init__(self, package: Package, backend: Backend) -> None:
+        self.package = package
+        self.backend = backend
+        self.inputs, self.outputs = package.ports()
+
+    def run(self, *inputs: Any) -> Any:
+        """The model's answer: one array, or a tuple where the model has several outputs.
+
+        An accelerator that was built for one example also takes N of them, which are run one after another.
+        """
+        outputs = self.run_all(inputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def run_all(self, inputs: Sequence[Any]) -> list[Array]:
+        """As `run`, with a list of all outputs whatever their number."""
+        calls = split_into_calls(self.inputs, inputs)
+        answers = [self.dequantise(self.run_exact(call)) for call in calls.inputs]
+        if calls.form == "rows":
+            return _join(answers, self.outputs)
+        if calls.form == "single":
+            return [a[0] if a.shape[:1] == (1,) else a for a in answers[0]]
+        return answers[0]
+
+    def run_rows(self, rows: Any) -> Array:
+        """Independent examples, one a row, for an accelerator of any batch size; the last call is padded."""
+        return self.dequantise([self.run_rows_exact(rows)])[0]
+
+    def run_rows_exact(self, rows: Any) -> Array:
+        """As `run_rows`, in the accelerator's own numbers."""
+        if len(self.inputs) != 1 or len(self.outputs) != 1:
+            raise PackageError("rows need a model of one input and one output", "use run(...) instead")
+        port = self.inputs[0]
+        values = port.check_values(rows)
+        if values.shape[1:] != port.shape[1:] or values.ndim != len(port.shape):
+            raise PackageError(
+                f"input {port.name!r} has shape {values.shape}", f"pass rows of shape {port.shape[1:]}"
+            )
+        if not len(values):
+            raise PackageError(f"input {port.name!r} has no rows", "pass at least one example")
+        calls = pad_rows(values, port.shape[0])
+        return np.concatenate([self.run_exact([call])[0] for call in calls])[: len(values)]
+
+    def run_exact(self, inputs: Sequence[Array]) -> list[Array]:
+        """One call: quantise, execute, and return the accelerator's own numbers in the model's shapes."""
+        values = [port.to_accelerator(value) for port, value in zip(self.inputs, inputs)]
+        return [v.reshape(p.shape) for v, p in zip(self.backend.call(values), self.outputs)]
+
+    def dequantise(self, outputs: Sequence[Array]) -> list[Array]:
+        return [port.from_accelerator(value) for port, value in zip(self.outputs, outputs)]
+
+    def close(self) -> None:
+        self.backend.close()
+        self.package.close()
+
+    def __enter__(self) -> Accelerator:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def load(path: str | Path | None = None, *, backend: str = "emulation", check: bool = True) -> Accelerator:
+    """Open a package: its folder, its archive, or by default the folder that this runtime lies in.
+
+    With `check` every file is compared with the manifest first; turn it off to try changed sources.
+    """
+    package = open_package(here() if path is None else path)
+    try:
+        refuse(package.problems() if check else [])
+        return Accelerator(package, open_backend(backend, package))
+    except BaseException:
+        package.close()
+        raise
+
+
+def here() -> Path:
+    """The package that this runtime is part of: its folder, or its archive if it was imported from there."""
+    return Path(__file__).parent.parent
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Stop if any file differs from the manifest."""
+    if problems:
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise PackageError(problems[0] + more, "fetch the package again, or switch the check off")
+
+
+def _join(answers: Sequence[Sequence[Array]], ports: Sequence[Port]) -> list[Array]:
+    if not answers:
+        return [np.zeros((0, *p.shape[1:]), np.float32 if p.scale is not None else p.dtype) for p in ports]
+    joined: list[Array] = []
+    for index, port in enumerate(ports):
+        parts = [answer[index] for answer in answers]
+        joined.append(np.concatenate(parts) if port.shape[:1] == (1,) else np.stack(parts))
+    return joined

@@ -1,0 +1,91 @@
+"""What can execute the accelerator. Emulation compiles the package's HLS C++ for this machine's processor."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Callable, Protocol
+
+import numpy as np
+
+from .build import build_library
+from .errors import PackageError
+from .package import Package
+from .ports import Array
+
+
+class Backend(Protocol):
+    """Calls the accelerator once: arrays in the accelerator's own types, in the order of the signature."""
+
+    name: str
+    evidence: str
+    description: str
+
+    def call(self, inputs: Sequence[Array]) -> list[Array]: ...
+
+    def close(self) -> None: ...
+
+
+class Emulation:
+    """The emitted HLS C++ as a shared library, called through ctypes: the same bits, not the same speed."""
+
+    name = "emulation"
+    evidence = "simulated"
+    description = "the accelerator's C++ on this processor: the same bits, not the same speed"
+
+    def __init__(self, package: Package) -> None:
+        interface = package.json("interface.json")
+        self._inputs: list[Mapping[str, Any]] = interface["inputs"]
+        self._outputs: list[Mapping[str, Any]] = interface["outputs"]
+        self._parameters = [_read_parameter(package.root, p) for p in interface["parameters"]]
+        library = build_library(package)
+        try:
+            self._function = ctypes.CDLL(str(library)).penstock_csim
+        except (OSError, AttributeError) as error:
+            raise PackageError(f"{library} cannot be loaded ({error})", "delete it and run again") from error
+        self._function.argtypes = [ctypes.POINTER(ctypes.c_void_p)] * 3
+        self._function.restype = ctypes.c_int
+        self._lock = threading.Lock()  # the C++ keeps its memories in static storage
+
+    def call(self, inputs: Sequence[Array]) -> list[Array]:
+        arrays = [_as_declared(value, entry) for value, entry in zip(inputs, self._inputs)]
+        outputs = [np.zeros(tuple(e["shape"]), e["dtype"]) for e in self._outputs]
+        with self._lock:
+            status = self._function(_pointers(arrays), _pointers(self._parameters), _pointers(outputs))
+        if status != 0:
+            raise PackageError(f"the emulated accelerator stopped with status {status}", "run --self-test")
+        return outputs
+
+    def close(self) -> None:
+        """Nothing to release: a loaded library stays until the process ends."""
+
+
+BACKENDS: dict[str, Callable[[Package], Backend]] = {"emulation": Emulation}
+
+
+def open_backend(name: str, package: Package) -> Backend:
+    if name not in BACKENDS:
+        known = ", ".join(sorted(BACKENDS))
+        raise PackageError(f"there is no backend {name!r} in this package", f"choose one of: {known}")
+    return BACKENDS[name](package)
+
+
+def _as_declared(value: Array, entry: Mapping[str, Any]) -> Array:
+    """The host's array in the shape that the C++ declares, which has dropped dimensions of size 1."""
+    return np.ascontiguousarray(value.reshape(tuple(entry["shape"])), entry["dtype"])
+
+
+def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
+    return (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
+
+
+def _read_parameter(root: Path, entry: Mapping[str, Any]) -> Array:
+    values = np.fromfile(root / entry["file"], entry["dtype"])
+    if values.size != math.prod(entry["shape"]):
+        raise PackageError(
+            f"{entry['file']} holds {values.size} values, not {entry['shape']}", "run --self-test"
+        )
+    return values.reshape(tuple(entry["shape"]))

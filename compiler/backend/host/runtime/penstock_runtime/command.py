@@ -1,0 +1,213 @@
+"""The command line of a package: `python run.py`. Exit codes: 0 done, 1 a check failed, 2 an error."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .accelerator import Accelerator, here, refuse
+from .backends import BACKENDS, open_backend
+from .errors import PackageError
+from .package import Evaluation, Package, open_package
+from .ports import Array
+
+SHADES = " .:-=+*#%@"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        with open_package(options.package or here()) as package:
+            problems = [] if options.no_check else package.problems()
+            if options.self_test and problems:
+                return report_problems(package, problems, options.json)
+            refuse(problems)
+            accelerator = Accelerator(package, open_backend(options.backend, package))
+            if options.self_test:
+                return self_test(accelerator, options.json)
+            if options.evaluate:
+                return evaluate(accelerator, options.json)
+            if options.example is not None:
+                return example(accelerator, options.example, options.json)
+            return run_files(accelerator, options.input, options.output)
+    except PackageError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+
+
+def report_problems(package: Package, problems: Sequence[str], as_json: bool) -> int:
+    """The files that differ, all of them; nothing in the package is compiled or run."""
+    count = len(package.paths())
+    lines = [
+        f"files     {len(problems)} of {count} differ from the manifest",
+        *(f"          {p}" for p in problems),
+    ]
+    _show({"files": count, "files_changed": list(problems), "ok": False}, [*lines, "FAILED"], as_json)
+    return 1
+
+
+def self_test(accelerator: Accelerator, as_json: bool) -> int:
+    """Every stored sample: bit for bit against the interpreter, within tolerance of PyTorch."""
+    package = accelerator.package
+    count = len(package.paths())
+    result: dict[str, Any] = {"files": count, "files_changed": []}
+    lines = [f"files     {count} of {count} as built"]
+    passed = True
+    samples = package.samples()
+    if samples is None:
+        lines.append("samples   none stored in this package")
+    else:
+        exact = accelerator.run_exact(samples.inputs)
+        if samples.expected:
+            pairs = list(zip(exact, samples.expected))
+            equal = sum(int(np.count_nonzero(a == b.reshape(a.shape))) for a, b in pairs)
+            total = sum(a.size for a in exact)
+            result.update(values=total, values_equal=equal)
+            lines.append(f"samples   {equal} of {total} values equal the compiler's interpreter, bit for bit")
+            passed = passed and equal == total
+        tolerance = package.json("report.json")["verify"]["pytorch"]["tolerance"]
+        error = max(
+            float(np.max(np.abs(a - b.reshape(a.shape)), initial=0.0))
+            for a, b in zip(accelerator.dequantise(exact), samples.outputs)
+        )
+        result.update(max_abs_error=error, tolerance=tolerance)
+        lines.append(f"PyTorch   largest difference {error:.6g}, tolerance {_or_not_measured(tolerance)}")
+        passed = passed and (tolerance is None or error <= tolerance)
+    result["ok"] = passed
+    _show(result, [*lines, "ok" if passed else "FAILED"], as_json)
+    return 0 if passed else 1
+
+
+def evaluate(accelerator: Accelerator, as_json: bool) -> int:
+    """The held-out set: how often PyTorch and the accelerator are right, and how often they agree."""
+    held_out = _held_out(accelerator)
+    exact = accelerator.run_rows_exact(held_out.inputs)
+    answer = _classes(accelerator.dequantise([exact])[0])
+    reference = _classes(held_out.outputs)
+    total = len(held_out.labels)
+    right = int(np.count_nonzero(answer == held_out.labels))
+    reference_right = int(np.count_nonzero(reference == held_out.labels))
+    same = int(np.count_nonzero(answer == reference))
+    result: dict[str, Any] = {
+        "name": held_out.name, "examples": total, "backend": accelerator.backend.name,
+        "evidence": accelerator.backend.evidence, "float_accuracy": reference_right / total,
+        "accelerator_accuracy": right / total, "agreement": same / total,
+    }  # fmt: skip
+    lines = [
+        f"held-out set   {held_out.name}, {total} examples",
+        f"backend        {accelerator.backend.name}: {accelerator.backend.description}",
+        f"PyTorch        {reference_right} right, {reference_right / total:.2%}",
+        f"accelerator    {right} right, {right / total:.2%}",
+        f"same class     {same} of {total}, {same / total:.2%}",
+    ]
+    passed = True
+    if held_out.expected is not None:
+        equal = int(
+            np.count_nonzero((exact == held_out.expected.reshape(exact.shape)).reshape(total, -1).all(1))
+        )
+        result["examples_equal"] = equal
+        lines.append(f"exact bits     {equal} of {total} examples equal the compiler's interpreter")
+        passed = equal == total
+    _show(result, lines, as_json)
+    return 0 if passed else 1
+
+
+def example(accelerator: Accelerator, index: int, as_json: bool) -> int:
+    """One held-out example, with its picture where it looks like one."""
+    held_out = _held_out(accelerator)
+    if not 0 <= index < len(held_out.labels):
+        raise PackageError(f"there is no example {index}", f"choose one from 0 to {len(held_out.labels) - 1}")
+    row = held_out.inputs[index]
+    answer = accelerator.run_rows(held_out.inputs[index : index + 1])[0]
+    found, reference = int(_classes(answer[np.newaxis])[0]), int(_classes(held_out.outputs[[index]])[0])
+    result: dict[str, Any] = {
+        "example": index, "label": int(held_out.labels[index]), "pytorch": reference, "accelerator": found,
+        "scores": [float(s) for s in answer.reshape(-1)],
+    }  # fmt: skip
+    lines = [*_picture(row), f"label {held_out.labels[index]}, PyTorch {reference}, accelerator {found}"]
+    _show(result, lines, as_json)
+    return 0
+
+
+def run_files(accelerator: Accelerator, inputs: Sequence[Path], output: Path | None) -> int:
+    """Inputs from .npy files, one a port, to the screen or to a file."""
+    arrays = accelerator.run_all([_read(path) for path in inputs])
+    for index, (port, array) in enumerate(zip(accelerator.outputs, arrays)):
+        if output is None:
+            print(f"{port.name} {array.shape} {array.dtype}")
+            print(np.array2string(array, precision=6, threshold=200, max_line_width=100))
+        else:
+            path = output if len(arrays) == 1 else output.with_name(f"{output.stem}_{index}.npy")
+            with path.open("wb") as stream:
+                np.save(stream, array)
+            print(f"{port.name} {array.shape} -> {path}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="run.py",
+        description="Run the accelerator of this package.",
+        epilog="Exit codes: 0 done, 1 a check failed, 2 an error in the input, the package or the machine.",
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument(
+        "--self-test", action="store_true", help="check the files' hashes and the stored samples"
+    )
+    action.add_argument("--evaluate", action="store_true", help="accuracy on the held-out set")
+    action.add_argument("--example", "--digit", type=int, metavar="N", help="run held-out example N")
+    action.add_argument("--input", type=Path, nargs="+", metavar="X.npy", help="run arrays from files")
+    parser.add_argument("--output", type=Path, metavar="Y.npy", help="where to write the answer to --input")
+    parser.add_argument("--package", type=Path, help="another package (folder or archive) than this one")
+    parser.add_argument("--backend", default="emulation", help="one of: " + ", ".join(sorted(BACKENDS)))
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--no-check", action="store_true", help="do not compare the files with the manifest")
+    return parser
+
+
+def _held_out(accelerator: Accelerator) -> Evaluation:
+    held_out = accelerator.package.evaluation()
+    if held_out is None:
+        raise PackageError("this package has no held-out set", "use --input or --self-test")
+    return held_out
+
+
+def _classes(scores: Array) -> Array:
+    return np.argmax(scores.reshape(len(scores), -1), axis=1)
+
+
+def _picture(values: Array) -> list[str]:
+    """A square grey-scale image as text; nothing where the input is no such image."""
+    side = round(values.size**0.5)
+    if side * side != values.size or not 4 <= side <= 32:
+        return []
+    low, high = float(values.min()), float(values.max())
+    scaled = (values.reshape(side, side) - low) / ((high - low) or 1.0)
+    shades = np.clip(np.rint(scaled * (len(SHADES) - 1)), 0, len(SHADES) - 1).astype(int)
+    return ["".join(SHADES[s] * 2 for s in row) for row in shades]
+
+
+def _read(path: Path) -> Array:
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise PackageError(
+            f"{path} cannot be read as an array ({error})", "write it with numpy.save"
+        ) from error
+
+
+def _or_not_measured(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.6g}"
+
+
+def _show(result: dict[str, Any], lines: Sequence[str], as_json: bool) -> None:
+    print(json.dumps(result) if as_json else "\n".join(lines))

@@ -1,0 +1,203 @@
+"""A package on disk: opening a folder or an archive, checking every file against the manifest, reading it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import stat
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+
+from .errors import PackageError
+from .ports import Array, Port
+
+MANIFEST = "manifest.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Example inputs, PyTorch's answers, and the exact values that the accelerator must give.
+
+    `expected` comes from the compiler's interpreter, in the accelerator's own types, before dequantisation.
+    """
+
+    inputs: tuple[Array, ...]
+    outputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A held-out set: one row an example, labels, PyTorch's answers, the accelerator's exact values."""
+
+    name: str
+    inputs: Array
+    labels: Array
+    outputs: Array
+    expected: Array | None
+
+
+@dataclass(frozen=True)
+class Package:
+    """An opened package. `close` removes the temporary folder of one that was opened from an archive."""
+
+    root: Path
+    manifest: Mapping[str, Any]
+    _unpacked: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["name"])
+
+    @property
+    def digest(self) -> str:
+        return str(self.manifest["digest"])
+
+    @property
+    def from_archive(self) -> bool:
+        return self._unpacked is not None
+
+    def close(self) -> None:
+        if self._unpacked is not None:
+            self._unpacked.cleanup()
+
+    def __enter__(self) -> Package:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def paths(self) -> list[str]:
+        """Every file that the manifest vouches for."""
+        return [entry["path"] for entry in self.manifest["files"]]
+
+    def json(self, path: str) -> Any:
+        return json.loads((self.root / path).read_text(encoding="utf-8"))
+
+    def ports(self) -> tuple[list[Port], list[Port]]:
+        document = self.json("model/signature.json")
+        inputs = [Port.from_json(p) for p in document["inputs"]]
+        return inputs, [Port.from_json(p) for p in document["outputs"]]
+
+    def samples(self) -> Samples | None:
+        groups = [self._arrays(f"model/samples/{kind}_") for kind in ("input", "output", "expected")]
+        return Samples(*groups) if groups[0] else None
+
+    def evaluation(self) -> Evaluation | None:
+        if "model/evaluation/evaluation.json" not in self.paths():
+            return None
+        name = self.json("model/evaluation/evaluation.json")["name"]
+        inputs, labels, outputs = (
+            self._array(f"model/evaluation/{kind}.npy") for kind in ("inputs", "labels", "outputs")
+        )
+        has_expected = "model/evaluation/expected.npy" in self.paths()
+        expected = self._array("model/evaluation/expected.npy") if has_expected else None
+        return Evaluation(name, inputs, labels, outputs, expected)
+
+    def problems(self) -> list[str]:
+        """Every file that is missing or differs from the manifest, one line each; empty if all is well."""
+        found: list[str] = []
+        if self.digest != manifest_digest(self.manifest):
+            found.append("manifest.json: changed since the package was built")
+        for entry in self.manifest["files"]:
+            path = self.root / entry["path"]
+            if not path.is_file():
+                found.append(f"{entry['path']}: missing")
+            elif path.stat().st_size != entry["size"] or file_digest(path) != entry["sha256"]:
+                found.append(f"{entry['path']}: changed since the package was built")
+        return found
+
+    def _array(self, path: str) -> Array:
+        return np.load(self.root / path, allow_pickle=False)
+
+    def _arrays(self, prefix: str) -> tuple[Array, ...]:
+        names = [p for p in self.paths() if p.startswith(prefix)]
+        return tuple(self._array(p) for p in sorted(names, key=lambda p: int(p[len(prefix) : -len(".npy")])))
+
+
+def open_package(path: str | Path) -> Package:
+    """Open an unpacked package or the archive itself, without checking the files' contents."""
+    location = Path(path)
+    if location.is_dir():
+        return Package(location, _read_manifest(location))
+    if not location.exists():
+        raise PackageError(f"{location} does not exist", "pass the folder of a package or its .penstock.zip")
+    if not zipfile.is_zipfile(location):
+        raise PackageError(f"{location} is neither a folder nor an archive", "pass a .penstock.zip")
+    unpacked = tempfile.TemporaryDirectory(prefix="penstock-package-")
+    try:
+        unpack(location, Path(unpacked.name))
+        return Package(Path(unpacked.name), _read_manifest(Path(unpacked.name)), unpacked)
+    except BaseException:
+        unpacked.cleanup()
+        raise
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive whose author is not trusted: plain files below `folder` only, each name once."""
+    try:
+        with zipfile.ZipFile(archive) as source:
+            names = [info.filename for info in source.infolist()]
+            if len(set(names)) != len(names):
+                raise PackageError(f"{archive.name} holds a file twice", "fetch the package again")
+            for info in source.infolist():
+                kind = stat.S_IFMT(info.external_attr >> 16)
+                if not is_safe_path(info.filename) or kind not in (0, stat.S_IFREG):
+                    raise PackageError(
+                        f"{archive.name} holds {info.filename!r}, which would leave the folder",
+                        "this is no package that Penstock made; do not use it",
+                    )
+            source.extractall(folder)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        raise PackageError(f"{archive.name} is damaged ({error})", "fetch the package again") from error
+
+
+def is_safe_path(name: str) -> bool:
+    """Whether a name in an archive or manifest stays below the package's folder on every system."""
+    path = PurePosixPath(name)
+    plain = bool(name) and "\\" not in name and ":" not in name and "\0" not in name
+    return plain and not path.is_absolute() and ".." not in path.parts and not name.endswith("/")
+
+
+def file_digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def manifest_digest(manifest: Mapping[str, Any]) -> str:
+    """The package's identity: everything in the manifest, and so every file's hash, except this digest."""
+    document = {key: value for key, value in manifest.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+def _read_manifest(folder: Path) -> Mapping[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise PackageError(
+            f"{folder} holds no {MANIFEST}", "pass the folder into which the package was unpacked"
+        )
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        schema = manifest["schema"]
+        unsafe = [e["path"] for e in manifest["files"] if not is_safe_path(e["path"])]
+        complete = all(key in manifest for key in ("name", "digest"))
+    except (ValueError, KeyError, TypeError) as error:
+        raise PackageError(f"{path} cannot be read ({error!r})", "fetch the package again") from error
+    if schema != SCHEMA:
+        raise PackageError(
+            f"{path} has schema {schema}, this runtime reads {SCHEMA}", "use the package's own run.py"
+        )
+    if unsafe or not complete:
+        raise PackageError(f"{path} is not a manifest that Penstock wrote", "fetch the package again")
+    return manifest

@@ -1,0 +1,138 @@
+"""Sections of a report that are computed: from a program, from arrays, from counts and a platform's offer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from compiler.backend.host.report import (
+    Accuracy,
+    Amount,
+    CsimCheck,
+    Evidence,
+    KernelResources,
+    KernelTiming,
+    ModelInfo,
+    PlatformInfo,
+    PortInfo,
+    PytorchCheck,
+    ResourceUse,
+    Timing,
+)
+from compiler.errors import PenstockError
+from compiler.platforms import RESOURCE_NAMES, Platform
+from compiler.program import Array, Evaluation, Port, Program
+
+
+def model_digest(program: Program) -> str:
+    """Identifies what was compiled: graph, signature and every weight."""
+    digest = hashlib.sha256(str(program.module).encode())
+    digest.update(repr(program.signature).encode())
+    for name in sorted(program.params):
+        values = np.ascontiguousarray(program.params[name])
+        digest.update(f"{name} {values.dtype} {values.shape}".encode())
+        digest.update(values.tobytes())
+    return digest.hexdigest()
+
+
+def model_section(program: Program, layers: int, quantisation: str | None) -> ModelInfo:
+    return ModelInfo(
+        name=program.name,
+        digest=model_digest(program),
+        layers=layers,
+        parameters=sum(int(values.size) for values in program.params.values()),
+        quantisation=quantisation,
+        inputs=tuple(_port(p) for p in program.signature.inputs),
+        outputs=tuple(_port(p) for p in program.signature.outputs),
+    )
+
+
+def platform_section(platform: Platform) -> PlatformInfo:
+    return PlatformInfo(name=platform.name, title=platform.title, part=platform.part, dies=len(platform.dies))
+
+
+def timing_section(
+    clock_mhz: float,
+    latency_cycles: int | None,
+    interval_cycles: int | None,
+    kernels: Sequence[KernelTiming],
+    evidence: Evidence | None,
+    note: str = "",
+) -> Timing:
+    return Timing(
+        evidence=evidence,
+        clock_mhz=clock_mhz,
+        latency_cycles=latency_cycles,
+        latency_us=None if latency_cycles is None else round(latency_cycles / clock_mhz, 4),
+        interval_cycles=interval_cycles,
+        inferences_per_second=round(clock_mhz * 1e6 / interval_cycles, 1) if interval_cycles else None,
+        kernels=tuple(kernels),
+        note=note,
+    )
+
+
+def resources_section(
+    used: Mapping[str, int | None],
+    platform: Platform,
+    kernels: Sequence[KernelResources],
+    evidence: Evidence | None,
+    note: str = "",
+) -> ResourceUse:
+    """`used` by resource name; one that is missing there was not measured."""
+    available = platform.available.as_dict()
+    amounts = {name: _amount(used.get(name), available[name]) for name in RESOURCE_NAMES}
+    return ResourceUse(evidence=evidence, kernels=tuple(kernels), note=note, **amounts)
+
+
+def csim_section(exact: Sequence[Array], expected: Sequence[Array], evidence: Evidence) -> CsimCheck:
+    """Compare the emitted C++'s own numbers with the interpreter's, value by value."""
+    values = sum(int(a.size) for a in expected)
+    same = sum(int(np.count_nonzero(a == b)) for a, b in zip(exact, expected, strict=True))
+    return CsimCheck(equal=same == values, values=values, values_equal=same, samples=1, evidence=evidence)
+
+
+def pytorch_section(
+    answers: Sequence[Array], reference: Sequence[Array], tolerance: float, evidence: Evidence
+) -> PytorchCheck:
+    error = max(
+        float(np.max(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)), initial=0.0))
+        for a, b in zip(answers, reference, strict=True)
+    )
+    return PytorchCheck(
+        max_abs_error=error, tolerance=tolerance, ok=error <= tolerance, samples=1, evidence=evidence
+    )
+
+
+def accuracy_section(held_out: Evaluation, answers: Array, evidence: Evidence) -> Accuracy:
+    """`answers` are the accelerator's, one row an example, as PyTorch's in `held_out.outputs`."""
+    if len(answers) != len(held_out.labels):
+        raise PenstockError(
+            code="evaluation-rows", what=f"{len(answers)} answers for {len(held_out.labels)} examples",
+            where=held_out.name, hint="run every example of the held-out set",
+        )  # fmt: skip
+    found, reference = classes(answers), classes(held_out.outputs)
+    total = len(held_out.labels)
+    return Accuracy(
+        dataset=held_out.name,
+        examples=total,
+        float_accuracy=np.count_nonzero(reference == held_out.labels) / total,
+        accelerator_accuracy=np.count_nonzero(found == held_out.labels) / total,
+        agreement=np.count_nonzero(found == reference) / total,
+        evidence=evidence,
+    )
+
+
+def classes(scores: Array) -> Array:
+    """The class of every row: the index of its largest score."""
+    return np.argmax(scores.reshape(len(scores), -1), axis=1)
+
+
+def _amount(used: int | None, available: int) -> Amount:
+    share = used / available if used is not None and available > 0 else None
+    return Amount(used=used, available=available, share=share)
+
+
+def _port(port: Port) -> PortInfo:
+    return PortInfo(name=port.name, shape=port.shape, dtype=port.dtype, quantised=port.quant is not None)

@@ -1,0 +1,143 @@
+"""A package outside the repository, run as its user runs it: by a Python that knows nothing of Penstock."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.package import hand_made
+
+
+def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """No PYTHONPATH and another folder: the repository is as far away as on another machine."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments], cwd=folder, capture_output=True, text=True, timeout=120,
+        env={"PATH": os.environ["PATH"], "TMPDIR": os.environ.get("TMPDIR", "/tmp"), **environment},
+    )  # fmt: skip
+
+
+def test_self_test(built: Path) -> None:
+    result = run(built, "run.py", "--self-test")
+    assert result.stderr == ""
+    assert "4 of 4 values equal the compiler's interpreter" in result.stdout
+    assert result.stdout.endswith("ok\n")
+    assert result.returncode == 0
+
+
+def test_evaluate(built: Path) -> None:
+    result = run(built, "-m", "penstock_runtime", "--evaluate", "--json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    assert answer["examples"] == answer["examples_equal"] == 20
+    assert answer["evidence"] == "simulated"
+    report = json.loads((built / "report.json").read_text())
+    for figure in ("float_accuracy", "accelerator_accuracy", "agreement"):
+        assert answer[figure] == report["accuracy"][figure]
+
+
+def test_digit(built: Path) -> None:
+    result = run(built, "run.py", "--digit", "3", "--json")
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
+    evaluation = hand_made.program().evaluation
+    assert evaluation is not None
+    scores = hand_made.answers(evaluation.inputs[3:4])[0]
+    assert answer["accelerator"] == int(np.argmax(scores))
+    assert answer["scores"] == [float(s) for s in scores]
+    assert "label" in run(built, "run.py", "--digit", "3").stdout
+
+
+def test_digit_that_does_not_exist(built: Path) -> None:
+    result = run(built, "run.py", "--digit", "20")
+    assert result.returncode == 2
+    assert result.stderr == "error: there is no example 20 - choose one from 0 to 19\n"
+
+
+def test_input_and_output_files(built: Path, tmp_path: Path) -> None:
+    rows = np.random.default_rng(5).uniform(-3, 3, (6, 16))
+    np.save(tmp_path / "x.npy", rows)
+    result = run(built, "run.py", "--input", str(tmp_path / "x.npy"), "--output", str(tmp_path / "y.npy"))
+    assert result.returncode == 0, result.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), hand_made.answers(rows))
+
+
+def test_input_that_is_no_array(built: Path, tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_text("not an array")
+    result = run(built, "run.py", "--input", str(tmp_path / "x.npy"))
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "cannot be read as an array" in result.stderr
+
+
+def test_archive_runs_itself(archive: Path, tmp_path: Path) -> None:
+    result = run(tmp_path, str(archive), "--self-test", TMPDIR=str(tmp_path))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.endswith("ok\n")
+
+
+def test_self_test_lists_every_changed_file_and_runs_nothing(package: Path) -> None:
+    (package / "hls" / "weights.h").write_text("#error changed\n")
+    (package / "model" / "graph.mlir").unlink()
+    result = run(package, "run.py", "--self-test")
+    assert result.returncode == 1
+    assert "2 of 32 differ" in result.stdout
+    assert "hls/weights.h: changed" in result.stdout
+    assert "model/graph.mlir: missing" in result.stdout
+    assert not (package / ".cache").exists()
+
+
+def test_self_test_sees_a_wrong_accelerator(package: Path) -> None:
+    source = package / "hls" / "penstock_top.cpp"
+    source.write_text(source.read_text().replace("sum +=", "sum -="))
+    result = run(package, "run.py", "--self-test", "--no-check")
+    assert result.returncode == 1
+    assert result.stdout.endswith("FAILED\n")
+
+
+def test_no_compiler(package: Path, tmp_path: Path) -> None:
+    result = run(package, "run.py", "--self-test", PATH=str(tmp_path))
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: no C++ compiler was found")
+    assert result.stderr.count("\n") == 1
+
+
+def test_read_only_folder(package: Path, tmp_path: Path) -> None:
+    for path in [package, *package.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        elsewhere = tmp_path / "tmp"
+        elsewhere.mkdir()
+        command = [*_without_roots_rights(), sys.executable, "run.py", "--self-test"]
+        result = subprocess.run(
+            command, cwd=package, capture_output=True, text=True, timeout=120,
+            env={"PATH": os.environ["PATH"], "TMPDIR": str(elsewhere)},
+        )  # fmt: skip
+        assert result.returncode == 0, result.stderr
+        assert not (package / ".cache").exists()
+        assert list(elsewhere.glob("penstock-cache-*/csim-*.so"))
+    finally:
+        for path in [package, *package.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def _without_roots_rights() -> list[str]:
+    """Root may write anywhere, unless that capability is dropped."""
+    if os.geteuid() != 0:
+        return []
+    command = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    if shutil.which("setpriv") is None or subprocess.run([*command, "true"], check=False).returncode != 0:
+        pytest.skip("root's rights cannot be dropped here")
+    return command
+
+
+def test_usage_error(built: Path) -> None:
+    result = run(built, "run.py")
+    assert result.returncode == 2
+    assert "usage: run.py" in result.stderr
