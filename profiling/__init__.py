@@ -1,0 +1,1 @@
+"""Everything that says how fast and how large a design is, each figure with its evidence."""

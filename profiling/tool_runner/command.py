@@ -1,0 +1,161 @@
+"""What to run and how it ended, as plain records."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from compiler.errors import PenstockError
+
+_MEMORY_WORDS = re.compile(
+    r"bad_alloc|MemoryError|[Cc]annot allocate memory|[Oo]ut of memory|virtual memory exhausted|ENOMEM"
+)
+
+
+class Outcome(StrEnum):
+    OK = "ok"
+    EXIT = "exit"  # ended by itself with an exit code other than 0
+    SIGNAL = "signal"  # ended by a signal that did not come from us
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    OUT_OF_MEMORY = "out-of-memory"  # suspected: killed from outside, or it said so
+    NOT_FOUND = "not-found"
+    NOT_STARTED = "not-started"
+    LOST = "lost"  # the supervisor itself was killed: how the tool ended is not known
+
+
+@dataclass(frozen=True)
+class ToolCommand:
+    """One run of a tool. `env` is the whole environment: nothing is inherited, so no secret leaks.
+
+    `logs` gets stdout.log and stderr.log, each at most `log_limit` bytes: the first and the last half of it.
+    `memory_limit` is of address space for each process of the tool (RLIMIT_AS). `user` is a (uid, gid) to
+    become, for root only.
+    """
+
+    argv: tuple[str, ...]
+    folder: Path
+    logs: Path
+    env: Mapping[str, str] = field(default_factory=lambda: clean_environment())
+    timeout: float | None = None
+    memory_limit: int | None = None
+    log_limit: int = 16 << 20
+    grace: float = 3.0
+    user: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    outcome: Outcome
+    exit_code: int | None
+    signal: int | None
+    seconds: float
+    cpu_seconds: float | None
+    peak_rss: int | None
+    stdout: Path
+    stderr: Path
+    tail: str
+    """The end of what the tool wrote to stdout and stderr, in order of arrival."""
+    left_behind: int
+    """Processes that still ran when the tool's first one had ended; they were killed."""
+    note: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome is Outcome.OK
+
+    def describe(self) -> str:
+        """How it ended, in words."""
+        if self.outcome is Outcome.EXIT:
+            words = f"ended with exit code {self.exit_code}"
+        elif self.outcome is Outcome.SIGNAL:
+            words = f"was ended by {signal_name(self.signal)}"
+        elif self.outcome is Outcome.OUT_OF_MEMORY:
+            words = "ran out of memory, as it seems"
+        else:
+            words = _WORDS[self.outcome]
+        return f"{words} after {self.seconds:.1f} s" + (f" ({self.note})" if self.note else "")
+
+    def error(self, tool: str, hint: str = "") -> PenstockError:
+        """This failure as an error for the user, with the last lines of the log."""
+        last = "\n".join(self.tail.strip().splitlines()[-12:])
+        return PenstockError(
+            code=f"tool-{self.outcome}", what=f"{tool} {self.describe()}", where=tool,
+            limit=last, hint=hint or _HINTS.get(self.outcome, ""),
+        )  # fmt: skip
+
+
+_WORDS = {
+    Outcome.OK: "succeeded",
+    Outcome.TIMEOUT: "was stopped at its time limit",
+    Outcome.CANCELLED: "was cancelled",
+    Outcome.NOT_FOUND: "was not found",
+    Outcome.NOT_STARTED: "could not be started",
+    Outcome.LOST: "was lost: its supervisor was killed",
+}
+_HINTS = {
+    Outcome.NOT_FOUND: "install it, or put it on PATH",
+    Outcome.TIMEOUT: "raise the time limit or make the job smaller",
+    Outcome.OUT_OF_MEMORY: "give the worker more memory or make the job smaller",
+}
+
+
+def clean_environment(**more: str) -> dict[str, str]:
+    """What a tool needs to run at all and nothing that could be a secret."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": "/nonexistent"} | kept | more
+
+
+def result_from(report: Mapping[str, Any], stdout: Path, stderr: Path) -> ToolResult:
+    """Read the supervisor's report."""
+    status = report["wait_status"]
+    code = os.waitstatus_to_exitcode(status) if status is not None else None
+    outcome, note = _judge(report, code)
+    if report["unkillable"]:
+        note = f"{report['unkillable']} processes could not be killed"
+    if report["log_errno"]:
+        note = f"its log could not be written: {os.strerror(report['log_errno'])}"
+    return ToolResult(
+        outcome=outcome,
+        exit_code=code if code is not None and code >= 0 else None,
+        signal=-code if code is not None and code < 0 else None,
+        seconds=report["seconds"],
+        cpu_seconds=report["cpu_seconds"],
+        peak_rss=report["peak_rss"],
+        stdout=stdout,
+        stderr=stderr,
+        tail=report["tail"],
+        left_behind=report["left_behind"],
+        note=note,
+    )
+
+
+def _judge(report: Mapping[str, Any], code: int | None) -> tuple[Outcome, str]:
+    failed_exec = report["exec_errno"]
+    if failed_exec in (errno.ENOENT, errno.ENOTDIR):
+        return Outcome.NOT_FOUND, ""
+    if failed_exec is not None:
+        return Outcome.NOT_STARTED, os.strerror(failed_exec)
+    if report["ended"] in ("timeout", "cancelled"):
+        return Outcome(report["ended"]), ""
+    if code == 0:
+        return Outcome.OK, ""
+    if code == -signal.SIGKILL or report["foreign_kill"]:
+        return Outcome.OUT_OF_MEMORY, "one of its processes was killed from outside"
+    if _MEMORY_WORDS.search(report["tail"]):
+        return Outcome.OUT_OF_MEMORY, "it says so in its log"
+    return (Outcome.EXIT if code is not None and code > 0 else Outcome.SIGNAL), ""
+
+
+def signal_name(number: int | None) -> str:
+    try:
+        return signal.Signals(number or 0).name
+    except ValueError:
+        return f"signal {number}"
