@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, TensorType
 
 from compiler.analysis.graph import Graph, read_graph
 from compiler.design import Design
@@ -64,16 +65,22 @@ class Lowered:
 
     def run_stream(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the stream level on inputs at the ports' dtypes."""
-        memories = dict(zip((p.name for p in self.program.signature.inputs), inputs, strict=True))
+        memories = dict(zip((p.name for p in self.program.signature.inputs), self._shaped(inputs), strict=True))
         outputs = stream_interpreter.run(self.stream, {**self.program.params, **memories}, self.program.params)
         return [outputs[f"output_{i}"] for i in range(len(outputs))]
 
     def _arguments(self, inputs: Sequence[Array]) -> list[Array]:
-        waiting = iter(inputs)
+        waiting = iter(self._shaped(inputs))
         return [
             self.program.params[self.graph.name(a)] if self.graph.is_param(a) else next(waiting)
             for a in self.graph.arguments
         ]
+
+    def _shaped(self, inputs: Sequence[Array]) -> list[Array]:
+        """The caller's arrays in the shapes of @main, whose unit dims are gone."""
+        arguments = [a for a in self.graph.arguments if not self.graph.is_param(a)]
+        shapes = [a.type.get_shape() for a in arguments if isinstance(a.type, TensorType)]
+        return [np.asarray(x).reshape(shape) for x, shape in zip(inputs, shapes, strict=True)]
 
 
 def lower(program: Program, design: Design) -> Lowered:

@@ -169,6 +169,8 @@ class _Lowering:
 
 def _walk(loops: list[LoopOf], kind: ITensorType, skip: int = 0) -> tuple[list[Loop], AffineMap]:
     """Loops of a type, and where the token lies; the first `skip` loops do not move it (they change blocks)."""
+    if len(loops) == skip:
+        loops = [*loops, (1, 1, None)]  # a block of one token still has a loop inside it
     named = [Loop(f"s{i}" if i < skip else f"w{i}", trip) for i, (trip, _, _) in enumerate(loops)]
     coordinates = [
         linear_sum([(i, step) for i, (_, step, target) in enumerate(loops) if target == dim and i >= skip])

@@ -1,0 +1,89 @@
+// Scalar operations with one meaning on every compiler: integers wrap, NaN propagates where it says so.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PENSTOCK_OPS_H
+#define PENSTOCK_OPS_H
+
+#include <cmath>
+#include <cstdint>
+
+#include "ap_int.h"
+#ifdef __SYNTHESIS__
+#include "hls_math.h"
+#endif
+
+namespace pk {
+
+template <typename T> struct bits;
+template <> struct bits<bool> { typedef uint8_t type; static const int width = 1; };
+template <> struct bits<int8_t> { typedef uint8_t type; static const int width = 8; };
+template <> struct bits<int16_t> { typedef uint16_t type; static const int width = 16; };
+template <> struct bits<int32_t> { typedef uint32_t type; static const int width = 32; };
+template <> struct bits<int64_t> { typedef uint64_t type; static const int width = 64; };
+template <int W> struct bits<ap_int<W> > { typedef ap_uint<W> type; static const int width = W; };
+
+// Two's complement arithmetic through the unsigned twin; 64 bits of it are enough for every width.
+template <typename T> inline uint64_t raw(T x) { return (uint64_t)(typename bits<T>::type)x; }
+template <typename T> inline T wrap(uint64_t x) { return (T)(typename bits<T>::type)x; }
+template <typename T> inline T add(T a, T b) { return wrap<T>(raw(a) + raw(b)); }
+template <typename T> inline T sub(T a, T b) { return wrap<T>(raw(a) - raw(b)); }
+template <typename T> inline T mul(T a, T b) { return wrap<T>(raw(a) * raw(b)); }
+template <typename T> inline T shl(T a, T b) { return wrap<T>(raw(a) << (int)b); }
+template <typename T> inline T lshr(T a, T b) { return wrap<T>(raw(a) >> (int)b); }
+template <typename T> inline T min(T a, T b) { return a < b ? a : b; }
+template <typename T> inline T max(T a, T b) { return a > b ? a : b; }
+template <typename T> inline T umin(T a, T b) { return raw(a) < raw(b) ? a : b; }
+template <typename T> inline T umax(T a, T b) { return raw(a) > raw(b) ? a : b; }
+template <typename T> inline bool ult(T a, T b) { return raw(a) < raw(b); }
+template <typename T> inline bool ule(T a, T b) { return raw(a) <= raw(b); }
+template <typename T> inline bool ugt(T a, T b) { return raw(a) > raw(b); }
+template <typename T> inline bool uge(T a, T b) { return raw(a) >= raw(b); }
+
+template <typename To, typename From> inline To sext(From x) { return (To)x; }
+template <typename To> inline To sext(bool x) { return x ? (To)-1 : (To)0; }
+template <typename To, typename From> inline To zext(From x) { return (To)raw(x); }
+template <typename To> struct trunc_to {
+    template <typename From> static To from(From x) { return (To)(typename bits<To>::type)raw(x); }
+};
+template <> struct trunc_to<bool> {
+    template <typename From> static bool from(From x) { return (raw(x) & 1) != 0; }
+};
+template <typename To, typename From> inline To trunc(From x) { return trunc_to<To>::from(x); }
+
+// Truncates toward zero and saturates; NaN gives 0.
+template <typename To, typename From> inline To to_int(From x) {
+    const double low = -std::ldexp(1.0, bits<To>::width - 1), high = std::ldexp(1.0, bits<To>::width - 1);
+    if (x != x) return (To)0;
+    if ((double)x <= low) return wrap<To>((uint64_t)1 << (bits<To>::width - 1));
+    if ((double)x >= high) return wrap<To>(((uint64_t)1 << (bits<To>::width - 1)) - 1);
+    return (To)(int64_t)x;
+}
+
+template <typename T> inline bool unordered(T a, T b) { return a != a || b != b; }
+template <typename T> inline T maximum(T a, T b) { return a != a ? a : (b != b ? b : (a > b ? a : b)); }
+template <typename T> inline T minimum(T a, T b) { return a != a ? a : (b != b ? b : (a < b ? a : b)); }
+template <typename T> inline T maxnum(T a, T b) { return a != a ? b : (b != b ? a : (a > b ? a : b)); }
+template <typename T> inline T minnum(T a, T b) { return a != a ? b : (b != b ? a : (a < b ? a : b)); }
+
+#ifdef __SYNTHESIS__
+#define PENSTOCK_FUNCTION(name, hardware, exact) \
+    template <typename T> inline T name(T x) { return hardware; }
+#else
+#define PENSTOCK_FUNCTION(name, hardware, exact) \
+    template <typename T> inline T name(T x) { return exact; }
+#endif
+PENSTOCK_FUNCTION(fabs, hls::fabs(x), std::fabs(x))
+PENSTOCK_FUNCTION(sqrt, hls::sqrt(x), std::sqrt(x))
+PENSTOCK_FUNCTION(rsqrt, hls::rsqrt(x), (T)1 / std::sqrt(x))
+PENSTOCK_FUNCTION(floor, hls::floor(x), std::floor(x))
+PENSTOCK_FUNCTION(ceil, hls::ceil(x), std::ceil(x))
+PENSTOCK_FUNCTION(rint, hls::rint(x), std::nearbyint(x))
+// Reference results are computed in double and rounded once; hardware uses the tool's own cores.
+PENSTOCK_FUNCTION(exp, hls::exp(x), (T)std::exp((double)x))
+PENSTOCK_FUNCTION(tanh, hls::tanh(x), (T)std::tanh((double)x))
+PENSTOCK_FUNCTION(erf, hls::erf(x), (T)std::erf((double)x))
+PENSTOCK_FUNCTION(log, hls::log(x), (T)std::log((double)x))
+#undef PENSTOCK_FUNCTION
+
+}  // namespace pk
+
+#endif  // PENSTOCK_OPS_H

@@ -1,0 +1,24 @@
+"""Writes a lowered design as the folder that HLS tools, the C simulation and the package read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compiler.backend.hls import emit_hls
+from compiler.pipeline.lower import Lowered
+
+
+def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:
+    """hls/, csim/, interface.json, and the IR of every level under ir/."""
+    title = f"{lowered.program.name} on {lowered.design.platform}"
+    files = emit_hls(
+        lowered.top, lowered.program.params, folder, title=title, part=part, clock_ns=round(1000 / clock_mhz, 3)
+    )
+    levels = {"1-linalg.mlir": lowered.linalg, "2-itensor.mlir": lowered.itensor, "3-stream.mlir": lowered.stream}
+    written: list[Path] = []
+    (folder / "ir").mkdir(parents=True, exist_ok=True)
+    for name, module in levels.items():
+        path = folder / "ir" / name
+        path.write_text(f"{module}\n")
+        written.append(path)
+    return (*files, *written)

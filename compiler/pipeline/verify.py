@@ -1,0 +1,136 @@
+"""The correctness chain of one design: every level must compute what the level above it computes.
+
+Integers are compared bit for bit. For floats the itensor, stream and C simulation levels promise one order
+of operations and are compared bit for bit too; linalg and PyTorch sum in another order, so there the
+difference has a stated tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.interpreter import linalg as linalg_interpreter
+from compiler.pipeline.lower import Lowered
+
+Array = NDArray[Any]
+Executable = Callable[[Sequence[Array]], list[Array]]
+
+FLOAT_TOLERANCE = 1e-4
+"""Of the largest output: what reordering fp32 sums may cost."""
+W8A8_TOLERANCE = 0.1
+"""Of the largest output: what eight-bit weights and activations may cost."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two levels on the same inputs. `tolerance` is relative to the largest reference value; 0 means every bit."""
+
+    level: str
+    reference: str
+    values: int
+    mismatches: int
+    max_difference: float
+    tolerance: float
+
+    @property
+    def equal(self) -> bool:
+        return self.mismatches == 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "level": self.level, "reference": self.reference, "values": self.values, "mismatches": self.mismatches,
+            "max_difference": self.max_difference, "tolerance": self.tolerance, "equal": self.equal,
+        }  # fmt: skip
+
+
+def compare(
+    level: str, reference: str, got: Sequence[Array], wanted: Sequence[Array], tolerance: float = 0.0
+) -> Comparison:
+    """Count where `got` is off; NaN equals NaN."""
+    values = mismatches = 0
+    largest = 0.0
+    for ours, theirs in zip(got, wanted, strict=True):
+        a, b = np.asarray(ours), np.asarray(theirs).reshape(np.shape(ours))
+        values += a.size
+        if tolerance == 0.0:
+            same = (a == b) | ((a != a) & (b != b))
+        else:
+            scale = float(np.max(np.abs(b), initial=0.0)) or 1.0
+            same = np.isclose(a, b, rtol=0.0, atol=tolerance * scale, equal_nan=True)
+        mismatches += int(np.size(same) - np.count_nonzero(same))
+        difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        largest = max(largest, float(np.max(difference[np.isfinite(difference)], initial=0.0)))
+    return Comparison(level, reference, values, mismatches, largest, tolerance)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """All comparisons of one design; the C simulation's is missing where it was not run."""
+
+    chain: tuple[Comparison, ...]
+    csim: Comparison | None
+    pytorch: Comparison | None
+
+    @property
+    def passed(self) -> bool:
+        checks = [*self.chain, *(c for c in (self.csim, self.pytorch) if c is not None)]
+        return all(c.equal for c in checks)
+
+
+def verify_levels(lowered: Lowered, inputs: Sequence[Sequence[Array]]) -> tuple[Comparison, ...]:
+    """linalg = itensor = stream on every set of inputs (at the ports' dtypes)."""
+    program = lowered.program
+    linalg = [linalg_interpreter.run(program, one) for one in inputs]
+    itensor = [lowered.run_itensor(one) for one in inputs]
+    streams = [lowered.run_stream(one) for one in inputs]
+    exact = all(np.issubdtype(np.dtype(p.dtype), np.integer) for p in program.signature.outputs)
+    return (
+        compare("itensor", "linalg", _flat(itensor), _flat(linalg), 0.0 if exact else FLOAT_TOLERANCE),
+        compare("stream", "itensor", _flat(streams), _flat(itensor)),
+    )
+
+
+def verify_csim(lowered: Lowered, csim: Executable, inputs: Sequence[Sequence[Array]]) -> Comparison:
+    """The C simulation equals the interpreter, bit for bit, on every set of inputs."""
+    got = [csim(one) for one in inputs]
+    wanted = [lowered.run_itensor(one) for one in inputs]
+    return compare("csim", "interpreter", _flat(got), _flat(wanted))
+
+
+def verify_pytorch(lowered: Lowered) -> Comparison | None:
+    """The interpreter against PyTorch's answers on the model's own example inputs, after the host's conversions."""
+    program = lowered.program
+    if program.samples is None:
+        return None
+    outputs = lowered.run_itensor(program.quantise_inputs(program.samples.inputs))
+    shaped = [o.reshape(p.shape) for o, p in zip(outputs, program.signature.outputs, strict=True)]
+    tolerance = FLOAT_TOLERANCE if lowered.design.quantize is None else W8A8_TOLERANCE
+    return compare("interpreter", "pytorch", program.dequantise_outputs(shaped), program.samples.outputs, tolerance)
+
+
+def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> list[list[Array]]:
+    """The model's example inputs, then random ones over the whole range of each port's dtype."""
+    program, generator = lowered.program, np.random.default_rng(seed)
+    sets: list[list[Array]] = []
+    if program.samples is not None:
+        sets.append(program.quantise_inputs(program.samples.inputs))
+    for _ in range(random_sets):
+        one: list[Array] = []
+        for port in program.signature.inputs:
+            dtype = np.dtype(port.dtype)
+            if np.issubdtype(dtype, np.integer):
+                limits = np.iinfo(dtype)
+                one.append(generator.integers(limits.min, limits.max, port.shape, endpoint=True).astype(dtype))
+            else:
+                one.append(generator.standard_normal(port.shape).astype(dtype))
+        sets.append(one)
+    return sets
+
+
+def _flat(sets: Sequence[Sequence[Array]]) -> list[Array]:
+    return [array.reshape(-1) for one in sets for array in one]
