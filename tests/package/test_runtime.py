@@ -40,6 +40,13 @@ def test_one_example_needs_no_leading_dimension(accelerator: Accelerator, rows: 
 def test_rows_go_through_an_accelerator_of_batch_one(accelerator: Accelerator, rows: Array) -> None:
     np.testing.assert_array_equal(accelerator.run(rows), hand_made.answers(rows))
     assert accelerator.run(rows[:0]).shape == (0, 4)
+    assert accelerator.run(rows[:0, np.newaxis]).shape == (0, 1, 4)
+
+
+def test_whole_inputs_may_be_stacked(accelerator: Accelerator, rows: Array) -> None:
+    stacked = rows[:, np.newaxis]
+    np.testing.assert_array_equal(accelerator.run(stacked), hand_made.answers(rows)[:, np.newaxis])
+    np.testing.assert_array_equal(accelerator.run_rows(stacked), hand_made.answers(rows)[:, np.newaxis])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int32", "uint8", "bool"])
@@ -54,6 +61,7 @@ def test_any_real_number_type_is_taken(accelerator: Accelerator, dtype: str) -> 
         (np.zeros((1, 17), np.float32), r"shape \(1, 17\).*built for \(1, 16\).*\(N, \*\(16,\)\)"),
         (np.zeros((4, 4), np.float32), r"reshape"),
         (np.zeros((2, 2, 16), np.float32), r"shape \(2, 2, 16\)"),
+        (np.zeros((3, 2, 1, 16), np.float32), r"shape \(3, 2, 1, 16\)"),
         (np.float32(1), r"shape \(\)"),
         (np.array(["a"] * 16), "pass real numbers"),
         (np.zeros((1, 16), np.complex64), "pass real numbers"),

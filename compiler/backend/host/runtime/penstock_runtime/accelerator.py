@@ -35,14 +35,17 @@ class Accelerator:
         """As `run`, with a list of all outputs whatever their number."""
         calls = split_into_calls(self.inputs, inputs)
         answers = [self.dequantise(self.run_exact(call)) for call in calls.inputs]
-        if calls.form == "rows":
-            return _join(answers, self.outputs)
+        if calls.form in ("rows", "stack"):
+            return _join(answers, self.outputs, calls.form == "stack")
         if calls.form == "single":
             return [a[0] if a.shape[:1] == (1,) else a for a in answers[0]]
         return answers[0]
 
     def run_rows(self, rows: Any) -> Array:
-        """Independent examples, one a row, for an accelerator of any batch size; the last call is padded."""
+        """Independent examples, one a row, for an accelerator of any batch size; the last call is padded.
+
+        A row is an entry of the input's first dimension, or a whole input.
+        """
         return self.dequantise([self.run_rows_exact(rows)])[0]
 
     def run_rows_exact(self, rows: Any) -> Array:
@@ -51,6 +54,8 @@ class Accelerator:
             raise PackageError("rows need a model of one input and one output", "use run(...) instead")
         port = self.inputs[0]
         values = port.check_values(rows)
+        if values.ndim and len(values) and values.shape[1:] == port.shape:
+            return np.stack([self.run_exact([value])[0] for value in values])
         if values.shape[1:] != port.shape[1:] or values.ndim != len(port.shape):
             raise PackageError(
                 f"input {port.name!r} has shape {values.shape}", f"pass rows of shape {port.shape[1:]}"
@@ -110,11 +115,15 @@ def refuse(problems: Sequence[str]) -> None:
         raise PackageError(problems[0] + more, "fetch the package again, or switch the check off")
 
 
-def _join(answers: Sequence[Sequence[Array]], ports: Sequence[Port]) -> list[Array]:
-    if not answers:
-        return [np.zeros((0, *p.shape[1:]), np.float32 if p.scale is not None else p.dtype) for p in ports]
+def _join(answers: Sequence[Sequence[Array]], ports: Sequence[Port], stack: bool) -> list[Array]:
+    """The answers to N calls: side by side along a leading 1, or stacked along a new first dimension."""
     joined: list[Array] = []
     for index, port in enumerate(ports):
-        parts = [answer[index] for answer in answers]
-        joined.append(np.concatenate(parts) if port.shape[:1] == (1,) else np.stack(parts))
+        drop = 1 if port.shape[:1] == (1,) and not stack else 0
+        if answers:
+            parts = [answer[index] for answer in answers]
+            joined.append(np.concatenate(parts) if drop else np.stack(parts))
+        else:
+            dtype = np.float32 if port.scale is not None else port.dtype
+            joined.append(np.zeros((0, *port.shape[drop:]), dtype))
     return joined

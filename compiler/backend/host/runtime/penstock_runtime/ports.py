@@ -76,8 +76,8 @@ class Port:
 class Calls:
     """The calls of the accelerator that a user's inputs need, and how its answers become one again.
 
-    `form` is "exact" (the ports' shapes: one call), "single" (one example without the leading 1: one call)
-    or "rows" (N examples: N calls).
+    `form` is "exact" (the ports' shapes: one call), "single" (one example without the leading 1: one call),
+    "rows" (N examples along the leading 1: N calls) or "stack" (whole inputs along a new first dimension).
     """
 
     inputs: list[list[Array]]
@@ -98,10 +98,16 @@ def split_into_calls(ports: Sequence[Port], values: Sequence[Any]) -> Calls:
     single = all(len(p.shape) > 0 and p.shape[0] == 1 for p in ports)
     if single and all(a.shape == p.shape[1:] for a, p in zip(arrays, ports)):
         return Calls([[a[np.newaxis] for a in arrays]], "single")
+    if all(a.shape[1:] == p.shape and a.ndim for a, p in zip(arrays, ports)) and _equal_lengths(arrays):
+        return Calls([[a[i] for a in arrays] for i in range(len(arrays[0]))], "stack")
     fits = all(a.ndim == len(p.shape) and a.shape[1:] == p.shape[1:] for a, p in zip(arrays, ports))
-    if single and fits and len({len(a) for a in arrays}) == 1:
+    if single and fits and _equal_lengths(arrays):
         return Calls([[a[i : i + 1] for a in arrays] for i in range(len(arrays[0]))], "rows")
     raise _wrong_shape(ports, arrays, single, fits)
+
+
+def _equal_lengths(arrays: Sequence[Array]) -> bool:
+    return len({len(a) for a in arrays}) == 1
 
 
 def pad_rows(values: Array, size: int) -> list[Array]:

@@ -1,0 +1,76 @@
+"""The benchmarks by name. Each is a module with `run() -> Figures`, imported only when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+# What is timed here is this program on this machine; figures of an accelerator carry their own evidence.
+WALL_CLOCK = "wall-clock"
+
+Value = float | int | str | bool | None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a benchmark found: records, and the few figures that are asked for, by name."""
+
+    evidence: str
+    rows: list[Mapping[str, Value]]
+    summary: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    module: str
+    summary: str
+
+
+BENCHMARKS: dict[str, Benchmark] = {
+    "compile": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
+}
+
+
+def run(name: str) -> dict[str, Any]:
+    """Run one benchmark and return the object that `penstock bench` prints."""
+    figures: Figures = import_module(BENCHMARKS[name].module).run()
+    return {
+        "name": name,
+        "machine": machine(),
+        "evidence": figures.evidence,
+        "rows": [dict(row) for row in figures.rows],
+        "summary": dict(figures.summary),
+    }
+
+
+def machine() -> dict[str, Value]:
+    """What the figures were taken on."""
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": _memory_gb(),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+    }
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass  # not Linux: the name that Python knows must do
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    except (ValueError, OSError, AttributeError):
+        return None
