@@ -95,11 +95,16 @@ class _Scheduler:
     # -- time
 
     def _place(self) -> None:
-        """As soon as possible: every step after its inputs, chained within a cycle where delays fit."""
+        """As soon as possible, except for what depends on memories alone: that may wait until it is needed."""
+        self._place_forward(self.not_before)
+        self._place_forward(self._latest_starts())
+
+    def _place_forward(self, not_before: list[int]) -> None:
+        """Every step after its inputs, chained within a cycle where delays fit."""
         budget = self.library.budget_ns
         for index, step in enumerate(self.steps):
             stage, used = max((self.end[i] for i in step.inputs), default=(0, 0.0))
-            first = max(self.not_before[index], self.library.read_stage if step.kind == "read" else 0)
+            first = max(not_before[index], self.library.read_stage if step.kind == "read" else 0)
             if first > stage:
                 stage, used = first, 0.0
             latency, delay = self._timing(step)
@@ -107,6 +112,30 @@ class _Scheduler:
                 stage, used = stage + 1, 0.0
             self.start[index] = stage
             self.end[index] = (stage + latency, 0.0) if latency else (stage, used + delay)
+
+    def _latest_starts(self) -> list[int]:
+        """How late loads, and what is made of loads alone, may start without delaying anything else.
+
+        Partial sums come back in time for their next use then, and registers are saved.
+        """
+        starts = list(self.not_before)
+        rooted = self._made_of_loads()
+        first_use: dict[int, int] = {}
+        for index in range(len(self.steps) - 1, -1, -1):
+            start = self.start[index]
+            if rooted[index] and index in first_use:
+                start = max(start, first_use[index] - self._timing(self.steps[index])[0])
+                starts[index] = max(starts[index], start)
+            for i in self.steps[index].inputs:
+                first_use[i] = min(first_use.get(i, start), start)
+        return starts
+
+    def _made_of_loads(self) -> list[bool]:
+        rooted: list[bool] = []
+        for step in self.steps:
+            made = bool(step.inputs) and all(rooted[i] for i in step.inputs)
+            rooted.append(step.kind == "load" or (step.kind == "compute" and made))
+        return rooted
 
     def _timing(self, step: Step) -> tuple[int, float]:
         """Register stages, and combinational delay for what has none."""
@@ -182,7 +211,7 @@ class _Scheduler:
             return None
         stages = self._ready(c) - self.start[c.load]
         ii = max(1, -(-stages // c.distance))
-        slowest = max(path, key=lambda i: self._timing(self.steps[i])[0])
+        slowest = max(path, key=lambda i: (self._timing(self.steps[i])[0], self.steps[i].kind == "compute"))
         memory = self.steps[c.load].target
         assert memory is not None
         over = "every iteration" if c.distance == 1 else f"over {c.distance} iterations"

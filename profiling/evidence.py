@@ -1,0 +1,10 @@
+"""Where a number comes from. Figures of different evidence are never added up or ranked in silence."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Evidence = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board"]
+
+EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
+"""From the weakest to the strongest."""

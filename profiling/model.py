@@ -1,0 +1,231 @@
+"""The closed-form model: schedules, token times and areas of a design without running any tool (`modelled`).
+
+It answers in milliseconds, which is what the search needs. What it leaves out: clock frequency that placement
+costs, the tools' sharing and renaming of logic, memory refresh and bank conflicts, the host's link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin, ModuleOp
+from xdsl.dialects.math import Math
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from compiler.dialects import OWN_DIALECTS, stream
+from compiler.errors import PenstockError
+from compiler.platforms import Platform, Resources, load_platform, total
+from compiler.schedule import OperatorLibrary, load_library
+from profiling.evidence import Evidence
+from profiling.network import Network, Task, network_of
+from profiling.protocol import Profile, ProfileRequest, ProfilingError
+from profiling.timeline import Timeline, compute_timeline
+
+MODEL_REVISION = "1"  # raise it whenever the model's answers change
+
+
+@dataclass(frozen=True)
+class TaskFigures:
+    """One task of a modelled design, times in cycles of one run."""
+
+    name: str
+    layer: str
+    iterations: int
+    ii: int
+    ii_reason: str
+    depth: int
+    latency: int
+    initial_delay: int
+    start: int
+    end: int
+    waited: int
+    resources: Resources
+
+
+@dataclass(frozen=True)
+class ChannelFigures:
+    """One channel: what it carries, how full it gets, what it costs."""
+
+    name: str
+    kind: str
+    writer: str
+    reader: str
+    depth: int
+    bits: int
+    tokens: int
+    high_water: int
+    resources: Resources
+
+
+@dataclass(frozen=True)
+class DesignFigures:
+    """What the model says of a whole design. `exact_times` is False where long channels were sampled."""
+
+    latency: int
+    interval: int
+    initial_delay: int
+    resources: Resources
+    bottleneck: str
+    tasks: tuple[TaskFigures, ...]
+    channels: tuple[ChannelFigures, ...]
+    exact_times: bool
+    evidence: Evidence = "modelled"
+
+
+def model_design(
+    network: Network, platform: Platform, clock_mhz: float, *, bounded: bool = True
+) -> DesignFigures:
+    """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
+    library = load_library(platform.operators, platform.check_clock(clock_mhz))
+    timeline = compute_timeline(
+        network,
+        flushing=library.flushing,
+        read_stage=library.read_stage,
+        platform=platform,
+        clock_mhz=clock_mhz,
+        bounded=bounded,
+    )
+    tasks = tuple(_task_figures(task, timeline) for task in network.tasks)
+    channels = _channel_figures(network, timeline, library)
+    slowest = max(tasks, key=lambda t: t.latency)
+    return DesignFigures(
+        latency=timeline.latency,
+        interval=max([slowest.latency, *_block_intervals(network)]),
+        initial_delay=timeline.first_output,
+        resources=total([t.resources for t in tasks]) + total([c.resources for c in channels]),
+        bottleneck=slowest.name,
+        tasks=tasks,
+        channels=channels,
+        exact_times=timeline.exact,
+    )
+
+
+def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
+    times = timeline.tasks[task.name]
+    busiest = max(task.nests, key=lambda n: n.latency)
+    return TaskFigures(
+        name=task.name,
+        layer=task.layer,
+        iterations=sum(n.iterations for n in task.nests),
+        ii=busiest.ii,
+        ii_reason=busiest.ii_reason,
+        depth=busiest.depth,
+        latency=timeline.busy[task.name],
+        initial_delay=task.nests[0].initial_delay,
+        start=times.start,
+        end=times.end,
+        waited=times.waited,
+        resources=task.area,
+    )
+
+
+def _channel_figures(
+    network: Network, timeline: Timeline, library: OperatorLibrary
+) -> tuple[ChannelFigures, ...]:
+    ends = network.ends()
+    return tuple(
+        ChannelFigures(
+            name=name,
+            kind=channel.kind,
+            writer=ends[name][0],
+            reader=ends[name][1],
+            depth=channel.depth,
+            bits=channel.bits,
+            tokens=timeline.channels[name].count,
+            high_water=timeline.channels[name].high_water,
+            resources=channel.area(library),
+        )
+        for name, channel in network.channels.items()
+    )
+
+
+def _block_intervals(network: Network) -> list[int]:
+    """A single buffer makes its writer and its reader take turns."""
+    busy = {t.name: t.busy for t in network.tasks}
+    ends = network.ends()
+    single = [n for n, c in network.channels.items() if c.kind == "block" and c.depth == 1]
+    return [busy[ends[name][0]] + busy[ends[name][1]] for name in single]
+
+
+class ModelProfiler:
+    """The model behind the `Profiler` protocol."""
+
+    tool = "penstock-model"
+    evidence: Evidence = "modelled"
+
+    def version(self) -> str:
+        return f"{MODEL_REVISION}.{_tables_digest()[:12]}"
+
+    def profile(self, request: ProfileRequest) -> Profile:
+        try:
+            platform = load_platform(request.platform)
+            library = load_library(platform.operators, platform.check_clock(request.clock_mhz))
+            network = network_of(_parse(request), library)
+            figures = model_design(network, platform, request.clock_mhz)
+        except ProfilingError:
+            raise
+        except PenstockError as error:
+            raise ProfilingError(
+                "bad-request",
+                what=error.what,
+                where=error.where or request.name,
+                limit=error.limit,
+                hint=error.hint,
+            ) from error
+        only = figures.tasks[0] if len(figures.tasks) == 1 else None
+        return Profile(
+            key=request.key(self.tool, self.version()),
+            name=request.name,
+            tool=self.tool,
+            tool_version=self.version(),
+            evidence=self.evidence,
+            clock_mhz=request.clock_mhz,
+            latency_cycles=figures.latency,
+            interval_cycles=figures.interval,
+            initial_delay_cycles=figures.initial_delay,
+            ii=only.ii if only else None,
+            depth=only.depth if only else None,
+            resources=figures.resources,
+        )
+
+
+def _parse(request: ProfileRequest) -> stream.TopOp:
+    context = Context()
+    for dialect in (Builtin, Arith, Math, *OWN_DIALECTS):
+        context.load_dialect(dialect)
+    try:
+        module = Parser(context, request.text).parse_module()
+        module.verify()
+    except (ParseError, VerifyException) as error:
+        raise ProfilingError(
+            "bad-request", what="the text is not a valid stream-level module", where=request.name,
+            hint="profile what the compiler lowered", log_tail=str(error)[-2000:],
+        ) from error  # fmt: skip
+    return top_of(module, request.name)
+
+
+def top_of(module: ModuleOp, where: str) -> stream.TopOp:
+    """The one design of a stream-level module."""
+    tops = [op for op in module.ops if isinstance(op, stream.TopOp)]
+    if len(tops) != 1:
+        raise ProfilingError(
+            "bad-request", what=f"the module holds {len(tops)} stream-level designs", where=where,
+            limit="exactly one is profiled at a time", hint="profile what the compiler lowered",
+        )  # fmt: skip
+    return tops[0]
+
+
+@cache
+def _tables_digest() -> str:
+    """A change of an operator table or a platform is another version of the model."""
+    digest = hashlib.sha256()
+    for package, folder in (("compiler.schedule", "operators"), ("compiler.platforms", "data")):
+        for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda f: f.name):
+            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()

@@ -1,0 +1,163 @@
+"""A design as a network of scheduled tasks and channels: all that timing and area need to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from xdsl.dialects.builtin import MemRefType, VectorType
+
+from compiler.dialects import nest, stream
+from compiler.platforms import Resources, total
+from compiler.schedule import NestSchedule, OperatorLibrary, build_memory, fifo_area, schedule_nest
+from profiling.protocol import ProfilingError
+
+
+@dataclass(frozen=True)
+class Task:
+    """A process: its nests run one after the other.
+
+    `channels` maps the nests' port names to the network's, where they differ.
+    """
+
+    name: str
+    layer: str
+    nests: tuple[NestSchedule, ...]
+    channels: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def channel(self, port: str) -> str:
+        return self.channels.get(port, port)
+
+    @property
+    def busy(self) -> int:
+        """Cycles of one run if it never waits."""
+        return sum(n.latency for n in self.nests) + 2 * (len(self.nests) - 1)
+
+    @property
+    def area(self) -> Resources:
+        """Logic of every nest, and every memory once, though several nests may share it."""
+        memories = {m.name: m.area for n in self.nests for m in n.memories}
+        return total([n.logic for n in self.nests]) + total(list(memories.values()))
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A FIFO of `depth` tokens of `bits`, or `depth` blocks of `words` words of `bits`."""
+
+    name: str
+    kind: str
+    depth: int
+    bits: int
+    words: int = 1
+
+    def area(self, library: OperatorLibrary) -> Resources:
+        if self.kind == "stream":
+            return fifo_area(library, self.depth, self.bits)
+        return build_memory(library, self.name, self.words, self.bits, copies=self.depth).area
+
+
+@dataclass(frozen=True)
+class Network:
+    """Tasks in an order in which every writer precedes its readers, and the channels between them."""
+
+    tasks: tuple[Task, ...]
+    channels: Mapping[str, Channel]
+
+    def ends(self) -> dict[str, tuple[str, str]]:
+        """(writing task, reading task) of every channel."""
+        writer: dict[str, str] = {}
+        reader: dict[str, str] = {}
+        for task in self.tasks:
+            for schedule in task.nests:
+                for port in schedule.ports:
+                    if port.kind != "external":
+                        (writer if port.direction == "write" else reader)[task.channel(port.channel)] = (
+                            task.name
+                        )
+        return {name: (writer[name], reader[name]) for name in self.channels}
+
+
+def network_of(top: stream.TopOp, library: OperatorLibrary) -> Network:
+    """Schedule every nest of a stream-level design."""
+    channels: dict[str, Channel] = {}
+    tasks: list[Task] = []
+    for op in top.body.block.ops:
+        match op:
+            case stream.StreamOp():
+                name = op.sym_name.data
+                channels[name] = Channel(
+                    name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token)
+                )
+            case stream.BlocksOp():
+                channels[op.sym_name.data] = _blocks(op)
+            case stream.TaskOp():
+                nests = [schedule_nest(n, library) for n in op.body.block.ops if isinstance(n, nest.NestOp)]
+                tasks.append(Task(op.sym_name.data, op.layer.data, tuple(nests)))
+            case _:
+                pass
+    if not tasks:
+        raise ProfilingError(
+            "bad-request",
+            what="the design has no tasks",
+            where=top.sym_name.data,
+            hint="profile a lowered design",
+        )
+    return Network(in_order(tasks), channels)
+
+
+def in_order(tasks: list[Task]) -> tuple[Task, ...]:
+    """Writers before readers; tasks that wait for each other in a cycle can never start and are named."""
+    waiting = list(tasks)
+    writes: dict[str, str] = {}
+    for task in tasks:
+        for schedule in task.nests:
+            for port in schedule.ports:
+                if port.direction == "write" and port.kind != "external":
+                    writes[task.channel(port.channel)] = task.name
+    placed: list[Task] = []
+    done: set[str] = set()
+    while waiting:
+        ready = [t for t in waiting if all(writes.get(c, t.name) in done for c in _read_channels(t))]
+        if not ready:
+            names = ", ".join(t.name for t in waiting)
+            raise ProfilingError(
+                "deadlock", what="these tasks wait for each other's first token", where=names,
+                hint="a dataflow design must not have a cycle of channels",
+            )  # fmt: skip
+        placed += ready
+        done |= {t.name for t in ready}
+        waiting = [t for t in waiting if t.name not in done]
+    return tuple(placed)
+
+
+def _read_channels(task: Task) -> set[str]:
+    return {
+        task.channel(p.channel)
+        for s in task.nests
+        for p in s.ports
+        if p.direction == "read" and p.kind != "external"
+    }
+
+
+def _blocks(op: stream.BlocksOp) -> Channel:
+    """A block is one memory, as wide as its widest access."""
+    block = op.result.type.block
+    width = max((_access_lanes(use.operation) for use in op.result.uses), default=1)
+    words = -(-prod(block.get_shape()) // width)
+    bits = width * _element_bits(block)
+    return Channel(op.sym_name.data, "block", op.result.type.count.data, bits, words)
+
+
+def _access_lanes(op: Any) -> int:
+    data = op.results[0] if op.results else op.operands[0]
+    return prod(data.type.get_shape())
+
+
+def _token_bits(token: VectorType[Any]) -> int:
+    return prod(token.get_shape()) * _element_bits(token)
+
+
+def _element_bits(kind: VectorType[Any] | MemRefType[Any]) -> int:
+    return int(kind.element_type.bitwidth)
