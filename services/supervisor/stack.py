@@ -140,7 +140,7 @@ class Stack:
                     hint=f"read {kept.child.log}",
                 )
             answer = health(self.url)
-            if answer is not None and answer.get("status") == "ok":
+            if answer is not None and works(answer):
                 return
             time.sleep(0.05)
         said = json.dumps(answer) if answer is not None else "nothing"
@@ -194,6 +194,13 @@ def health(url: str) -> dict[str, Any] | None:
         said = json.loads(connection.getresponse().read())
         return said if isinstance(said, dict) else None
     return None
+
+
+def works(said: dict[str, Any]) -> bool:
+    """Whether a run that is submitted now would move. A disk that gets full is for the pages to tell."""
+    parts = (said.get("database"), said.get("broker"))
+    up = all(isinstance(part, dict) and part.get("status") == "ok" for part in parts)
+    return up and bool(said.get("workers_alive"))
 
 
 def listen(host: str, port: int) -> socket.socket:
