@@ -1,0 +1,101 @@
+"""Builds and runs the C simulation of an emitted design, as a tool: in processes of its own, bounded and killable.
+
+A crash of generated code is then a typed failure of the verification, never the end of the worker.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.errors import PenstockError
+from profiling.tool_runner import Outcome, ToolCommand, ToolRunner
+
+Array = NDArray[Any]
+
+COMPILERS = ("g++", "c++", "clang++")
+# No fused multiply-add: it rounds once where the interpreter and the hardware round twice.
+FLAGS = ("-std=c++14", "-O1", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
+SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+
+
+@dataclass(frozen=True)
+class Csim:
+    """The compiled simulation of one folder. Calling it runs frames, each a list of input arrays."""
+
+    folder: Path
+    program: Path
+    tools: ToolRunner
+    interface: dict[str, Any]
+    timeout: float = 600.0
+
+    def run_frames(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """The outputs of every frame, at the dtypes and shapes of interface.json."""
+        work = self.folder / "csim" / "run"
+        work.mkdir(exist_ok=True)
+        names: list[str] = []
+        for index, entry in enumerate(self.interface["inputs"]):
+            stacked = np.concatenate(
+                [np.asarray(f[index]).astype(entry["dtype"]).reshape(-1) for f in frames]
+            )
+            path = work / f"in{index}.bin"
+            path.write_bytes(stacked.tobytes())
+            names.append(str(path.relative_to(self.folder)))
+        outputs = [f"csim/run/out{i}.bin" for i in range(len(self.interface["outputs"]))]
+        argv = (str(self.program), *names, "--", *outputs)
+        result = self.tools.run(ToolCommand(argv, self.folder, work, timeout=self.timeout))
+        if not result.ok:
+            raise result.error("csim", "the generated C++ failed at run time; its log is csim/run/stderr.log")
+        arrays = [self._read(name, entry, len(frames)) for name, entry in zip(outputs, self.interface["outputs"], strict=True)]  # fmt: skip
+        return [[array[i] for array in arrays] for i in range(len(frames))]
+
+    def __call__(self, inputs: Sequence[Array]) -> list[Array]:
+        return self.run_frames([inputs])[0]
+
+    def _read(self, name: str, entry: dict[str, Any], frames: int) -> Array:
+        shape = (frames, *entry["shape"])
+        data = np.fromfile(self.folder / name, entry["dtype"])
+        if data.size != int(np.prod(shape, dtype=np.int64)):
+            raise PenstockError(
+                code="csim-output", what=f"the simulation wrote {data.size} values", where=name,
+                limit=f"{frames} frames of {tuple(entry['shape'])}",
+            )  # fmt: skip
+        return data.reshape(shape)
+
+
+def find_compiler() -> str:
+    """The C++ compiler on PATH."""
+    for name in COMPILERS:
+        if found := shutil.which(name):
+            return found
+    raise PenstockError(
+        code="compiler-missing", what="no C++ compiler on PATH", limit="looked for " + ", ".join(COMPILERS),
+        hint="install g++ (for instance: apt-get install g++) and try again",
+    )  # fmt: skip
+
+
+def build_csim(folder: Path, tools: ToolRunner, *, sanitize: bool = False, timeout: float = 600.0) -> Csim:
+    """Compile the C simulation of a folder that `compiler.pipeline.emit` wrote."""
+    folder = folder.resolve()
+    program = folder / "csim" / ("csim_sanitized" if sanitize else "csim")
+    sources = ("hls/penstock_top.cpp", "csim/penstock_csim.cpp", "csim/csim_main.cpp")
+    flags = (*FLAGS, *(SANITIZERS if sanitize else ()))
+    argv = (find_compiler(), *flags, "-I", "csim/include", "-I", "hls", *sources, "-o", str(program))
+    logs = folder / "csim" / "build"
+    logs.mkdir(exist_ok=True)
+    result = tools.run(ToolCommand(argv, folder, logs, timeout=timeout))
+    if result.outcome is Outcome.EXIT:
+        raise result.error(
+            "C++ compiler", "the generated C++ does not compile; please report it with the log"
+        )
+    if not result.ok:
+        raise result.error("C++ compiler")
+    interface = json.loads((folder / "interface.json").read_text())
+    return Csim(folder, program, tools, interface, timeout)
