@@ -1,0 +1,104 @@
+"""Every type and operation prints, parses back to itself, and refuses what it cannot mean."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import MemRefType, VectorType, f32, i8
+from xdsl.ir.affine import AffineMap
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from compiler.dialects.itensor import ITensorType, ScheduleAttr
+from compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
+from compiler.dialects.stream import BlocksType, StreamType
+from compiler.frontend.context import make_context
+from compiler.pipeline import lower
+from tests.compiler.designs import designs, networks
+
+B = "!itensor.itensor<4x2xf32, iter_space: [4, 2]*[2, 4], iter_map: (d0, d1) -> (d1, d0)>"
+FIGURE_5 = [
+    "!itensor.itensor<8x1xf32, iter_space: [8]*[1], iter_map: (d0) -> (0, d0)>",
+    B,
+    "!itensor.itensor<4x2xf32, iter_space: [4, 2, 2]*[2, 1, 4], iter_map: (d0, d1, d2) -> (d2, d0)>",
+]
+
+
+def parse_type(text: str) -> object:
+    return Parser(make_context(), text).parse_type()
+
+
+@pytest.mark.parametrize("text", FIGURE_5)
+def test_types_of_the_paper(text: str) -> None:
+    kind = parse_type(text)
+    assert isinstance(kind, ITensorType)
+    assert str(kind) == text
+    assert kind.data_shape() == (8, 8)
+
+
+def test_order_of_slices() -> None:
+    """The index sequences that the paper spells out for figure 5 (b) and (c)."""
+    b, c = parse_type(FIGURE_5[1]), parse_type(FIGURE_5[2])
+    assert isinstance(b, ITensorType) and isinstance(c, ITensorType)
+    assert list(b.offsets())[:4] == [(0, 0), (4, 0), (0, 2), (4, 2)]
+    assert list(c.offsets())[:5] == [(0, 0), (4, 0), (0, 0), (4, 0), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        StreamType.of(VectorType(i8, [1, 16]), 7),
+        BlocksType.of(MemRefType(f32, [8, 2]), 2),
+        LoopsAttr((Loop("k", 4), Loop("j", 8))),
+        LoopsAttr(()),
+        GuardAttr((Term(0, "eq", 0), Term(2, "ne", 7), Term(1, "ge", 3), Term(1, "le", 5))),
+        GuardAttr(()),
+        ScheduleAttr.of([4, 8], [2, 1], [1, 0]),
+    ],
+    ids=str,
+)
+def test_attributes_print_and_parse(kind: object) -> None:
+    assert Parser(make_context(), str(kind)).parse_attribute() == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (B.replace("[2, 4]", "[2]"), "2 trip counts but 1 steps"),
+        (B.replace("[4, 2]", "[4, 0]"), "must all be at least 1"),
+        (B.replace("(d0, d1) -> (d1, d0)", "(d0) -> (d0, d0)"), "has 1 dims, the iteration space 2"),
+        (B.replace("-> (d1, d0)", "-> (d1)"), "1 coordinates for an element of rank 2"),
+        ("!stream.stream<vector<4xi8>, depth: 0>", "depth 0 must be at least 1"),
+        ("!stream.blocks<memref<4xi8>, count: 0>", "count 0 must be at least 1"),
+    ],
+)
+def test_impossible_types(text: str, message: str) -> None:
+    with pytest.raises((VerifyException, ParseError), match=message.replace("(", r"\(")):
+        parse_type(text)
+
+
+def test_impossible_schedule() -> None:
+    with pytest.raises(VerifyException, match="cannot unroll tile 6 of dim 0 by 4"):
+        ScheduleAttr.of([6], [4], [0])
+    with pytest.raises(VerifyException, match="not a permutation"):
+        ScheduleAttr.of([6, 6], [1, 1], [0, 0])
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_modules_round_trip(data: st.DataObject) -> None:
+    """What lowering makes parses back to the same text, at every level."""
+    program = data.draw(networks())
+    lowered = lower(program, data.draw(designs(program.module)))
+    for module in (lowered.itensor, lowered.stream):
+        text = str(module)
+        parsed = Parser(make_context(), text).parse_module()
+        parsed.verify()
+        assert str(parsed) == text
+
+
+def test_overlap_is_a_sliding_window() -> None:
+    kind = ITensorType.of([3, 3], f32, [6, 6], [1, 1], AffineMap.identity(2))
+    assert kind.data_shape() == (8, 8)
+    assert kind.token_count == 36
