@@ -55,8 +55,13 @@ def cancel_run(tx: Transaction, run_id: str) -> Run | None:
 
 
 def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
-    """Take a queued step under a new fence; None if there is nothing to take (a duplicate message)."""
+    """Take a queued step under a new fence; None if there is nothing to take (a duplicate message).
+
+    `worker` names this one claim.
+    """
     known = tx.steps.get(step_id)
+    if known is not None and known.state == StepState.RUNNING and known.owner == worker:
+        return known  # this claim was committed although its connection broke before the answer
     if known is None or known.state != StepState.QUEUED:
         return None
     run = tx.runs.lock(known.run_id)

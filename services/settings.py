@@ -55,7 +55,7 @@ class Settings:
     """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
     queues: tuple[str, ...] = QUEUES
     """PENSTOCK_QUEUES: comma-separated queues that a worker takes steps from."""
-    concurrency: int = 2
+    concurrency: int = 1
     """PENSTOCK_CONCURRENCY: steps that one worker runs at once."""
     step_modules: tuple[str, ...] = ("services.steps.bodies",)
     """PENSTOCK_STEP_MODULES: modules that register step bodies when a worker starts."""
@@ -123,7 +123,7 @@ class Settings:
             max_attempts=read("MAX_ATTEMPTS", _count, 3),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
             queues=read("QUEUES", _names, QUEUES),
-            concurrency=read("CONCURRENCY", _count, 2),
+            concurrency=read("CONCURRENCY", _count, 1),
             step_modules=read("STEP_MODULES", _names, ("services.steps.bodies",)),
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["tests.fixtures.servers"]
+pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.service"]
 
 _real_connect = socket.socket.connect
 _real_connect_ex = socket.socket.connect_ex

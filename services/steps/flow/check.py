@@ -1,0 +1,170 @@
+"""The correctness chain of one design, and what of it goes into the report and the package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from compiler.backend.host import Expected
+from compiler.backend.host.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify
+from compiler.backend.host.sections import accuracy_section
+from compiler.interpreter.rows import join_rows, split_rows
+from compiler.pipeline.lower import Lowered
+from compiler.pipeline.verify import (
+    Comparison,
+    compare,
+    make_inputs,
+    verify_csim,
+    verify_levels,
+    verify_pytorch,
+)
+from compiler.program import Array, Evaluation
+from profiling.csim import build_csim
+from profiling.tool_runner import ToolRunner
+
+Progress = Callable[[str], None]
+
+# The interpreter is slow beside the compiled design, so it answers for so many held-out batches at most.
+INTERPRETED_BATCHES = 400
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found, and the interpreter's exact answers that every later execution is held to."""
+
+    verify: Verify
+    accuracy: Accuracy | None
+    expected: Expected
+
+    @property
+    def passed(self) -> bool:
+        levels = all(level.equal for level in self.verify.levels)
+        return levels and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        document = {
+            "verify": self.verify.model_dump(),
+            "accuracy": self.accuracy.model_dump() if self.accuracy else None,
+        }
+        (folder / "checked.json").write_text(json.dumps(document, indent=1) + "\n")
+        arrays: dict[str, Any] = {f"sample_{i}": a for i, a in enumerate(self.expected.samples)}
+        if self.expected.evaluation is not None:
+            arrays["evaluation"] = self.expected.evaluation
+        np.savez(folder / "expected.npz", **arrays)
+
+    @staticmethod
+    def load(folder: Path) -> Checked:
+        document = json.loads((folder / "checked.json").read_text())
+        with np.load(folder / "expected.npz", allow_pickle=False) as arrays:
+            count = sum(1 for name in arrays.files if name.startswith("sample_"))
+            samples = tuple(arrays[f"sample_{i}"] for i in range(count))
+            evaluation = arrays["evaluation"] if "evaluation" in arrays.files else None
+        accuracy = document["accuracy"]
+        return Checked(
+            verify=Verify.model_validate(document["verify"]),
+            accuracy=Accuracy.model_validate(accuracy) if accuracy else None,
+            expected=Expected(samples, evaluation),
+        )
+
+
+def check_design(
+    lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress = lambda _: None
+) -> Checked:
+    """Run every level and the compiled C++ on the samples, on random inputs and on the held-out set.
+
+    The C++ is compiled and run in a copy: `emitted` stays as it was written.
+    """
+    progress("interpreting every level")
+    inputs = make_inputs(lowered)
+    levels = verify_levels(lowered, inputs)
+    pytorch = verify_pytorch(lowered)
+    held_out = _HeldOut(lowered, lowered.program.evaluation) if lowered.program.evaluation else None
+    with tempfile.TemporaryDirectory(prefix="penstock-csim-") as folder:
+        work = Path(folder) / "design"
+        shutil.copytree(emitted, work)
+        progress("compiling the C++")
+        csim = build_csim(work, tools)
+        progress("running the C++")
+        comparisons = [verify_csim(lowered, csim, inputs)]
+        answers = held_out.answers(csim.run_frames(held_out.frames)) if held_out else None
+    expected = None
+    if held_out is not None and answers is not None:
+        progress("interpreting the held-out set")
+        interpreted = held_out.answers([lowered.run_itensor(f) for f in held_out.frames[:INTERPRETED_BATCHES]])
+        comparisons.append(compare("csim", "interpreter", [answers[: len(interpreted)]], [interpreted]))
+        expected = held_out.rows(interpreted)
+    return Checked(
+        verify=Verify(
+            csim=_csim_section(comparisons),
+            pytorch=_pytorch_section(lowered, pytorch),
+            levels=tuple(_level_section(c) for c in levels),
+        ),
+        accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
+        expected=Expected(tuple(_sample_answers(lowered)), expected),
+    )
+
+
+class _HeldOut:
+    """The held-out set as frames of the accelerator, and its answers as rows again."""
+
+    def __init__(self, lowered: Lowered, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.input, self.output = lowered.program.signature.inputs[0], lowered.program.signature.outputs[0]
+        batches = split_rows(evaluation.inputs, self.input.shape, evaluation.name)
+        self.frames = [lowered.program.quantise_inputs([batch]) for batch in batches]
+
+    def answers(self, outputs: Sequence[Sequence[Array]]) -> Array:
+        """One entry a frame, in the shape that the model gives."""
+        return np.stack([frame[0].reshape(self.output.shape) for frame in outputs])
+
+    def rows(self, answers: Array) -> Array:
+        """One row an example: what filled up the last frame is dropped."""
+        return join_rows(answers, self.evaluation.inputs, self.input.shape)
+
+    def accuracy(self, answers: Array) -> Accuracy:
+        rows = self.rows(answers)
+        quant = self.output.quant
+        return accuracy_section(self.evaluation, quant.dequantise(rows) if quant else rows, "simulated")
+
+
+def _sample_answers(lowered: Lowered) -> list[Array]:
+    program = lowered.program
+    if program.samples is None:
+        return []
+    outputs = lowered.run_itensor(program.quantise_inputs(program.samples.inputs))
+    return [o.reshape(p.shape) for o, p in zip(outputs, program.signature.outputs, strict=True)]
+
+
+def _level_section(c: Comparison) -> LevelCheck:
+    note = f"largest difference {c.max_difference:.3g}" if c.tolerance else "bit for bit"
+    return LevelCheck(level=c.level, against=c.reference, equal=c.equal, values=c.values, note=note)
+
+
+def _csim_section(comparisons: list[Comparison]) -> CsimCheck:
+    values = sum(c.values for c in comparisons)
+    mismatches = sum(c.mismatches for c in comparisons)
+    return CsimCheck(
+        equal=mismatches == 0, values=values, values_equal=values - mismatches, evidence="simulated"
+    )
+
+
+def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
+    samples = lowered.program.samples
+    if c is None or samples is None:
+        return PytorchCheck(max_abs_error=None, tolerance=None, ok=None, note="the model came without samples")
+    largest = max(float(np.max(np.abs(y), initial=0.0)) for y in samples.outputs)
+    return PytorchCheck(
+        max_abs_error=c.max_difference,
+        tolerance=c.tolerance * (largest or 1.0),
+        ok=c.equal,
+        evidence="simulated",
+        note=f"The tolerance is {c.tolerance:g} of the largest output.",
+    )

@@ -1,0 +1,128 @@
+"""A lowered design and what the model says of it, as sections of the report."""
+
+from __future__ import annotations
+
+import math
+import platform as machine
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+
+from compiler.analysis.graph import TensorOp
+from compiler.backend.host.report import (
+    ChannelInfo,
+    DesignInfo,
+    KernelInfo,
+    KernelResources,
+    KernelTiming,
+    Product,
+    ResourceUse,
+    Timing,
+)
+from compiler.backend.host.sections import resources_section, timing_section
+from compiler.pipeline.lower import Lowered
+from compiler.platforms import Platform, Resources, total
+from profiling.model import ChannelFigures, DesignFigures
+
+TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
+
+
+def describe_design(lowered: Lowered, figures: DesignFigures) -> DesignInfo:
+    """The kernels as they were decided, and the channels between them with what runs through them."""
+    design = lowered.design
+    ends = _Ends(lowered, figures)
+    return DesignInfo(
+        digest=design.digest(),
+        clock_mhz=design.clock_mhz,
+        kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
+        channels=tuple(_channel(c, ends, figures) for c in figures.channels),
+    )
+
+
+def describe_timing(lowered: Lowered, figures: DesignFigures) -> Timing:
+    kernels = [
+        KernelTiming(
+            kernel=task.layer, nest=task.name, ii=task.ii, ii_reason=task.ii_reason if task.ii > 1 else "",
+            depth=task.depth, trips=task.iterations, latency_cycles=task.latency,
+            initial_delay_cycles=task.initial_delay, evidence=figures.evidence,
+        )
+        for task in figures.tasks
+    ]  # fmt: skip
+    note = "" if figures.exact_times else "Long channels were sampled: latency and depths are approximate."
+    return timing_section(
+        lowered.design.clock_mhz, figures.latency, figures.interval, kernels, figures.evidence, note
+    )
+
+
+def describe_resources(lowered: Lowered, figures: DesignFigures, platform: Platform) -> ResourceUse:
+    """By layer: all tasks of a layer together, and all channels in one row."""
+    by_layer: dict[str, list[Resources]] = {}
+    for task in figures.tasks:
+        by_layer.setdefault(task.layer, []).append(task.resources)
+    by_layer["channels"] = [c.resources for c in figures.channels]
+    rows = [
+        KernelResources(kernel=layer, **total(parts).as_dict(), evidence=figures.evidence)
+        for layer, parts in by_layer.items()
+    ]
+    return resources_section(figures.resources.as_dict(), platform, rows, figures.evidence)
+
+
+def product() -> Product:
+    try:
+        return Product(version=version("penstock"))
+    except PackageNotFoundError:
+        return Product(version="(not installed)")
+
+
+def tool_versions() -> dict[str, str]:
+    """Versions of everything that had a part in the figures of a package."""
+    found = {"python": machine.python_version()}
+    for name in TOOLS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler:
+        answer = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+        found["c++"] = answer.stdout.splitlines()[0] if answer.stdout else "unknown"
+    return found
+
+
+class _Ends:
+    """Names a channel's ends as the report does: the layer of the task, and nothing for the host's side."""
+
+    def __init__(self, lowered: Lowered, figures: DesignFigures) -> None:
+        self.layers = {task.name: task.layer for task in figures.tasks}
+        names, kinds = lowered.top.argument_names, lowered.top.argument_kinds
+        self.host = {n.data for n, k in zip(names, kinds, strict=True) if k.data in ("input", "output")}
+
+    def of(self, task: str) -> str:
+        layer = self.layers[task]
+        return "" if layer in self.host else layer
+
+
+def _channel(c: ChannelFigures, ends: _Ends, figures: DesignFigures) -> ChannelInfo:
+    token = f"{c.bits} bit" if c.kind == "stream" else f"block of {c.bits}-bit words"
+    return ChannelInfo(
+        name=c.name, source=ends.of(c.writer), target=ends.of(c.reader),
+        kind="fifo" if c.kind == "stream" else "blocks", token=token, width_bits=c.bits, depth=c.depth,
+        tokens=c.tokens, high_water=c.high_water, evidence=figures.evidence,
+    )  # fmt: skip
+
+
+def _kernel(lowered: Lowered, op: TensorOp) -> KernelInfo:
+    decided = lowered.design.kernels[op.layer]
+    return KernelInfo(
+        name=op.layer, operation=_operation(op), trips=op.trips, tile=decided.tile, unroll=decided.unroll,
+        order=decided.order, weights=decided.weights,
+    )  # fmt: skip
+
+
+def _operation(op: TensorOp) -> str:
+    """What a kernel computes, in words short enough for a box."""
+    extents = " × ".join(str(t) for d, t in enumerate(op.trips) if d not in op.reductions)
+    if not op.reductions:
+        return f"elementwise {extents}"
+    reduced = math.prod(op.trips[d] for d in op.reductions)
+    return f"reduce {reduced} → {extents or '1'}"

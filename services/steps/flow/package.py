@@ -1,0 +1,111 @@
+"""From a chosen design to its package: lower, emit, check, report, archive."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler.backend.host import PackageContents, Report, collect_package
+from compiler.backend.host.report import Exploration
+from compiler.backend.host.sections import model_section, platform_section
+from compiler.design import Design
+from compiler.errors import PenstockError
+from compiler.pipeline import Lowered, lower
+from compiler.pipeline.emit import emit
+from compiler.platforms import Platform, load_platform
+from compiler.program import Program
+from compiler.schedule import load_library
+from profiling.model import DesignFigures, model_design
+from profiling.network import network_of
+from profiling.tool_runner import ToolRunner
+from services.steps.flow.check import Checked, Progress, check_design
+from services.steps.flow.describe import (
+    describe_design,
+    describe_resources,
+    describe_timing,
+    product,
+    tool_versions,
+)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A checked and packaged design."""
+
+    contents: PackageContents
+    report: Report
+    checked: Checked
+
+
+def build_package(
+    program: Program,
+    design: Design,
+    tools: ToolRunner,
+    exploration: Exploration | None = None,
+    progress: Progress = lambda _: None,
+) -> Built:
+    """The whole way from a prepared program and a design to a package in memory."""
+    platform = load_platform(design.platform)
+    progress("lowering")
+    lowered = lower(program, design)
+    figures = model_lowered(lowered, platform)
+    refuse_too_large(lowered, figures, platform)
+    with tempfile.TemporaryDirectory(prefix="penstock-emit-") as folder:
+        emitted = Path(folder)
+        progress("emitting C++")
+        emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
+        checked = check_design(lowered, emitted, tools, progress)
+        progress("packaging")
+        report = make_report(lowered, figures, platform, checked, exploration)
+        contents = collect_package(program, design, emitted, report, checked.expected)
+    return Built(contents, report, checked)
+
+
+def model_lowered(lowered: Lowered, platform: Platform) -> DesignFigures:
+    """The closed-form model's figures of a lowered design."""
+    clock_mhz = lowered.design.clock_mhz
+    library = load_library(platform.operators, platform.check_clock(clock_mhz))
+    return model_design(network_of(lowered.top, library), platform, clock_mhz)
+
+
+def refuse_too_large(lowered: Lowered, figures: DesignFigures, platform: Platform) -> None:
+    """A design that needs more than the device has is no accelerator."""
+    shares = figures.resources.share_of(platform.available)
+    name, share = max(shares.items(), key=lambda item: item[1])
+    if share > 1:
+        used, have = figures.resources.as_dict()[name], platform.available.as_dict()[name]
+        raise PenstockError(
+            code="does-not-fit",
+            what=f"the design needs {used:,} {name} ({figures.evidence})",
+            where=lowered.program.name,
+            limit=f"{platform.name} offers {have:,}",
+            hint="unroll less, quantize with w8a8, stream the weights, or choose a larger platform",
+        )
+
+
+def make_report(
+    lowered: Lowered,
+    figures: DesignFigures,
+    platform: Platform,
+    checked: Checked,
+    exploration: Exploration | None,
+) -> Report:
+    program, design = lowered.program, lowered.design
+    return Report(
+        product=product(),
+        name=program.name,
+        model=model_section(program, len(lowered.graph.operations), design.quantize),
+        platform=platform_section(platform),
+        design=describe_design(lowered, figures),
+        verify=checked.verify,
+        timing=describe_timing(lowered, figures),
+        resources=describe_resources(lowered, figures, platform),
+        accuracy=checked.accuracy,
+        exploration=exploration,
+        tools=tool_versions(),
+        notes=(
+            "Figures are for one input at a time; the interval is what streaming many inputs would give.",
+            "No bitstream was built: see bitstream/README.md in the package.",
+        ),
+    )

@@ -1,0 +1,60 @@
+"""The worker program: `python -m services.worker` takes steps from the queues of PENSTOCK_QUEUES.
+
+TERM ends it softly: within PENSTOCK_STOP_SECONDS its tools are killed and its steps are back in the queue.
+After KILL the leases of its steps run out and other workers take them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+
+from celery import signals
+
+from services.settings import SettingError, Settings
+from services.steps import registry
+from services.worker import shutdown
+from services.worker.app import TASK, make_app
+from services.worker.execute import Executor
+from services.worker.logs import configure_logging
+from services.worker.sweep import sweep_work_folders
+
+
+def main() -> int:
+    try:
+        settings = Settings.from_environment()
+        app = make_app(settings)
+        settings.require_database_url()
+    except SettingError as error:
+        print(f"penstock worker: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    configure_logging()
+    registry.load(settings.step_modules)  # before the pool forks, so that its children start warm
+    sweep_work_folders(settings)
+    executors: dict[int, Executor] = {}
+
+    @app.task(name=TASK)
+    def run_step(step_id: str) -> None:
+        executor = executors.get(os.getpid())
+        if executor is None:  # the first step of this pool child: connections do not cross a fork
+            executor = executors[os.getpid()] = Executor(settings)
+        executor.do(step_id)
+
+    signals.worker_shutting_down.connect(lambda **_: shutdown.announce(), weak=False)
+    signals.setup_logging.connect(lambda **_: None, weak=False)  # ours stays
+    logging.getLogger(__name__).info(
+        "queues %s, %d at once", ", ".join(settings.queues), settings.concurrency
+    )
+    worker = app.Worker(
+        pool="prefork", concurrency=settings.concurrency, queues=list(settings.queues), loglevel="WARNING",
+        hostname=f"penstock-{os.getpid()}@{socket.gethostname()}",
+        without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True,
+    )  # fmt: skip
+    worker.start()
+    return int(worker.exitcode or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

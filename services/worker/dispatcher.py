@@ -1,0 +1,116 @@
+"""The dispatcher program: `python -m services.worker.dispatcher` publishes the outbox and reaps lost leases.
+
+Any number may run at once. It needs no state of its own and outlives outages of Postgres and Redis, trying
+again at growing, bounded intervals.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+import psycopg
+
+from db import Database
+from db.database import is_transient
+from db.repositories.outbox import CHANNEL
+from services.settings import SettingError, Settings
+from services.worker.logs import configure_logging
+from services.worker.publish import BROKER_ERRORS, Publisher
+from services.worker.reaper import reap_expired
+from services.worker.sweep import sweep_everything
+
+log = logging.getLogger(__name__)
+
+_LONGEST_PAUSE = 5.0
+_SWEEP_SECONDS = 600.0
+_LOOK_SECONDS = 0.5
+
+
+class Dispatcher:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._database = Database(
+            settings.require_database_url(), application="penstock dispatcher", pool_size=2
+        )
+        self._publisher = Publisher(self._database, settings)
+        self._listener: psycopg.Connection | None = None
+        self._reap_at = 0.0
+        self._sweep_at = time.monotonic() + _SWEEP_SECONDS
+        self.stopping = threading.Event()
+
+    def run(self) -> None:
+        pause = 0.1
+        while not self.stopping.is_set():
+            try:
+                self._turn()
+                self._wait_for_work()
+                pause = 0.1
+            except BROKER_ERRORS as error:
+                pause = self._recover("the broker", error, pause)
+            except Exception as error:
+                if not is_transient(error) and not isinstance(error, psycopg.OperationalError):
+                    raise
+                pause = self._recover("the database", error, pause)
+        self._close_listener()
+        self._publisher.reset()
+        self._database.close()
+
+    def _turn(self) -> None:
+        now = time.monotonic()
+        if now >= self._reap_at:
+            self._reap_at = now + self._settings.reaper_seconds * random.uniform(0.8, 1.2)
+            reap_expired(self._database, self._settings)
+            self._publisher.republish_lost()
+        if now >= self._sweep_at:
+            self._sweep_at = now + _SWEEP_SECONDS
+            sweep_everything(self._settings, self._database)
+        self._publisher.publish_due()
+
+    def _wait_for_work(self) -> None:
+        """Until a transaction writes to the outbox, or a short while: delayed entries send no notice."""
+        if self._listener is None:
+            url = self._database.url.replace("postgresql+psycopg://", "postgresql://", 1)
+            self._listener = psycopg.connect(url, autocommit=True, connect_timeout=5)
+            self._listener.execute(f"LISTEN {CHANNEL}".encode())
+            return  # what was written before LISTEN is looked at first
+        for _ in self._listener.notifies(timeout=_LOOK_SECONDS, stop_after=1):
+            pass
+
+    def _recover(self, what: str, error: BaseException, pause: float) -> float:
+        log.warning("%s cannot be reached, next try in %.1f s: %s", what, pause, str(error).splitlines()[0])
+        self._publisher.reset()
+        self._close_listener()
+        self.stopping.wait(pause)
+        return min(pause * 2, _LONGEST_PAUSE)
+
+    def _close_listener(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
+
+
+def main() -> int:
+    configure_logging()
+    try:
+        dispatcher = Dispatcher(Settings.from_environment())
+    except SettingError as error:
+        log.error("%s", error)
+        return 2
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        dispatcher.stopping.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    dispatcher.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

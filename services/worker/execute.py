@@ -1,0 +1,182 @@
+"""Does one step: claims it, runs its body under a heartbeat, stores what came out, records how it ended."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import shutil
+import socket
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+from compiler.errors import PenstockError
+from db import Database, Transaction, lifecycle
+from db.database import is_transient
+from db.lifecycle import Outcome
+from db.records import Json, NewArtifact, Step
+from db.states import TransitionRefusedError
+from services.settings import Settings
+from services.steps import registry
+from services.steps.context import StepContext
+from services.steps.registry import StepKind
+from services.steps.result import Output, RetryLaterError
+from services.steps.version import code_version
+from services.store import TREE_MEDIA_TYPE, ContentStore
+from services.worker.heartbeat import Heartbeat
+
+log = logging.getLogger(__name__)
+
+Ending = Callable[[Transaction], object]
+_claims = itertools.count(1)
+
+
+class Executor:
+    """One pool child's way of doing steps; everything in it belongs to this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.database = Database(settings.require_database_url(), application="penstock worker", pool_size=3)
+        self.store = ContentStore(settings.store_folder)
+
+    def do(self, step_id: str) -> None:
+        """Do the step if it is still there to be done; a duplicate message ends here."""
+        # one name a claim: should the connection break during the commit, the repeated claim knows its own
+        worker = f"{socket.gethostname()}:{os.getpid()}:{next(_claims)}"
+        lease = self.settings.lease_seconds
+        step = self.database.run(
+            lambda tx: lifecycle.claim(tx, step_id, worker=worker, lease_seconds=lease),
+            patience=self.settings.outage_seconds,
+        )
+        if step is not None:
+            self._perform(step)
+
+    def _perform(self, step: Step) -> None:
+        log.info("%s %s of %s: attempt %d", step.id, step.key, step.run_id, step.attempt)
+        context = self._context(step)
+        try:
+            context.folder.mkdir(parents=True)
+            with Heartbeat(self.database, self.settings, context, lambda why: self._give_up(step, why)):
+                ending = self._work(step, context)
+                if ending is not None:
+                    self._record(step, ending, self.settings.outage_seconds)
+        finally:
+            context.tools.cancel_all()
+            shutil.rmtree(context.folder, ignore_errors=True)
+
+    def _context(self, step: Step) -> StepContext:
+        def read(tx: Transaction) -> StepContext:
+            run = tx.runs.get(step.run_id)
+            model = tx.models.get(run.model_id) if run else None
+            assert run is not None, f"a foreign key keeps the run of {step.id}"
+            assert model is not None, f"a foreign key keeps the model of {run.id}"
+            return StepContext(
+                run=run, model=model, step=step, store=self.store, database=self.database,
+                settings=self.settings, folder=self.settings.work_folder / f"{step.id}-{step.fence}",
+            )  # fmt: skip
+
+        return self.database.run(read, patience=self.settings.outage_seconds)
+
+    def _work(self, step: Step, context: StepContext) -> Ending | None:
+        """How the step ends, to be recorded; None if it is not ours to end any more."""
+        try:
+            outcome = self._outcome(step, context)
+            return lambda tx: lifecycle.finish(tx, step, outcome)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a body raises must end its step
+            if context.stop_reason is not None:
+                return stopped(step, context.stop_reason)
+            return failed(step, error)
+
+    def _outcome(self, step: Step, context: StepContext) -> Outcome:
+        kind = registry.find(step.kind)
+        if kind is None:
+            raise PenstockError(
+                code="unknown-step", what=f"this worker has no body for steps of kind {step.kind!r}",
+                hint="run workers of the same version as the API",
+            )  # fmt: skip
+        earlier = self._earlier_result(kind, step, context)
+        if earlier is not None:
+            return earlier
+        result = kind.body(context)
+        return Outcome(
+            result=result.data,
+            artifacts=[self._keep(name, output) for name, output in result.outputs.items()],
+            new_steps=result.new_steps,
+            trial=result.trial,
+            run_summary=result.run_summary,
+        )
+
+    def _earlier_result(self, kind: StepKind, step: Step, context: StepContext) -> Outcome | None:
+        """What a step with the same inputs gave out, if all of it is still in the store."""
+        input_hash = kind.input_hash(context, code_version())
+        if input_hash is None:
+            return None
+        with self.database.begin() as tx:
+            tx.steps.set_input_hash(step.id, step.fence, input_hash)
+            earlier = tx.steps.reusable(kind.name, input_hash)
+            artifacts = tx.artifacts.of_step(earlier.id) if earlier else ()
+        if earlier is None or not all(self.store.exists(artifact.sha256) for artifact in artifacts):
+            return None
+        kept = [NewArtifact(a.name, a.sha256, a.size, a.media_type) for a in artifacts]
+        return Outcome(result=earlier.result, artifacts=kept, reused_from=earlier.id)
+
+    def _keep(self, name: str, output: Output) -> NewArtifact:
+        content = output.content
+        if isinstance(content, bytes):
+            stored, media_type = self.store.put_bytes(content), output.media_type
+        elif content.is_dir():
+            stored, media_type = self.store.put_tree(content), TREE_MEDIA_TYPE
+        else:
+            stored, media_type = self.store.put_file(content), output.media_type
+        return NewArtifact(name, stored.sha256, stored.size, media_type)
+
+    def _give_up(self, step: Step, reason: str) -> None:
+        """From the heartbeat, whose body does not end: there is no time for an outage of the database."""
+        ending = stopped(step, reason)
+        if ending is not None:
+            self._record(step, ending, patience=2.0)
+
+    def _record(self, step: Step, ending: Ending, patience: float) -> None:
+        try:
+            self.database.run(ending, patience=patience)
+        except TransitionRefusedError as refused:
+            # the lease was lost meanwhile, or this is the repetition of a commit that did happen
+            log.info("%s: %s", step.key, refused)
+
+
+def stopped(step: Step, reason: str) -> Ending | None:
+    """How a step ends that was told to stop."""
+    if reason == "cancelled":
+        return lambda tx: lifecycle.stop(tx, step)
+    if reason == "shutdown":
+        why = {"code": "worker-ended", "what": f"worker {step.owner} was shut down"}
+        return lambda tx: lifecycle.hand_back(tx, step, why)
+    return None  # fenced: someone else has it. outage: nobody can be told, the lease runs out
+
+
+def failed(step: Step, error: BaseException) -> Ending:
+    """How a step ends whose body raised."""
+    if isinstance(error, PenstockError):
+        log.info("%s of %s failed: %s", step.key, step.run_id, error)
+        return lambda tx: lifecycle.fail(tx, step, error.to_dict())
+    if isinstance(error, RetryLaterError):
+        why = {"code": error.code, "what": error.what}
+        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds)
+    if is_transient(error):
+        log.warning("%s of %s lost the database: %s", step.key, step.run_id, error)
+        why = {"code": "database-away", "what": "the database could not be reached"}
+        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=1.0)
+    log.error("%s of %s raised", step.key, step.run_id, exc_info=error)
+    what = describe(error)
+    return lambda tx: lifecycle.retry(tx, step, what, delay_seconds=1.0)
+
+
+def describe(error: BaseException) -> Json:
+    """An error that nobody foresaw, with the lines of our code that it came through."""
+    frames = traceback.extract_tb(error.__traceback__)[-6:]
+    trace = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+    return {
+        "code": "internal-error", "what": f"{type(error).__name__}: {error}"[:2000], "trace": trace,
+        "hint": "this is a bug in Penstock; please report it with the trace",
+    }  # fmt: skip

@@ -1,0 +1,49 @@
+"""Removes what killed processes left: work folders of ended claims, half-written content, old keys."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+
+from db import Database
+from db.database import is_transient
+from services.settings import Settings
+from services.store import ContentStore
+
+log = logging.getLogger(__name__)
+
+
+def sweep_work_folders(settings: Settings, database: Database | None = None) -> int:
+    """Remove work folders whose claim is over; returns how many. The newest stay: their claim may be fresh.
+
+    Without a database at hand one is opened; where it cannot be reached nothing is removed.
+    """
+    if not settings.work_folder.is_dir():
+        return 0
+    limit = time.time() - 2 * settings.lease_seconds
+    old = [path for path in settings.work_folder.iterdir() if path.is_dir() and path.stat().st_mtime < limit]
+    claims = {path: path.name.rpartition("-") for path in old}
+    opened = database or Database(settings.require_database_url(), application="penstock sweep", pool_size=1)
+    try:
+        with opened.begin() as tx:
+            live = tx.steps.live_fences([step_id for step_id, _, _ in claims.values()])
+    except Exception as error:
+        if not is_transient(error):
+            raise
+        log.warning("work folders are not swept: the database cannot be reached")
+        return 0
+    finally:
+        if database is None:
+            opened.close()
+    over = [path for path, (step_id, _, fence) in claims.items() if str(live.get(step_id)) != fence]
+    for path in over:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(over)
+
+
+def sweep_everything(settings: Settings, database: Database) -> None:
+    sweep_work_folders(settings, database)
+    ContentStore(settings.store_folder).sweep()
+    with database.begin() as tx:
+        tx.idempotency.sweep()

@@ -1,0 +1,216 @@
+"""The execution core with real Postgres, Redis and Celery workers: what a user of the queue relies on."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from db.records import NewStep
+from db.states import RunState, StepState
+from tests.fixtures.service import Service, assert_legal
+
+BODIES = "tests.worker.bodies"
+
+
+def node(kind: str, key: str | None = None, *needs: str, **payload: Any) -> NewStep:
+    return NewStep(kind, key or kind, "explore", payload, needs=needs)
+
+
+def trace(service: Service, name: str = "trace") -> list[str]:
+    path = service.home / f"{name}.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def alive_in(folder: Path) -> list[psutil.Process]:
+    found: list[psutil.Process] = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.fixture
+def running(service: Service) -> Service:
+    """One worker with two places, and a dispatcher."""
+    service.worker()
+    service.dispatcher()
+    return service
+
+
+def test_a_graph_runs_through_and_hands_content_on(running: Service) -> None:
+    run = running.submit(node("make", say="hello"), node("read", None, "make"))
+    assert running.wait(run).state == RunState.SUCCEEDED
+    steps = running.steps(run)
+    assert steps["read"].result == {"file": "hello", "tree": "hello", "length": 5}
+    assert_legal(running.events(run))
+    assert not any((running.home / "work").iterdir()), "private folders are removed"
+
+    again = running.submit(node("make", say="hello"), node("read", None, "make"))
+    assert running.wait(again).state == RunState.SUCCEEDED
+    assert running.steps(again)["make"].reused_from == steps["make"].id
+    assert running.steps(again)["read"].result == steps["read"].result
+    assert trace(running) == ["make ran"], "the second run used the first one's outputs"
+    other = running.submit(node("make", say="other"))
+    assert running.wait(other).state == RunState.SUCCEEDED
+    assert running.steps(other)["make"].reused_from is None
+
+
+def test_a_step_fans_out_and_the_sum_waits_for_all_parts(running: Service) -> None:
+    run = running.submit(node("fan", kind="trial", count=30), node("echo", "sum", "fan"))
+    assert running.wait(run).state == RunState.SUCCEEDED
+    lines = trace(running)
+    assert Counter(lines) == Counter([f"part/{i} ran" for i in range(30)] + ["sum ran"])
+    assert lines[-1] == "sum ran"
+    with running.database.begin() as tx:
+        assert [t.number for t in tx.trials.list(run.id).items] == list(range(30))
+
+
+def test_an_error_for_the_user_fails_the_run_at_once(running: Service) -> None:
+    run = running.submit(node("wrong"), node("echo", None, "wrong"))
+    ended = running.wait(run)
+    assert ended.state == RunState.FAILED
+    assert ended.error is not None
+    assert ended.error["code"] == "bad-model"
+    assert ended.error["step"] == "wrong"
+    assert trace(running) == ["wrong ran"]
+
+
+def test_an_unforeseen_error_is_tried_again_and_then_given_up(running: Service) -> None:
+    good = running.submit(node("flaky", good_from=2, trace="good"))
+    bad = running.submit(node("flaky", good_from=9, trace="bad"))
+    assert running.wait(good).state == RunState.SUCCEEDED
+    ended = running.wait(bad)
+    assert ended.state == RunState.FAILED
+    assert ended.error is not None
+    assert ended.error["code"] == "poison"
+    assert [a["error"]["what"] for a in ended.error["attempts"]] == ["RuntimeError: fell over"] * 3
+    assert (len(trace(running, "good")), len(trace(running, "bad"))) == (2, 3)
+
+
+def test_what_cannot_be_done_now_does_not_use_up_attempts(running: Service) -> None:
+    run = running.submit(node("licence"))
+    assert running.wait(run).state == RunState.SUCCEEDED
+    step = running.steps(run)["licence"]
+    assert (step.attempt, step.fence) == (1, 5)
+
+
+def test_a_step_that_kills_its_worker_is_poison_with_evidence(running: Service) -> None:
+    run = running.submit(node("crash"))
+    after = running.submit(node("echo", trace="after"))
+    ended = running.wait(run, 60)
+    assert ended.state == RunState.FAILED
+    assert ended.error is not None
+    assert ended.error["code"] == "poison"
+    assert len(ended.error["attempts"]) == 3
+    assert {a["error"]["code"] for a in ended.error["attempts"]} == {"worker-lost"}
+    assert running.wait(after).state == RunState.SUCCEEDED, "the worker itself lives on"
+    assert_legal(running.events(run))
+
+
+def test_cancel_ends_a_step_that_looks_and_one_that_does_not(running: Service) -> None:
+    run = running.submit(node("sleep", seconds=1000), node("deaf"))
+    running.until(lambda: len(trace(running)) == 2)
+    started = time.monotonic()
+    running.cancel(run)
+    assert running.wait(run, 15).state == RunState.CANCELLED
+    assert time.monotonic() - started < 10
+    assert {s.state for s in running.steps(run).values()} == {StepState.CANCELLED}
+    [pid] = [int(line.split()[1]) for line in trace(running) if line.startswith("deaf")]
+    running.until(lambda: not psutil.pid_exists(pid))
+    after = running.submit(node("echo", trace="after"))
+    assert running.wait(after).state == RunState.SUCCEEDED
+    assert_legal(running.events(run))
+
+
+def test_cancel_kills_a_tool_that_traps_term_with_its_grandchild(running: Service, tmp_path: Path) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    run = running.submit(node("tool", place=str(place)))
+    running.until((place / "grandchild").exists)
+    assert len(alive_in(place)) >= 2
+    running.cancel(run)
+    running.until(lambda: not alive_in(place), 15)
+    assert running.wait(run, 15).state == RunState.CANCELLED
+
+
+def test_kill_9_of_the_worker_kills_its_tool_and_another_worker_takes_the_step(
+    service: Service, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    place.mkdir()
+    service.dispatcher()
+    first = service.worker()
+    run = service.submit(node("tool", place=str(place)))
+    service.until((place / "grandchild").exists)
+    service.kill(first)
+    service.until(lambda: not alive_in(place), 15)
+    (place / "grandchild").unlink()
+    service.worker()
+    service.until((place / "grandchild").exists)
+    assert service.steps(run)["tool"].attempt == 2
+    service.cancel(run)
+    assert service.wait(run, 15).state == RunState.CANCELLED
+    assert not alive_in(place)
+    assert_legal(service.events(run))
+
+
+def test_a_soft_end_hands_the_step_back_without_counting(service: Service) -> None:
+    service.dispatcher()
+    first = service.worker()
+    run = service.submit(node("sleep", seconds=3))
+    service.until(lambda: trace(service))
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(10) == 0
+    service.until(lambda: service.steps(run)["sleep"].state == StepState.QUEUED, 2)
+    service.worker()
+    assert service.wait(run).state == RunState.SUCCEEDED
+    step = service.steps(run)["sleep"]
+    assert (step.attempt, step.fence) == (1, 2)
+    assert_legal(service.events(run))
+
+
+def test_steps_queued_while_nobody_runs_are_done_later(service: Service) -> None:
+    run = service.submit(*(node("echo", f"e{i}") for i in range(20)))
+    service.dispatcher()
+    time.sleep(0.5)
+    service.worker()
+    assert service.wait(run).state == RunState.SUCCEEDED
+    assert len(trace(service)) == 20
+
+
+def test_several_workers_and_dispatchers_do_every_step_once(service: Service) -> None:
+    for _ in range(2):
+        service.dispatcher()
+        service.worker()
+    run = service.submit(*(node("echo", f"e{i}") for i in range(100)))
+    assert service.wait(run).state == RunState.SUCCEEDED
+    assert Counter(trace(service)) == Counter(f"e{i} ran" for i in range(100))
+    assert all(step.fence == 1 for step in service.steps(run).values())
+
+
+def test_a_worker_takes_only_its_queues(service: Service) -> None:
+    service.dispatcher()
+    service.worker(PENSTOCK_QUEUES="build")
+    run = service.submit(node("echo"))
+    time.sleep(2)
+    assert service.steps(run)["echo"].state == StepState.QUEUED
+    service.worker(PENSTOCK_QUEUES="import,explore")
+    assert service.wait(run).state == RunState.SUCCEEDED
+
+
+def test_a_busy_worker_leaves_the_next_step_to_an_idle_one(service: Service) -> None:
+    service.dispatcher()
+    service.worker(PENSTOCK_CONCURRENCY="1")
+    service.worker(PENSTOCK_CONCURRENCY="1")
+    run = service.submit(node("sleep", "long", seconds=5), *(node("echo", f"e{i}") for i in range(4)))
+    service.until(lambda: len([line for line in trace(service) if line.endswith("ran")]) == 4, 4.5)
+    assert service.wait(run).state == RunState.SUCCEEDED
