@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import func, insert, select, update
 
 from db.records import Attempt, Json
@@ -18,6 +20,14 @@ class Attempts(Repository):
         values = {"outcome": outcome, "finished_at": func.now(), "error": dict(error) if error else None}
         where = (attempts.c.step_id == step_id, attempts.c.fence == fence, attempts.c.outcome.is_(None))
         self.connection.execute(update(attempts).where(*where).values(values))
+
+    def of_steps(self, step_ids: Sequence[str]) -> dict[str, tuple[Attempt, ...]]:
+        """The attempts of each of the steps, in their order; empty for a step that never started."""
+        statement = select(attempts).where(attempts.c.step_id.in_(step_ids)).order_by(attempts.c.fence)
+        found: dict[str, list[Attempt]] = {step_id: [] for step_id in step_ids}
+        for attempt in self._all(Attempt, statement):
+            found[attempt.step_id].append(attempt)
+        return {step_id: tuple(rows) for step_id, rows in found.items()}
 
     def list(self, step_id: str) -> tuple[Attempt, ...]:
         statement = select(attempts).where(attempts.c.step_id == step_id)

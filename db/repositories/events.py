@@ -27,6 +27,21 @@ class Events(Repository):
         statement = select(events).where(events.c.run_id == run_id, events.c.id > last_id)
         return self._all(Event, statement.order_by(events.c.id).limit(limit))
 
+    def newest(self, run_id: str, limit: int) -> tuple[Event, ...]:
+        """The last events of the run, oldest first: the end of its log."""
+        statement = select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(limit)
+        return tuple(reversed(self._all(Event, statement)))
+
+    def newest_ids(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """The greatest id so far of each of the runs that has events: what many listeners share."""
+        statement = (
+            select(events.c.run_id, func.max(events.c.id).label("newest"))
+            .where(events.c.run_id.in_(run_ids))
+            .group_by(events.c.run_id)
+        )
+        rows = self.connection.execute(statement)
+        return {row.run_id: row.newest for row in rows}
+
     def newest_id(self, run_id: str | None = None) -> int:
         """The greatest id so far, of one run or of all; 0 if there is none."""
         statement = select(func.coalesce(func.max(events.c.id), 0))

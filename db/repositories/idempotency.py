@@ -13,6 +13,11 @@ from db.tables import idempotency_keys
 
 
 class Idempotency(Repository):
+    def try_lock(self, scope: str, key: str) -> bool:
+        """Hold the key until the transaction ends; False while another transaction holds it."""
+        lock = func.pg_try_advisory_xact_lock(func.hashtextextended(f"{scope}\n{key}", 0))
+        return bool(self.connection.execute(select(lock)).scalar())
+
     def begin(self, scope: str, key: str, request_hash: str) -> IdempotencyKey | None:
         """None if this request is the first: go on and `complete` it. Else what is known of the first one.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import insert, select
 
 from db.ids import new_id
@@ -30,6 +32,11 @@ class Models(Repository):
 
     def get(self, model_id: str) -> Model | None:
         return self._first(Model, select(models).where(models.c.id == model_id))
+
+    def by_ids(self, model_ids: Sequence[str]) -> dict[str, Model]:
+        """Those of the models that exist, by id."""
+        found = self._all(Model, select(models).where(models.c.id.in_(model_ids)))
+        return {model.id: model for model in found}
 
     def list(self, *, cursor: str | None = None, limit: int = 50, owner: str | None = None) -> Page[Model]:
         where = [models.c.owner == owner] if owner else []

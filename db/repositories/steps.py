@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, update
@@ -49,6 +50,9 @@ class Steps(Repository):
     def by_key(self, run_id: str, key: str) -> Step | None:
         return self._first(Step, select(steps).where(steps.c.run_id == run_id, steps.c.key == key))
 
+    def by_ids(self, step_ids: Collection[str]) -> tuple[Step, ...]:
+        return self._all(Step, select(steps).where(steps.c.id.in_(step_ids)))
+
     def ids_by_key(self, run_id: str, keys: Sequence[str]) -> dict[str, str]:
         statement = select(steps.c.key, steps.c.id).where(steps.c.run_id == run_id, steps.c.key.in_(keys))
         return self._pairs(statement)
@@ -71,6 +75,41 @@ class Steps(Repository):
         if cursor is not None:
             statement = statement.where(steps.c.id > cursor)
         return self._page(Step, statement, limit, lambda row: row["id"])
+
+    def list_except(self, run_id: str, kind: str) -> tuple[Step, ...]:
+        """All steps of a run but those of one kind, in the order of their making."""
+        statement = select(steps).where(steps.c.run_id == run_id, steps.c.kind != kind)
+        return self._all(Step, statement.order_by(steps.c.id))
+
+    def counts_by_kind(self, run_ids: Sequence[str]) -> dict[str, dict[tuple[str, str], int]]:
+        """For each run, how many steps of each (kind, state) it has; empty for a run without steps."""
+        statement = (
+            select(steps.c.run_id, steps.c.kind, steps.c.state, func.count())
+            .where(steps.c.run_id.in_(run_ids))
+            .group_by(steps.c.run_id, steps.c.kind, steps.c.state)
+        )
+        counts: dict[str, dict[tuple[str, str], int]] = {run_id: {} for run_id in run_ids}
+        for run_id, kind, state, count in self.connection.execute(statement):
+            counts[run_id][kind, state] = count
+        return counts
+
+    def running_by_queue(self) -> dict[str, int]:
+        """How many steps of each queue are being worked on."""
+        statement = (
+            select(steps.c.queue, func.count().label("steps"))
+            .where(steps.c.state == StepState.RUNNING)
+            .group_by(steps.c.queue)
+        )
+        return {row.queue: row.steps for row in self.connection.execute(statement)}
+
+    def running_by_worker(self) -> dict[str, tuple[int, datetime]]:
+        """For each worker that holds leases, how many steps it runs and until when it is believed alive."""
+        statement = (
+            select(steps.c.owner, func.count(), func.max(steps.c.lease_until))
+            .where(steps.c.state == StepState.RUNNING, steps.c.owner.is_not(None))
+            .group_by(steps.c.owner)
+        )
+        return {owner: (count, until) for owner, count, until in self.connection.execute(statement)}
 
     def edges(self, run_id: str) -> tuple[tuple[str, str], ...]:
         """All (step, step that it needs) pairs of a run, for drawing its graph."""

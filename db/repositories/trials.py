@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import Numeric, cast, func, insert, select
+from sqlalchemy.dialects.postgresql import array
 
-from db.records import Page, Trial, TrialSummary
+from db.records import Json, Page, Trial, TrialSummary
 from db.repositories.base import Repository, number_cursor
-from db.tables import trials
+from db.tables import steps, trials
+
+EVIDENCE = ("modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board")
+"""Where figures can come from, the weakest first."""
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """A trial step and, once it is done, what it found. `state` is None while there is no summary."""
+
+    step_id: str
+    key: str
+    step_state: str
+    attempt: int
+    owner: str | None
+    error: Json | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    number: int | None
+    state: str | None
+    params: Json | None
+    figures: Json | None
+    evidence: str | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class BestTrial:
+    """The trial of a run with the smallest latency among those that fit their platform."""
+
+    run_id: str
+    number: int
+    figures: Json
+    evidence: str
 
 
 class Trials(Repository):
@@ -30,6 +67,46 @@ class Trials(Repository):
         if after is not None:
             statement = statement.where(trials.c.number > after)
         return self._page(Trial, statement, limit, lambda row: row["number"])
+
+    def list_steps(
+        self, run_id: str, *, kind: str = "trial", cursor: str | None = None, limit: int = 200
+    ) -> Page[TrialRow]:
+        """A run's trial steps in the order of their making, with what those that are done have found."""
+        from_step = ("key", "attempt", "owner", "error", "created_at", "started_at", "finished_at")
+        from_trial = ("number", "state", "params", "figures", "evidence", "seconds")
+        statement = (
+            select(
+                steps.c.id.label("step_id"),
+                steps.c.state.label("step_state"),
+                *(steps.c[name] for name in from_step),
+                *(trials.c[name] for name in from_trial),
+            )
+            .join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
+            .where(steps.c.run_id == run_id, steps.c.kind == kind)
+            .order_by(steps.c.id)
+        )
+        if cursor is not None:
+            statement = statement.where(steps.c.id > cursor)
+        return self._page(TrialRow, statement, limit, lambda row: row["step_id"])
+
+    def best(self, run_ids: Sequence[str], figure: str = "latency_cycles") -> dict[str, BestTrial]:
+        """For each run that has one, its complete trial with the smallest value of the figure.
+
+        Figures of different evidence are not compared: only trials with the run's best evidence take part.
+        """
+        value = trials.c.figures[figure]
+        rank = func.array_position(array(EVIDENCE), trials.c.evidence)
+        statement = (
+            select(trials.c.run_id, trials.c.number, trials.c.figures, trials.c.evidence)
+            .where(
+                trials.c.run_id.in_(run_ids),
+                trials.c.state == "complete",
+                func.jsonb_typeof(value) == "number",
+            )
+            .distinct(trials.c.run_id)
+            .order_by(trials.c.run_id, rank.desc(), cast(value, Numeric), trials.c.number)
+        )
+        return {best.run_id: best for best in self._all(BestTrial, statement)}
 
     def count(self, run_id: str) -> int:
         statement = select(func.count()).where(trials.c.run_id == run_id)

@@ -1,0 +1,99 @@
+"""Builds the application: REST API, pages, and what stands in front of both.
+
+Run it with `uvicorn services.api.app:create_app --factory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from fastapi.staticfiles import StaticFiles
+
+import web
+from db import Database
+from services.api import errors, pages
+from services.api.broker import look_at_workers
+from services.api.context import Context
+from services.api.health import BrokerWatch
+from services.api.hub import EventHub
+from services.api.middleware import BodyLimit, RequestContext, SameSite
+from services.api.options import ApiOptions
+from services.api.routes import events, health, models, results, runs
+from services.api.tokens import load_key
+from services.api.version import version
+from services.settings import Settings
+from services.store import ContentStore
+
+log = structlog.get_logger("penstock.api")
+
+DESCRIPTION = (
+    "Submit a model, follow its run, fetch its accelerator. Every error is an RFC 9457 problem document "
+    "with a stable `type`. Lists are paged with cursors. POSTs take an Idempotency-Key."
+)
+DATABASE_CONNECTIONS = 10
+
+
+def create_app(settings: Settings | None = None, options: ApiOptions | None = None) -> FastAPI:
+    """The application for these settings; without any, for those of the environment."""
+    settings = settings or Settings.from_environment()
+    options = options or ApiOptions.from_environment(settings)
+    settings.home.mkdir(parents=True, exist_ok=True)
+    database = Database(
+        settings.require_database_url(), application="penstock-api", pool_size=DATABASE_CONNECTIONS
+    )
+    context = Context(
+        settings=settings,
+        options=options,
+        database=database,
+        store=ContentStore(settings.store_folder),
+        hub=EventHub(database, options.max_streams),
+        token_key=load_key(settings.secret_file) if options.auth else b"",
+    )
+    broker = BrokerWatch(look_at_workers(settings))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if not options.auth:
+            log.warning("no tokens are asked for", reachable_at=f"{settings.api_host}:{settings.api_port}")
+        yield
+        await context.hub.close()
+        broker.close()
+        database.close()
+
+    app = bare_app(lifespan)
+    app.state.context = context
+    app.state.broker = broker
+    app.add_middleware(BodyLimit, limit_for=options.body_limit)
+    app.add_middleware(SameSite, allowed_hosts=options.allowed_hosts)
+    app.add_middleware(RequestContext)  # added last: it stands in front of the others
+    return app
+
+
+def bare_app(lifespan: Any = None) -> FastAPI:
+    """The routes and error handlers, without a machine to run on: what openapi.json is made from."""
+    app = FastAPI(
+        title="Penstock",
+        version=version(),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # these pages load scripts from other machines
+        redoc_url=None,
+        generate_unique_id_function=_operation_id,
+        redirect_slashes=False,
+    )
+    for routes in (health, models, runs, events, results):
+        app.include_router(routes.router)
+    app.include_router(pages.router)
+    app.mount("/static", StaticFiles(directory=Path(web.__file__).parent / "static"), name="static")
+    errors.install(app)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,96 @@
+"""The settings that only the API needs: who may ask, how much, and under which names."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from services.settings import SettingError, Settings
+
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True)
+class ApiOptions:
+    """Limits and doors of the API. Field docs name the variable."""
+
+    auth: bool = False
+    """PENSTOCK_AUTH: on, off or auto. auto asks for tokens unless the API listens on loopback only."""
+    allowed_hosts: tuple[str, ...] = LOOPBACK_NAMES
+    """PENSTOCK_ALLOWED_HOSTS: names that a Host header may carry, or *. Default: loopback names without
+    tokens (another site could otherwise rebind its name to this machine), everything with tokens."""
+    max_model_bytes: int = 512 * MIB
+    """PENSTOCK_MAX_MODEL_BYTES: the largest ONNX file."""
+    max_source_bytes: int = MIB
+    """PENSTOCK_MAX_SOURCE_BYTES: the largest Python file."""
+    max_body_bytes: int = MIB
+    """PENSTOCK_MAX_BODY_BYTES: the largest body of any other request."""
+    max_trials: int = 10_000
+    """PENSTOCK_MAX_TRIALS: the most trials one run may ask for."""
+    max_waiting_runs: int = 500
+    """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
+    max_streams: int = 200
+    """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
+    low_disk_bytes: int = 512 * MIB
+    """PENSTOCK_LOW_DISK_BYTES: free space below which nothing new is taken in."""
+
+    def body_limit(self, method: str, path: str) -> int:
+        """The largest body for a request: models are big, everything else is small."""
+        if method == "POST" and path.rstrip("/") == "/v1/models":
+            return self.max_model_bytes + 64 * KIB  # room for the multipart envelope
+        return self.max_body_bytes
+
+    @staticmethod
+    def from_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> ApiOptions:
+        env = os.environ if environment is None else environment
+        loopback = is_loopback(settings.api_host)
+        auth = _auth(env.get("PENSTOCK_AUTH", "").strip().lower() or "auto", loopback)
+        hosts = tuple(
+            name.strip() for name in env.get("PENSTOCK_ALLOWED_HOSTS", "").split(",") if name.strip()
+        )
+        default_hosts = ("*",) if auth else (*LOOPBACK_NAMES, settings.api_host)
+        default = ApiOptions()
+        read = _counts(env)
+        return ApiOptions(
+            auth=auth,
+            allowed_hosts=hosts or default_hosts,
+            max_model_bytes=read("MAX_MODEL_BYTES", default.max_model_bytes),
+            max_source_bytes=read("MAX_SOURCE_BYTES", default.max_source_bytes),
+            max_body_bytes=read("MAX_BODY_BYTES", default.max_body_bytes),
+            max_trials=read("MAX_TRIALS", default.max_trials),
+            max_waiting_runs=read("MAX_WAITING_RUNS", default.max_waiting_runs),
+            max_streams=read("MAX_STREAMS", default.max_streams),
+            low_disk_bytes=read("LOW_DISK_BYTES", default.low_disk_bytes),
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a listener at this address is out of reach for other machines."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _auth(word: str, loopback: bool) -> bool:
+    if word not in ("auto", "on", "off"):
+        raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on, off or auto")
+    return not loopback if word == "auto" else word == "on"
+
+
+def _counts(env: Mapping[str, str]) -> Callable[[str, int], int]:
+    def read(name: str, default: int) -> int:
+        text = env.get(f"PENSTOCK_{name}", "").strip()
+        if not text:
+            return default
+        if not text.isdecimal() or int(text) < 1:
+            raise SettingError(f"PENSTOCK_{name}={text!r}: expected a whole number from 1")
+        return int(text)
+
+    return read

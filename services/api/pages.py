@@ -1,0 +1,163 @@
+"""The pages for people: the same documents that the API gives, drawn by web/."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Form, Query, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+
+from db import Transaction
+from db.ids import is_id
+from db.records import Run
+from services.api.auth import COOKIE, caller_of, token_id
+from services.api.context import Context, Ctx
+from services.api.documents import artifact_out, chosen_trial, event_out, run_detail, run_list, trial_out
+from services.api.health import check
+from services.api.routes.params import RunId, check_cursor, find_run
+from web.render import render_login, render_run, render_runs
+from web.runs_view import FILTERS, Record
+
+router = APIRouter(include_in_schema=False)
+
+PAGE_ROWS = 50
+MOST_TRIALS = 3000
+SHOWN_EVENTS = 150
+_SESSION_SECONDS = 30 * 86400
+
+
+@router.get("/")
+def start() -> Response:
+    """The list of runs is where everybody begins."""
+    return RedirectResponse("/runs", status_code=307)
+
+
+@router.get("/runs")
+def runs_page(
+    request: Request,
+    context: Ctx,
+    state: Annotated[str, Query(max_length=20)] = "all",
+    cursor: Annotated[str | None, Query(max_length=64)] = None,
+) -> Response:
+    """The list of runs; an unknown filter shows all of them."""
+    if not _may_enter(request, context):
+        return _to_login(request)
+    check_cursor(cursor, "run")
+    state = state if state in FILTERS else "all"
+    with context.database.begin() as tx:
+        page = tx.runs.list(cursor=cursor, limit=PAGE_ROWS, states=FILTERS[state])
+        runs = [run.model_dump(mode="json") for run in run_list(tx, page.items)]
+    html = render_runs(
+        runs,
+        service=_service(request, context),
+        state=state,
+        cursor=cursor,
+        next_cursor=page.next_cursor,
+        has_login=context.options.auth,
+    )
+    return _page(html)
+
+
+@router.get("/runs/{run_id}")
+def run_page(
+    run_id: RunId, request: Request, context: Ctx, sort: Annotated[str, Query(max_length=20)] = "number"
+) -> Response:
+    """One run."""
+    if not _may_enter(request, context):
+        return _to_login(request)
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        detail = run_detail(tx, run)
+        trials, left_out = _trials(tx, run)
+        files = tx.artifacts.list(run.id, limit=500).items
+        keys = {step.id: step.key for step in tx.steps.by_ids({file.step_id for file in files})}
+        events = tx.events.newest(run.id, SHOWN_EVENTS)
+    html = render_run(
+        detail.model_dump(mode="json"),
+        trials=trials,
+        trials_left_out=left_out,
+        artifacts=[artifact_out(file, keys).model_dump(mode="json") for file in files],
+        events=[event_out(event).model_dump(mode="json") for event in events],
+        service=_service(request, context),
+        sort=sort,
+        has_login=context.options.auth,
+    )
+    return _page(html)
+
+
+@router.get("/login")
+def login_page(next_page: Annotated[str, Query(alias="next", max_length=200)] = "/runs") -> Response:
+    """The form that takes a token."""
+    return _page(render_login(failed=False, next_page=_own_page(next_page)))
+
+
+@router.post("/login")
+def login(
+    context: Ctx,
+    token: Annotated[str, Form(max_length=200)],
+    next_page: Annotated[str, Form(alias="next", max_length=200)] = "/runs",
+) -> Response:
+    """Keeps the token in a cookie that scripts cannot read and other sites cannot send."""
+    with context.database.begin() as tx:
+        known = token_id(tx, token.strip(), context.token_key) if context.options.auth else None
+    if known is None:
+        return _page(render_login(failed=True, next_page=_own_page(next_page)), status=403)
+    response = RedirectResponse(_own_page(next_page), status_code=303)
+    response.set_cookie(
+        COOKIE,
+        token.strip(),
+        max_age=_SESSION_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=context.settings.url.startswith("https:"),
+    )
+    return response
+
+
+@router.get("/logout")
+def logout() -> Response:
+    """Forgets the token."""
+    response = RedirectResponse("/login", status_code=303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+def _trials(tx: Transaction, run: Run) -> tuple[list[Record], int]:
+    """The trials that a page can show, and how many more there are."""
+    chosen = chosen_trial(run)
+    found: list[Record] = []
+    cursor: str | None = None
+    while len(found) < MOST_TRIALS:
+        page = tx.trials.list_steps(run.id, cursor=cursor, limit=500)
+        found += [trial_out(row, chosen).model_dump(mode="json") for row in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return found, 0
+    counts = tx.steps.counts_by_kind([run.id])[run.id]
+    total = sum(count for (kind, _), count in counts.items() if kind == "trial")
+    return found, max(0, total - len(found))
+
+
+def _service(request: Request, context: Context) -> Record:
+    return check(context, request.app.state.broker, in_full=True).model_dump(mode="json")
+
+
+def _may_enter(request: Request, context: Context) -> bool:
+    return not context.options.auth or caller_of(request, context) is not None
+
+
+def _to_login(request: Request) -> Response:
+    query = f"?{request.url.query}" if request.url.query else ""
+    return RedirectResponse(f"/login?next={quote(request.url.path + query)}", status_code=303)
+
+
+def _own_page(target: str) -> str:
+    """Where to go after signing in: one of our own pages, whatever the link said."""
+    path = target.partition("?")[0]
+    known = path == "/runs" or (path.startswith("/runs/") and is_id(path.removeprefix("/runs/"), "run"))
+    return target if known and target.isascii() and target.isprintable() else "/runs"
+
+
+def _page(html: str, status: int = 200) -> Response:
+    return HTMLResponse(html, status_code=status, headers={"Cache-Control": "no-store"})

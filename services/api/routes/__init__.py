@@ -1,0 +1,1 @@
+"""The addresses below /v1, one file for each kind of thing."""

@@ -1,0 +1,117 @@
+"""/v1/runs/{id}/events: what happens to a run, as server-sent events that can be taken up again anywhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from db.records import Event
+from db.states import RUN_TERMINAL
+from services.api.auth import Caller
+from services.api.context import Context, Ctx
+from services.api.documents import event_out
+from services.api.problems import Problem
+from services.api.routes.params import PROBLEMS, RunId, find_run
+from services.api.schemas import EventList
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
+
+KEEP_ALIVE_SECONDS = 10.0
+_RETRY_MILLISECONDS = 2000
+_LARGEST_ID = 2**63 - 1
+_BATCH = 500
+
+
+@router.get(
+    "/{run_id}/events",
+    response_class=StreamingResponse,
+    summary="Follow a run",
+    responses={
+        200: {
+            "description": "events as they happen, after those that happened before; `end` is the last one",
+            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        },
+        204: {"description": "the run is over and every event was sent: do not come back"},
+    },
+)
+async def stream_events(
+    run_id: RunId,
+    context: Ctx,
+    caller: Caller,
+    last_event_id: Annotated[
+        str | None, Header(alias="Last-Event-ID", description="go on after this event")
+    ] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=_LARGEST_ID, description="the same for a first request")
+    ] = None,
+) -> Response:
+    """Server-sent events: each has an `id`, and `data` with kind, time and details as JSON."""
+    last = _event_id(last_event_id) if last_event_id is not None else after or 0
+    events, over = await run_in_threadpool(_read, context, run_id, last)
+    if over and not events and last:
+        return Response(status_code=204)
+    context.hub.check_room()
+    stream = _stream(context, run_id, last, events, over)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+
+@router.get("/{run_id}/history", summary="What happened to a run")
+def list_events(
+    run_id: RunId,
+    context: Ctx,
+    caller: Caller,
+    after: Annotated[int, Query(ge=0, le=_LARGEST_ID, description="only events newer than this one")] = 0,
+    limit: Annotated[int, Query(ge=1, le=500)] = 200,
+) -> EventList:
+    """The same events as a list, the oldest first."""
+    with context.database.begin() as tx:
+        find_run(tx, run_id)
+        return EventList(items=[event_out(event) for event in tx.events.after(run_id, after, limit)])
+
+
+async def _stream(
+    context: Context, run_id: str, last: int, events: tuple[Event, ...], over: bool
+) -> AsyncIterator[str]:
+    """Sends what is known, then waits for more; the state is read before the events, so none is missed."""
+    yield f"retry: {_RETRY_MILLISECONDS}\n\n"
+    async with context.hub.watch(run_id):
+        while True:
+            for event in events:
+                last = event.id
+                yield _message(event)
+            if over and len(events) < _BATCH:
+                yield "event: end\ndata: {}\n\n"
+                return
+            if len(events) < _BATCH and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
+                if context.hub.is_closed:
+                    return
+                yield ": still here\n\n"
+            events, over = await run_in_threadpool(_read, context, run_id, last)
+
+
+def _read(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], bool]:
+    with context.database.begin() as tx:
+        over = find_run(tx, run_id).state in RUN_TERMINAL
+        return tx.events.after(run_id, last, _BATCH), over
+
+
+def _message(event: Event) -> str:
+    document = event_out(event).model_dump(mode="json")
+    return f"id: {event.id}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n"
+
+
+def _event_id(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text[:20]) > _LARGEST_ID:
+        raise Problem(
+            "bad-event-id",
+            f"'{text[:40]}' is not an id of an event",
+            where="header Last-Event-ID",
+            hint="send the id of the last event that you saw, or nothing",
+        )
+    return int(text)

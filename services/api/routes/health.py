@@ -1,0 +1,55 @@
+"""/healthz, /v1/health and /v1/platforms: what the service is, and whether it can work."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from compiler.platforms import load_platform, platform_names
+from services.api.auth import Caller, caller_of
+from services.api.context import Ctx
+from services.api.health import check
+from services.api.problems import RETRY_SOON_SECONDS
+from services.api.routes.params import PROBLEMS
+from services.api.schemas import HealthOut, PlatformList, PlatformOut
+
+router = APIRouter(tags=["service"], responses=PROBLEMS)
+
+
+@router.get("/healthz", response_class=PlainTextResponse, summary="Whether requests can be taken")
+def ready(context: Ctx) -> PlainTextResponse:
+    """200 `ok` if the database answers, else 503: for load balancers and start scripts."""
+    if context.database.is_up():
+        return PlainTextResponse("ok\n")
+    headers = {"Retry-After": str(RETRY_SOON_SECONDS)}
+    return PlainTextResponse("the database does not answer\n", status_code=503, headers=headers)
+
+
+@router.get(
+    "/v1/health",
+    response_model=HealthOut,
+    summary="Health, part by part",
+    responses={503: {"model": HealthOut, "description": "`status` is `down`"}},
+)
+def health(request: Request, context: Ctx) -> JSONResponse:
+    """What works and what does not. Names of workers and queues need a token where tokens are asked for."""
+    public = check(context, request.app.state.broker, in_full=not context.options.auth)
+    if context.options.auth and public.status != "down" and caller_of(request, context) is not None:
+        public = check(context, request.app.state.broker, in_full=True)
+    down = public.status == "down"
+    headers = {"Retry-After": str(RETRY_SOON_SECONDS)} if down else {}
+    return JSONResponse(public.model_dump(mode="json"), status_code=503 if down else 200, headers=headers)
+
+
+@router.get("/v1/platforms", summary="The platforms that can be compiled for")
+def list_platforms(caller: Caller) -> PlatformList:
+    """Every platform by the name that a run's `platform` option takes."""
+    platforms = [load_platform(name) for name in platform_names()]
+    return PlatformList(
+        items=[
+            PlatformOut(
+                name=platform.name, title=platform.title, part=platform.part, clock_mhz=platform.clock_mhz
+            )
+            for platform in platforms
+        ]
+    )

@@ -1,0 +1,87 @@
+"""What a run found and made: /v1/runs/{id}/trials, /v1/runs/{id}/artifacts, /v1/artifacts/{id}."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from db.ids import is_id
+from services.api.auth import Caller
+from services.api.context import Ctx
+from services.api.documents import artifact_out, chosen_trial, trial_out
+from services.api.downloads import download
+from services.api.problems import Problem
+from services.api.routes.params import PROBLEMS, Cursor, RunId, check_cursor, find_run
+from services.api.schemas import ArtifactList, TrialList
+from services.store import MissingContentError
+
+router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)
+
+
+@router.get("/runs/{run_id}/trials", summary="The trials of a run")
+def list_trials(
+    run_id: RunId,
+    context: Ctx,
+    caller: Caller,
+    limit: Annotated[int, Query(ge=1, le=500, description="how many to give at most")] = 200,
+    cursor: Cursor = None,
+) -> TrialList:
+    """The trials of a run in the order in which they were made, running and failed ones included."""
+    check_cursor(cursor, "stp")
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        page = tx.trials.list_steps(run.id, cursor=cursor, limit=limit)
+    chosen = chosen_trial(run)
+    return TrialList(items=[trial_out(row, chosen) for row in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/runs/{run_id}/artifacts", summary="The artifacts of a run")
+def list_artifacts(run_id: RunId, context: Ctx, caller: Caller) -> ArtifactList:
+    """The files that the steps of a run made, the newest first."""
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        page = tx.artifacts.list(run.id, limit=500)
+        steps = {step.id: step.key for step in tx.steps.by_ids({file.step_id for file in page.items})}
+    return ArtifactList(items=[artifact_out(artifact, steps) for artifact in page.items])
+
+
+@router.head("/artifacts/{artifact_id}", include_in_schema=False)
+@router.get(
+    "/artifacts/{artifact_id}",
+    summary="Download an artifact",
+    response_class=Response,
+    responses={
+        200: {"description": "the file", "content": {"application/octet-stream": {}}},
+        206: {"description": "the part of the file that `Range` asked for"},
+        304: {"description": "the file that `If-None-Match` named"},
+    },
+)
+def get_artifact(
+    artifact_id: Annotated[str, Path(max_length=64)],
+    request: Request,
+    context: Ctx,
+    caller: Caller,
+    inline: Annotated[bool, Query(description="show it in the browser, in a sandbox")] = False,
+) -> Response:
+    """The file itself. Its ETag is its SHA-256; one range of bytes may be asked for."""
+    with context.database.begin() as tx:
+        artifact = tx.artifacts.get(artifact_id) if is_id(artifact_id, "art") else None
+    if artifact is None:
+        raise Problem(
+            "artifact-not-found",
+            f"there is no artifact '{artifact_id[:64]}'",
+            where="path",
+            hint="GET /v1/runs/{id}/artifacts lists what a run made",
+        )
+    try:
+        path = context.store.path(artifact.sha256)
+    except MissingContentError:
+        raise Problem(
+            "artifact-gone",
+            f"the content of {artifact.name} is not in the store any more",
+            where="path",
+            hint="start the run again: steps whose outputs are kept are not repeated",
+        ) from None
+    return download(path, artifact, request, inline=inline)

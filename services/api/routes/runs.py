@@ -1,0 +1,171 @@
+"""/v1/runs: starting runs, looking at them, stopping them."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+
+from db import lifecycle
+from db.states import RUN_TERMINAL, RunState
+from services.api import idempotency
+from services.api.auth import Caller
+from services.api.context import Context, Ctx
+from services.api.documents import run_detail, run_list
+from services.api.idempotency import IdempotencyKey
+from services.api.problems import Problem
+from services.api.routes.models import check_disk, find_model
+from services.api.routes.params import PROBLEMS, Cursor, Limit, RunId, check_cursor, find_run, no_run
+from services.api.schemas import NewRun, RunDetail, RunList, RunOptions, RunStateName
+from services.steps.graph import run_steps
+
+router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
+
+POLL_AFTER_SECONDS = 2
+LONGEST_WAIT_SECONDS = 60
+_OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
+
+
+@router.post("", status_code=202, response_model=RunDetail, summary="Start a run")
+def start_run(
+    asked: NewRun, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None
+) -> JSONResponse:
+    """Queues a run of a model. Follow `Location`; the answer to a GET there changes until the run is over."""
+    idempotency.check_key(idempotency_key)
+    _check_trials(asked.trials, context)
+    fingerprint = idempotency.request_hash("POST /v1/runs", asked.model_dump(mode="json"))
+    with context.database.begin() as tx:
+
+        def work() -> JSONResponse:
+            model = find_model(tx, asked.model, where="body.model")
+            check_disk(context)
+            counts = tx.runs.count_by_state()
+            _check_room(sum(counts.get(state, 0) for state in _OPEN_STATES), context)
+            options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
+            run = lifecycle.submit(
+                tx,
+                model_id=model.id,
+                name=asked.name or model.name,
+                steps=run_steps(model, options),
+                options=options,
+                owner=caller,
+            )
+            document = run_detail(tx, run)
+            headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
+            return idempotency.json_response(document, 202, headers)
+
+        return idempotency.once(tx, caller=caller, key=idempotency_key, fingerprint=fingerprint, work=work)
+
+
+@router.get("", summary="List runs")
+def list_runs(
+    context: Ctx,
+    caller: Caller,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    state: Annotated[list[RunStateName] | None, Query(description="only runs in these states")] = None,
+    model: Annotated[str | None, Query(max_length=64, description="only runs of this model")] = None,
+) -> RunList:
+    """Runs, the newest first."""
+    check_cursor(cursor, "run")
+    with context.database.begin() as tx:
+        if model is not None:
+            find_model(tx, model, where="query.model")
+        page = tx.runs.list(cursor=cursor, limit=limit, states=state or (), model_id=model)
+        return RunList(items=run_list(tx, page.items), next_cursor=page.next_cursor)
+
+
+@router.get("/{run_id}", summary="One run")
+async def get_run(
+    run_id: RunId,
+    context: Ctx,
+    caller: Caller,
+    wait: Annotated[
+        int,
+        Query(
+            ge=0, le=LONGEST_WAIT_SECONDS, description="seconds to hold the answer back until there is news"
+        ),
+    ] = 0,
+    after: Annotated[
+        int | None,
+        Query(
+            ge=0,
+            le=2**63 - 1,
+            description="with `wait`: answer as soon as an event newer than this one exists; "
+            "without it: answer when the run is over",
+        ),
+    ] = None,
+) -> RunDetail:
+    """One run with its steps. With `?wait=30` it is a long poll."""
+    document = await run_in_threadpool(_look, context, run_id)
+    if wait and not _is_news(document, after):
+        context.hub.check_room()
+        async with context.hub.watch(run_id):
+            document = await _news(context, document, wait, after)
+    return document
+
+
+@router.post("/{run_id}/cancel", status_code=202, summary="Stop a run")
+def cancel_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
+    """Stops a run: what waits is dropped now, what is being worked on ends within seconds.
+
+    Asking twice is fine; a run that was over before is a 409.
+    """
+    with context.database.begin() as tx:
+        before = find_run(tx, run_id)
+        run = lifecycle.cancel_run(tx, run_id)
+        if run is None:
+            raise no_run(run_id)
+        if before.state in (RunState.SUCCEEDED, RunState.FAILED):
+            raise Problem(
+                "run-finished",
+                f"the run has already {before.state}",
+                where="path",
+                hint="there is nothing left to stop",
+            )
+        return run_detail(tx, run)
+
+
+async def _news(context: Context, document: RunDetail, wait: int, after: int | None) -> RunDetail:
+    """Looks again whenever something happened, until it is news or the time is over."""
+    end = time.monotonic() + wait
+    while not _is_news(document, after):
+        left = end - time.monotonic()
+        if left <= 0 or not await context.hub.newer(document.id, document.last_event_id, left):
+            break
+        document = await run_in_threadpool(_look, context, document.id)
+    return document
+
+
+def _is_news(document: RunDetail, after: int | None) -> bool:
+    return document.state in RUN_TERMINAL or (after is not None and document.last_event_id > after)
+
+
+def _look(context: Context, run_id: str) -> RunDetail:
+    with context.database.begin() as tx:
+        return run_detail(tx, find_run(tx, run_id))
+
+
+def _check_trials(trials: int, context: Context) -> None:
+    if trials > context.options.max_trials:
+        raise Problem(
+            "invalid-request",
+            f"{trials} trials are more than this service does in one run",
+            where="body.trials",
+            limit=f"at most {context.options.max_trials}",
+            hint="ask for fewer, or start several runs with different seeds",
+        )
+
+
+def _check_room(waiting: int, context: Context) -> None:
+    if waiting >= context.options.max_waiting_runs:
+        raise Problem(
+            "too-many-runs",
+            f"{waiting} runs are queued or running",
+            limit=f"at most {context.options.max_waiting_runs}",
+            hint="wait for some to end, or cancel some",
+            headers={"Retry-After": "60"},
+        )

@@ -1,0 +1,100 @@
+"""Templates filled with the documents of the API: every function takes plain records and returns HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from web import text
+from web.run_view import view_run
+from web.runs_view import FILTERS, Record, view_runs
+
+
+@cache
+def environment() -> Environment:
+    """The template environment; whatever a template misspells is an error, never an empty place."""
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "quantity": text.quantity,
+        "microseconds": text.microseconds,
+        "percent": text.percent,
+        "size": text.size,
+        "clock": text.clock,
+        "stamp": text.stamp,
+        "evidence_meaning": text.evidence_meaning,
+    }
+    return made
+
+
+def render_runs(
+    runs: Sequence[Record],
+    *,
+    service: Record,
+    state: str,
+    cursor: str | None,
+    next_cursor: str | None,
+    has_login: bool,
+    now: datetime | None = None,
+) -> str:
+    """The list of runs."""
+    return _page(
+        "runs.html",
+        service=service,
+        has_login=has_login,
+        rows=view_runs(runs, now or datetime.now(UTC)),
+        filters=FILTERS,
+        state=state,
+        cursor=cursor,
+        next_cursor=next_cursor,
+    )
+
+
+def render_run(
+    run: Record,
+    *,
+    trials: Sequence[Record],
+    trials_left_out: int,
+    artifacts: Sequence[Record],
+    events: Sequence[Record],
+    service: Record,
+    sort: str,
+    has_login: bool,
+    now: datetime | None = None,
+) -> str:
+    """One run."""
+    view = view_run(
+        run,
+        trials=trials,
+        trials_left_out=trials_left_out,
+        artifacts=artifacts,
+        events=events,
+        workers_alive=int(service["workers_alive"]),
+        sort=sort,
+        now=now or datetime.now(UTC),
+    )
+    return _page("run.html", service=service, has_login=has_login, view=view)
+
+
+def render_problem(document: Mapping[str, Any]) -> str:
+    """An error as a page: what, where, which limit, what to do next."""
+    return _page("problem.html", service=None, has_login=False, problem=document)
+
+
+def render_login(*, failed: bool, next_page: str) -> str:
+    """The form that takes a token."""
+    return _page("login.html", service=None, has_login=False, failed=failed, next_page=next_page)
+
+
+def _page(template: str, **values: Any) -> str:
+    return environment().get_template(template).render(**values)

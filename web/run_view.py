@@ -1,0 +1,253 @@
+"""One run: its story in a sentence, its graph, its trials and its files, ready for the template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from web import text
+from web.event_lines import EventLine, event_lines
+from web.graph import Drawing, Node, draw_graph, joint_state
+from web.pareto import Dot, Plot, draw_pareto
+from web.runs_view import best_latency, progress_text, style_of
+from web.trials_view import TrialTable, view_trials
+
+Record = Mapping[str, Any]
+OVER = ("succeeded", "failed", "cancelled")
+_AFTER_TRIALS = ("select", "verify", "package")
+_STEP_LOOK = {"blocked": "pending"}
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is going on, for somebody who just opened the page."""
+
+    tone: str
+    headline: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class FileRow:
+    name: str
+    url: str
+    step: str
+    size: str
+    media_type: str
+    sha256: str
+    shows_inline: bool
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step with its attempts, for the list below the graph."""
+
+    key: str
+    state: str
+    style: str
+    attempt: str
+    worker: str
+    lasted: str
+    note: str
+    error: Record | None
+    attempts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunView:
+    run: Record
+    state: str
+    style: str
+    over: bool
+    story: Story
+    options: tuple[tuple[str, str], ...]
+    progress: str
+    best: str
+    graph: Drawing
+    steps: tuple[StepRow, ...]
+    plot: Plot | None
+    table: TrialTable
+    files: tuple[FileRow, ...]
+    events: tuple[EventLine, ...]
+    age: str
+    lasted: str
+    findings: tuple[tuple[str, str], ...]
+
+
+def view_run(
+    run: Record,
+    *,
+    trials: Sequence[Record],
+    trials_left_out: int,
+    artifacts: Sequence[Record],
+    events: Sequence[Record],
+    workers_alive: int,
+    sort: str,
+    now: datetime,
+) -> RunView:
+    """Everything that the page shows."""
+    return RunView(
+        run=run,
+        state=run["state"],
+        style=style_of(run["state"]),
+        over=run["state"] in OVER,
+        story=_story(run, events, workers_alive, now),
+        options=_options(run["options"]),
+        progress=progress_text(run["progress"]),
+        best=best_latency(run["best"]),
+        graph=_graph(run, trials, now),
+        steps=tuple(_step_row(step, now) for step in run["steps"]),
+        plot=_plot(trials),
+        table=view_trials(trials, left_out=trials_left_out, sort=sort),
+        files=tuple(_file_row(artifact) for artifact in artifacts),
+        events=event_lines(events),
+        age=text.age(run["created_at"], now),
+        lasted=text.between(run["started_at"], run["finished_at"], now),
+        findings=_findings(run["summary"]),
+    )
+
+
+def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datetime) -> Story:
+    state, progress = run["state"], run["progress"]
+    lasted = text.between(run["started_at"], run["finished_at"], now)
+    if state == "succeeded":
+        return Story("good", "Done", f"It took {lasted}; the package is among the artifacts below.")
+    if state == "cancelled":
+        return Story("warn", "Stopped", "Somebody stopped this run. What it had found is kept.")
+    if state == "failed":
+        return Story("bad", "Failed", f"It ran for {lasted}." if lasted else "It never started.")
+    news = f"Last news {text.age(events[-1]['at'], now)}." if events else ""
+    if state in ("failing", "cancelling"):
+        why = "A step failed" if state == "failing" else "Somebody stopped this run"
+        return Story("warn", "Stopping", f"{why}; what is still running is being ended. {news}")
+    if not workers_alive:
+        return Story(
+            "warn",
+            "Waiting: no worker is alive",
+            f"Nothing moves until one starts; nothing is lost meanwhile. `penstock up` starts one. {news}",
+        )
+    if run["waiting_for"]:
+        return Story("warn", "Waiting", f"{run['waiting_for'][:1].upper()}{run['waiting_for'][1:]}. {news}")
+    if state == "queued":
+        return Story("busy", "Waiting for a worker", "A worker will take the first step in a moment.")
+    running = [step["key"] for step in run["steps"] if step["state"] == "running"]
+    doing = ", ".join(running)
+    if progress["trials_running"]:
+        count = progress["trials_running"]
+        doing = f"{progress['trials_done']} of {progress['trials_total']} trials done, {count} being tried"
+    return Story("busy", "Working", f"{doing[:1].upper()}{doing[1:]}. {news}" if doing else news)
+
+
+def _options(options: Record) -> tuple[tuple[str, str], ...]:
+    shown = {**options, "quantize": options.get("quantize") or "as the model is"}
+    if isinstance(options.get("objectives"), list):
+        shown["objectives"] = ", ".join(map(str, options["objectives"]))
+    return tuple((name, str(value)) for name, value in shown.items() if value is not None)
+
+
+def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
+    nodes = [(step["kind"], _node(step, now)) for step in run["steps"]]
+    before = [node for kind, node in nodes if kind not in _AFTER_TRIALS]
+    after = [node for kind, node in nodes if kind in _AFTER_TRIALS]
+    total = run["progress"]["trials_total"]
+    looks = [(_cell_state(trial), _cell_title(trial)) for trial in trials]
+    looks += [("pending", "not yet begun")] * max(0, min(total, 600) - len(looks))
+    state = joint_state([state for state, _ in looks])
+    if run["state"] in OVER and state in ("running", "queued", "pending"):
+        state = "pending"
+    node = Node("trials", state, progress_text(run["progress"]), "one square for each trial")
+    return draw_graph(before, looks, node if total or looks else None, after)
+
+
+def _node(step: Record, now: datetime) -> Node:
+    state = _STEP_LOOK.get(step["state"], step["state"])
+    line = {"pending": "not yet", "queued": "waiting"}.get(state, state)
+    lasted = text.between(step["started_at"], step["finished_at"], now)
+    if step["reused"]:
+        line = "already known"
+    elif lasted:
+        line = f"{line} · {lasted}"
+    title = f"{step['key']}: {state}"
+    if step["attempt"] > 1:
+        title += f", attempt {step['attempt']} of {step['max_attempts']}"
+        line += f" · try {step['attempt']}"
+    if step["error"]:
+        title += f" – {step['error']['what']}"
+    return Node(step["key"], state, line, title)
+
+
+def _cell_state(trial: Record) -> str:
+    looks = {"complete": "succeeded", "infeasible": "infeasible", "blocked": "pending"}
+    return looks.get(trial["state"], trial["state"])
+
+
+def _cell_title(trial: Record) -> str:
+    return f"trial {trial['number']}: {trial['state']}"
+
+
+def _plot(trials: Sequence[Record]) -> Plot | None:
+    dots: list[Dot] = []
+    unit = "latency_us" if any("latency_us" in trial["figures"] for trial in trials) else "latency_cycles"
+    for trial in trials:
+        x, y = trial["figures"].get(unit), trial["figures"].get("resource_share")
+        if trial["state"] in ("complete", "infeasible") and _is_number(x) and _is_number(y):
+            feasible = trial["state"] == "complete"
+            dots.append(Dot(trial["number"], x, y, trial["evidence"] or "", feasible, trial["chosen"]))
+    return draw_pareto(
+        dots,
+        x_name="latency" if unit == "latency_us" else "latency in cycles",
+        y_name="largest share of any resource",
+        x_text=text.microseconds if unit == "latency_us" else text.quantity,
+        y_text=text.percent,
+        y_limit=1.0,
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _file_row(artifact: Record) -> FileRow:
+    media = str(artifact["media_type"]).partition(";")[0]
+    return FileRow(
+        name=artifact["name"],
+        url=artifact["url"],
+        step=artifact["step"],
+        size=text.size(artifact["size"]),
+        media_type=media,
+        sha256=artifact["sha256"],
+        shows_inline=media in ("text/html", "application/json", "text/plain", "image/svg+xml", "image/png"),
+    )
+
+
+def _step_row(step: Record, now: datetime) -> StepRow:
+    state = _STEP_LOOK.get(step["state"], step["state"])
+    return StepRow(
+        key=step["key"],
+        state=state,
+        style=style_of(state),
+        attempt=f"{step['attempt']} of {step['max_attempts']}" if step["attempt"] else "–",
+        worker=step["worker"] or "",
+        lasted=text.between(step["started_at"], step["finished_at"], now),
+        note="its outputs were already known" if step["reused"] else step["progress_text"] or "",
+        error=step["error"],
+        attempts=tuple(_attempt_line(attempt) for attempt in step["attempts"] if attempt["error"]),
+    )
+
+
+def _attempt_line(attempt: Record) -> str:
+    return f"attempt {attempt['number']} on {attempt['worker']}: {attempt['error']['what']}"
+
+
+def _findings(summary: Record) -> tuple[tuple[str, str], ...]:
+    """The plain facts of a run's summary; whatever is nested has a place of its own in the report."""
+    found: list[tuple[str, str]] = []
+    for name, value in summary.items():
+        if isinstance(value, bool):
+            found.append((name.replace("_", " "), "yes" if value else "no"))
+        elif isinstance(value, int | float | str):
+            shown = text.quantity(value) if isinstance(value, int | float) else value
+            found.append((name.replace("_", " "), shown))
+    return tuple(found)

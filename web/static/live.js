@@ -1,0 +1,133 @@
+/* Keeps the region #live fresh: by the run's event stream where there is one, else by asking every few seconds.
+   The page works without this file; with it, nobody needs to reload, and it is always said whether news can
+   still arrive. */
+"use strict";
+
+(() => {
+  const POLL_MS = 3000; // lists, and runs while no event stream can be had
+  const SLOW_MS = 10000; // runs with a stream: ages and signs of life still move
+  const QUIET_MS = 400; // several events at once are one refresh
+
+  const live = () => document.getElementById("live");
+  const mode = () => live()?.dataset.live ?? "still";
+  let stream = null;
+  let timer = null;
+  let pending = null;
+  let lostSince = null;
+
+  function say(state, text) {
+    const link = document.getElementById("link");
+    if (!link) return;
+    link.hidden = false;
+    link.querySelector(".dot").className = `dot ${state}`;
+    document.getElementById("link-text").textContent = text;
+  }
+
+  function describe() {
+    if (lostSince) {
+      const seconds = Math.round((Date.now() - lostSince) / 1000);
+      say("bad", `no answer from the service for ${seconds} s, trying again`);
+    } else if (mode() === "still") {
+      say("", "this run is over");
+    } else {
+      say("good", stream ? "live" : "refreshes every few seconds");
+    }
+  }
+
+  function refresh() {
+    if (document.hidden || pending) return;
+    pending = setTimeout(() => {
+      pending = null;
+      live()?.dispatchEvent(new Event("refresh"));
+    }, QUIET_MS);
+  }
+
+  function openStream() {
+    if (stream || mode() !== "events" || document.hidden) return;
+    stream = new EventSource(live().dataset.events);
+    stream.onmessage = refresh;
+    stream.addEventListener("end", () => {
+      closeStream();
+      refresh();
+    });
+    stream.onerror = () => {
+      // A refused stream stays closed: polling goes on, and the stream is tried again with the next tick.
+      if (stream && stream.readyState === EventSource.CLOSED) closeStream();
+    };
+  }
+
+  function closeStream() {
+    stream?.close();
+    stream = null;
+  }
+
+  function tick() {
+    if (!document.hidden && mode() !== "still") {
+      openStream();
+      refresh();
+    }
+    describe();
+    timer = setTimeout(tick, stream && !lostSince ? SLOW_MS : POLL_MS);
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      closeStream();
+      return;
+    }
+    clearTimeout(timer);
+    tick();
+  });
+
+  document.addEventListener("htmx:after:request", (event) => {
+    const { response, text } = event.detail.ctx;
+    if (response.status >= 400) return;
+    lostSince = null;
+    // Another page came back, such as the one to sign in: show it whole.
+    if (!text.includes('id="live"')) window.location.reload();
+  });
+
+  document.addEventListener("htmx:after:swap", () => {
+    if (mode() === "still") closeStream();
+    describe();
+  });
+
+  for (const name of ["htmx:error", "htmx:response:error"]) {
+    document.addEventListener(name, () => {
+      lostSince ??= Date.now();
+      describe();
+    });
+  }
+
+  // Buttons that act go through the public API; what it says is shown where the button is.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target;
+    if (!form.matches("form[data-api]")) return;
+    event.preventDefault();
+    if (form.dataset.confirm && !window.confirm(form.dataset.confirm)) return;
+    const button = form.querySelector("button");
+    const said = document.getElementById("said");
+    button.disabled = true;
+    said.hidden = true;
+    try {
+      const answer = await fetch(form.action, { method: "POST", headers: { Accept: "application/json" } });
+      if (!answer.ok) {
+        const problem = await answer.json();
+        said.textContent = problem.detail ?? `the service answered ${answer.status}`;
+        said.hidden = false;
+      }
+    } catch {
+      said.textContent = "The service does not answer: is it up? Nothing was changed.";
+      said.hidden = false;
+    }
+    button.disabled = false;
+    refresh();
+  });
+
+  window.addEventListener("DOMContentLoaded", () => {
+    if (!live()) return;
+    openStream();
+    describe();
+    timer = setTimeout(tick, POLL_MS);
+  });
+})();

@@ -1,0 +1,115 @@
+"""How numbers, times and sizes read on a page; every filter of the templates lives here."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+_SIZES = ("B", "kB", "MB", "GB", "TB")
+_EVIDENCE = {
+    "modelled": "computed from a closed-form model of the hardware; no tool has looked at the design",
+    "simulated": "from our cycle-level simulation of the dataflow, without data",
+    "open-rtl": "from our SystemVerilog under Verilator, yosys and nextpnr",
+    "csynth": "from the report of the HLS tool's C synthesis",
+    "cosim": "from the HLS tool's co-simulation of C and RTL",
+    "implemented": "from the report after placing and routing",
+    "board": "measured on a board",
+}
+
+
+def evidence_meaning(evidence: str) -> str:
+    """One line for the label's tooltip."""
+    return _EVIDENCE.get(evidence, "where this figure comes from")
+
+
+def quantity(value: float) -> str:
+    """A number with three or four digits that matter: 0.0412, 7.25, 128.4, 12,345."""
+    size = abs(value)
+    if size >= 1000 or value == int(value):
+        return f"{value:,.0f}"
+    if size >= 100:
+        return f"{value:.1f}"
+    if size >= 1:
+        return f"{value:.2f}"
+    return f"{value:.3g}"
+
+
+def microseconds(value: float) -> str:
+    """A latency with the unit that suits it."""
+    if value >= 1e6:
+        return f"{quantity(value / 1e6)} s"
+    if value >= 1e3:
+        return f"{quantity(value / 1e3)} ms"
+    if value >= 1 or value == 0:
+        return f"{quantity(value)} µs"
+    return f"{quantity(value * 1e3)} ns"
+
+
+def percent(share: float) -> str:
+    """A share of one as a percentage with one decimal below 10 %."""
+    value = share * 100
+    return f"{value:.1f} %" if abs(value) < 10 else f"{value:,.0f} %"
+
+
+def size(count: int) -> str:
+    """Bytes in decimal units, as disks and networks count."""
+    value = float(count)
+    for unit in _SIZES:
+        if value < 1000 or unit == _SIZES[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    raise AssertionError("the last unit takes everything")
+
+
+def moment(value: str | datetime | None) -> datetime | None:
+    """A time stamp of the API as a datetime."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min, 3 d 4 h."""
+    if seconds < 0:
+        seconds = 0.0
+    if seconds < 9.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for unit, name, small, small_name in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= unit:
+            rest = whole % unit // small
+            return f"{whole // unit} {name} {rest} {small_name}" if rest else f"{whole // unit} {name}"
+    return f"{whole} s"
+
+
+def age(value: str | datetime | None, now: datetime) -> str:
+    """How long ago, in one unit: just now, 40 s ago, 12 min ago, 3 h ago, 5 d ago."""
+    at = moment(value)
+    if at is None:
+        return "never"
+    seconds = (now - at).total_seconds()
+    if seconds < 2:
+        return "just now"
+    for unit, name in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        if seconds >= unit:
+            return f"{int(seconds // unit)} {name} ago"
+    raise AssertionError("two seconds are at least one second")
+
+
+def between(start: str | datetime | None, end: str | datetime | None, now: datetime) -> str:
+    """How long something took, or takes so far; empty if it has not begun."""
+    begun, ended = moment(start), moment(end)
+    return "" if begun is None else duration(((ended or now) - begun).total_seconds())
+
+
+def clock(value: str | datetime | None) -> str:
+    """The time of day in UTC, as the log shows it."""
+    at = moment(value)
+    return "" if at is None else at.astimezone(UTC).strftime("%H:%M:%S")
+
+
+def stamp(value: str | datetime | None) -> str:
+    """Date and time in UTC for tooltips."""
+    at = moment(value)
+    return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,123 @@
+"""The table of trials: figures with their evidence, and only the parameters that differ between trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from web import text
+
+Record = Mapping[str, Any]
+MOST_ROWS = 300
+SORTS = ("number", "latency", "resources")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure that trials report: its heading and how its values read."""
+
+    name: str
+    heading: str
+    show: Callable[[float], str]
+
+
+_COLUMNS = (
+    Column("latency_us", "Latency", text.microseconds),
+    Column("latency_cycles", "Cycles", text.quantity),
+    Column("interval_cycles", "Interval", text.quantity),
+    Column("resource_share", "Largest share", text.percent),
+)
+_SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    number: int
+    state: str
+    style: str
+    chosen: bool
+    cells: tuple[str, ...]
+    evidence: str
+    params: str
+    lasted: str
+    note: str
+    log_tail: str
+
+
+@dataclass(frozen=True)
+class TrialTable:
+    columns: tuple[str, ...]
+    rows: tuple[TrialRow, ...]
+    constants: tuple[tuple[str, str], ...]
+    left_out: int
+    sort: str
+
+
+def view_trials(trials: Sequence[Record], *, left_out: int, sort: str) -> TrialTable:
+    """The table in the order that was asked for; unfinished trials come last when figures decide."""
+    columns = [column for column in _COLUMNS if any(column.name in trial["figures"] for trial in trials)]
+    constants, varying = _split_params(trials)
+    ordered = sorted(trials, key=lambda trial: _rank(trial, sort))
+    shown = ordered[:MOST_ROWS]
+    return TrialTable(
+        columns=tuple(column.heading for column in columns),
+        rows=tuple(_row(trial, columns, varying) for trial in shown),
+        constants=tuple(sorted(constants.items())),
+        left_out=left_out + len(ordered) - len(shown),
+        sort=sort if sort in SORTS else "number",
+    )
+
+
+def _rank(trial: Record, sort: str) -> tuple[float, float]:
+    for name in _SORT_FIGURES.get(sort, ()):
+        value = trial["figures"].get(name)
+        if isinstance(value, int | float):
+            return (float(trial["state"] != "complete"), value)
+    return (2.0, trial["number"]) if sort in _SORT_FIGURES else (0.0, trial["number"])
+
+
+def _split_params(trials: Sequence[Record]) -> tuple[dict[str, str], list[str]]:
+    """Parameters that are the same in every trial, and the names of the others."""
+    filled = [trial["params"] for trial in trials if trial["params"]]
+    names = sorted({name for params in filled for name in params})
+    values = {name: {repr(params.get(name)) for params in filled} for name in names}
+    if len(filled) < 2:
+        return {}, names
+    constants = {name: _shown(filled[0].get(name)) for name in names if len(values[name]) == 1}
+    return constants, [name for name in names if name not in constants]
+
+
+def _row(trial: Record, columns: Sequence[Column], varying: Sequence[str]) -> TrialRow:
+    params, figures, error = trial["params"], trial["figures"], trial["error"]
+    note = error["what"] if error else ""
+    if trial["state"] == "infeasible":
+        note = str(figures.get("violation") or "does not fit the platform")
+    if trial["attempt"] > 1:
+        note = f"attempt {trial['attempt']}" + (f"; {note}" if note else "")
+    return TrialRow(
+        number=trial["number"],
+        state=trial["state"],
+        style={"complete": "succeeded", "infeasible": "cancelled", "blocked": "queued"}.get(
+            trial["state"], trial["state"]
+        ),
+        chosen=trial["chosen"],
+        cells=tuple(_cell(column, figures.get(column.name)) for column in columns),
+        evidence=trial["evidence"] or "",
+        params="  ".join(f"{name}={_shown(params[name])}" for name in varying if name in params),
+        lasted="" if trial["seconds"] is None else text.duration(trial["seconds"]),
+        note=note,
+        log_tail=error["log_tail"] if error else "",
+    )
+
+
+def _cell(column: Column, value: object) -> str:
+    return column.show(value) if isinstance(value, int | float) else ""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list):
+        return "×".join(_shown(part) for part in value)
+    return str(value)
