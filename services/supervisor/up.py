@@ -56,7 +56,7 @@ def run(options: Options) -> int:
     stack = Stack(home, plan, say)
     adopt_orphans()
     try:
-        with stopping_signals(stack):
+        with stopping_signals(stack) as stopping:
             try:
                 stack.start()
                 report(stack, time.monotonic() - began, options.json_status)
@@ -67,6 +67,7 @@ def run(options: Options) -> int:
             except StopRequested:
                 say("stopping")
             finally:
+                stopping.begun = True
                 stack.stop()
                 kill_descendants()
     finally:
@@ -119,22 +120,28 @@ def say(line: str) -> None:
         print(f"penstock {time.strftime('%H:%M:%S')}: {line}", file=sys.stderr, flush=True)
 
 
+@dataclass
+class Stopping:
+    """Whether the stop has begun, by a signal or because the start failed."""
+
+    begun: bool = False
+
+
 @contextlib.contextmanager
-def stopping_signals(stack: Stack) -> Iterator[None]:
-    """The first signal raises StopRequested; a later one only makes the stop hurry."""
-    requested = False
+def stopping_signals(stack: Stack) -> Iterator[Stopping]:
+    """The first signal raises StopRequested; one during the stop only makes it hurry."""
+    stopping = Stopping()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
-        nonlocal requested
-        if requested:
+        if stopping.begun:
             stack.hurry = True
         else:
-            requested = True
+            stopping.begun = True
             raise StopRequested
 
     before = {number: signal.signal(number, on_signal) for number in STOPPING_SIGNALS}
     try:
-        yield
+        yield stopping
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
