@@ -19,6 +19,7 @@ from services.worker import shutdown
 from services.worker.app import TASK, make_app
 from services.worker.execute import Executor
 from services.worker.logs import configure_logging
+from services.worker.sign_of_life import SignOfLife
 from services.worker.sweep import sweep_work_folders
 
 
@@ -52,7 +53,10 @@ def main() -> int:
         hostname=f"penstock-{os.getpid()}@{socket.gethostname()}",
         without_gossip=True, without_mingle=True, without_heartbeat=True, quiet=True,
     )  # fmt: skip
+    sign = SignOfLife(settings.require_redis_url(), worker.hostname, settings.queues, settings.concurrency)
+    signals.worker_ready.connect(lambda **_: sign.start(), weak=False)  # after the pool has forked
     worker.start()
+    sign.stop()
     return int(worker.exitcode or 0)
 
 

@@ -50,7 +50,8 @@ class SignOfLife:
 
     def stop(self) -> None:
         self._stop.set()
-        self._thread.join(timeout=5.0)
+        if self._thread.is_alive():
+            self._thread.join(timeout=5.0)
         try:
             self._client.hdel(KEY, self._name)
         except redis.RedisError as error:
