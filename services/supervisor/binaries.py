@@ -49,9 +49,7 @@ def find_postgres(major: int | None = None) -> PostgresBinaries:
         if candidate.major == major or (major is None and candidate.major >= OLDEST_POSTGRES):
             return candidate
     seen = ", ".join(f"{one.version} ({one.origin})" for one in found) or "none"
-    wanted = (
-        f"Postgres {major}, which made the data folder," if major else f"Postgres {OLDEST_POSTGRES} or newer"
-    )
+    wanted = f"Postgres {major}, which made the data folder," if major else f"Postgres {OLDEST_POSTGRES} or newer"
     raise PenstockError(
         code="postgres-missing",
         what=f"{wanted} is not installed",
@@ -108,9 +106,7 @@ def reachable_postgres(binaries: PostgresBinaries, user: ServerUser, cache: Path
         _copy_tree(install, copy)
         if libraries.is_dir():
             _copy_tree(libraries, cache / libraries.name)
-    return PostgresBinaries(
-        copy / "bin" / "initdb", copy / "bin" / "postgres", binaries.version, binaries.origin
-    )
+    return PostgresBinaries(copy / "bin" / "initdb", copy / "bin" / "postgres", binaries.version, binaries.origin)
 
 
 def reachable_redis(binary: RedisBinary, user: ServerUser, cache: Path) -> RedisBinary:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compiler.errors import PenstockError
 from services.supervisor.folders import open_folder
@@ -67,7 +68,7 @@ def borrowed_stack() -> Iterator[BorrowedStack]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _first_line(process: subprocess.Popen[bytes], log: Path) -> dict[str, object]:
+def _first_line(process: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
     assert process.stdout is not None
     ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
     line = process.stdout.readline() if ready else b""

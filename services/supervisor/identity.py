@@ -55,9 +55,7 @@ def can_reach(path: Path, user: ServerUser) -> bool:
     if not user.changed:
         return os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0))
     resolved = path.resolve()
-    return all(_may(parent, user, stat.S_IXOTH) for parent in resolved.parents) and _may(
-        resolved, user, stat.S_IROTH
-    )
+    return all(_may(parent, user, stat.S_IXOTH) for parent in resolved.parents) and _may(resolved, user, stat.S_IROTH)
 
 
 def check_enterable(folder: Path, user: ServerUser) -> None:

@@ -32,9 +32,7 @@ class EmbeddedPostgres:
     `fsync=False` is for tests: it trades safety after a power cut for speed.
     """
 
-    def __init__(
-        self, data_dir: Path, socket_dir: Path, *, fsync: bool = True, log: Path | None = None
-    ) -> None:
+    def __init__(self, data_dir: Path, socket_dir: Path, *, fsync: bool = True, log: Path | None = None) -> None:
         self.data_dir = data_dir.resolve()
         self.socket_dir = socket_dir.absolute()
         self.fsync = fsync
@@ -142,9 +140,7 @@ class EmbeddedPostgres:
         finally:
             initdb.stop(grace=1)
         if code != 0:
-            raise self._failure(
-                "initdb failed" if code is not None else f"initdb took over {INITDB_SECONDS:.0f} s"
-            )
+            raise self._failure("initdb failed" if code is not None else f"initdb took over {INITDB_SECONDS:.0f} s")
         try:
             self.data_dir.rmdir()
             fresh.rename(self.data_dir)

@@ -23,17 +23,13 @@ def api(listener: int, logs: Path, environment: dict[str, str]) -> Child:
 
 def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:
     """A Celery worker. TERM lets it hand back its steps; after SIGKILL their leases expire."""
-    return Child(
-        f"worker {number}", (*PYTHON, "services.worker"), rotated(logs / f"worker-{number}.log"), environment
-    )
+    return Child(f"worker {number}", (*PYTHON, "services.worker"), rotated(logs / f"worker-{number}.log"), environment)
 
 
 def dispatcher(logs: Path, environment: dict[str, str]) -> Child:
     """Publishes the outbox and takes steps back from workers that went silent."""
     command = (*PYTHON, "services.worker.dispatcher")
-    return Child(
-        "dispatcher", command, rotated(logs / "dispatcher.log"), environment, stop_signal=signal.SIGTERM
-    )
+    return Child("dispatcher", command, rotated(logs / "dispatcher.log"), environment, stop_signal=signal.SIGTERM)
 
 
 def shared_environment(home: Path, url: str, host: str, port: int) -> dict[str, str]:
