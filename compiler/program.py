@@ -79,6 +79,8 @@ class Program:
     signature: Signature
     samples: Samples | None = None
     evaluation: Evaluation | None = None
+    calibration: Array | None = None
+    """Typical inputs of a model with one input, one row an example: activation ranges are measured on them."""
 
     def with_module(self, module: ModuleOp, **changes: Any) -> Program:
         return replace(self, module=module, **changes)
@@ -115,6 +117,9 @@ class Program:
             arrays = {"name": np.array(e.name), "inputs": e.inputs, "labels": e.labels, "outputs": e.outputs}
             _save_arrays(folder / "evaluation.npz", arrays)
 
+        if self.calibration is not None:
+            _save_arrays(folder / "calibration.npz", {"inputs": self.calibration})
+
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
         """Read what `save` wrote. Nothing in the folder is executed: text, JSON and plain arrays only."""
@@ -131,10 +136,13 @@ class Program:
         if (folder / "evaluation.npz").exists():
             a = _load_arrays(folder / "evaluation.npz")
             evaluation = Evaluation(str(a["name"]), a["inputs"], a["labels"], a["outputs"])
+        calibration = None
+        if (folder / "calibration.npz").exists():
+            calibration = _load_arrays(folder / "calibration.npz")["inputs"]
         arrays = _load_arrays(folder / "params.npz")
         params = {name: arrays[name] for name in document["params"]}
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
-        return Program(document["name"], module, params, Signature(*ports), samples, evaluation)
+        return Program(document["name"], module, params, Signature(*ports), samples, evaluation, calibration)
 
 
 def _convert(value: Array, port: Port) -> Array:
@@ -174,6 +182,6 @@ def _signature_json(signature: Signature) -> dict[str, Any]:
 def _port(document: dict[str, Any]) -> Port:
     quant = document["quant"]
     if quant:
-        scale = quant["scale"]
+        scale: Any = quant["scale"]
         quant = Quantisation(tuple(scale) if isinstance(scale, list) else scale, quant["dtype"])
     return Port(document["name"], tuple(document["shape"]), document["dtype"], quant)

@@ -1,6 +1,6 @@
 """A classifier of handwritten digits (8x8 pixels), trained here and now in a few seconds.
 
-    penstock compile examples/digits_mlp.py:model -o out
+penstock compile examples/digits_mlp.py:model -o out
 """
 
 from __future__ import annotations
@@ -52,8 +52,16 @@ def train(images: torch.Tensor, labels: torch.Tensor) -> nn.Module:
 
 
 def model() -> tuple[nn.Module, tuple[torch.Tensor, ...], dict[str, Any]]:
-    """What Penstock asks a model file for: the module, example inputs, and (optional) a held-out set."""
+    """What Penstock asks a model file for: the module, example inputs, and (optional) a held-out set.
+
+    `calibration` are typical inputs on which quantisation measures how large the activations get.
+    """
     train_x, train_y, test_x, test_y = digits()
     module = train(train_x, train_y)
-    evaluation = {"name": "digits (held out)", "inputs": test_x, "labels": test_y}
+    evaluation = {
+        "name": "digits (held out)",
+        "inputs": test_x,
+        "labels": test_y,
+        "calibration": train_x[:256],
+    }
     return module.eval(), (test_x[:1],), evaluation

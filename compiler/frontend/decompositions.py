@@ -1,8 +1,11 @@
 """How composite PyTorch operations are taken apart, in forms that suit dataflow hardware.
 
-torch-mlir's table is the base; ours avoid its detours (variance in f64, float powers, a softmax with an argmax) and
-keep `linear` whole, because it lowers directly to one contraction and one bias.
+torch-mlir's table is the base; ours avoid its detours (variance in f64, float powers, a softmax with an argmax)
+and keep `linear` whole, because it lowers directly to one contraction and one bias.
 """
+
+# torch-mlir's Python bindings come without types
+# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 

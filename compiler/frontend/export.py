@@ -6,9 +6,9 @@ import contextlib
 import logging
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.export import ExportedProgram
@@ -22,25 +22,23 @@ from compiler.frontend.origins import origin_of
 
 _TORCH = Path(torch.__file__).parent
 _DATA_DEPENDENT = (
-    "an accelerator has one fixed schedule, so the way through the model must not depend on the numbers in its "
-    "tensors. Here Python needs such a number: an `if`, a loop bound, float(), int(), .item() or an index made from "
-    "a tensor. Choose with torch.where, mask with a multiplication, or decide outside of the model"
+    "an accelerator has one fixed schedule, so the way through the model must not depend on the numbers in "
+    "its tensors. Here Python needs such a number: an `if`, a loop bound, float(), int(), .item() or an index "
+    "made from a tensor. Choose with torch.where, mask with a multiplication, or decide outside of the model"
 )
 
 
 @contextlib.contextmanager
-def quiet_torch() -> Iterator[None]:
+def quiet_torch() -> Generator[None]:
     """Torch warns and logs about its own internals while it exports; what matters arrives as an exception."""
-    logger = logging.getLogger("torch")
-    before = logger.disabled, logging.root.manager.disable
+    before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.disabled = before[0]
-        logging.disable(before[1])
+        logging.disable(before)
 
 
 def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -58,8 +56,10 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
         ) from error
     if isinstance(outputs, torch.Tensor):
         return (outputs,)
-    if isinstance(outputs, tuple | list) and outputs and all(isinstance(x, torch.Tensor) for x in outputs):
-        return tuple(outputs)
+    given = cast("Sequence[Any]", outputs) if isinstance(outputs, tuple | list) else ()
+    tensors = tuple(x for x in given if isinstance(x, torch.Tensor))
+    if tensors and len(tensors) == len(given):
+        return tensors
     raise PenstockError(
         code="model-output",
         what=f"forward returns a {type(outputs).__name__}",

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.utils.hints import isa
 
 from compiler.errors import PenstockError
 from compiler.frontend.export import export, run_eagerly
@@ -41,6 +40,7 @@ def import_loaded(model: LoadedModel) -> Program:
         signature=_signature(arguments, samples),
         samples=samples,
         evaluation=_evaluate(model, samples) if model.evaluation else None,
+        calibration=_calibration(model),
     )
 
 
@@ -71,6 +71,11 @@ def _port(name: str, value: Array) -> Port:
 
 def _output_name(index: int, samples: Samples) -> str:
     return "output" if len(samples.outputs) == 1 else f"output{index}"
+
+
+def _calibration(model: LoadedModel) -> Array | None:
+    rows = None if model.evaluation is None else model.evaluation.calibration
+    return None if rows is None else np.ascontiguousarray(rows.detach().to(torch.float32).numpy())
 
 
 def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:

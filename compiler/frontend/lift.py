@@ -57,8 +57,10 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
 
 
 def _state_value(program: ExportedProgram, name: str) -> torch.Tensor:
-    value = program.state_dict.get(name)
-    return program.constants[name] if value is None else value
+    value: Any = program.state_dict.get(name)
+    value = program.constants[name] if value is None else value
+    assert isinstance(value, torch.Tensor)
+    return value
 
 
 def _refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:

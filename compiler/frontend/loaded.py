@@ -14,6 +14,8 @@ class LoadedEvaluation:
     name: str
     inputs: torch.Tensor
     labels: torch.Tensor
+    calibration: torch.Tensor | None = None
+    """Typical inputs, one row an example, that are not in the held-out set."""
 
 
 @dataclass(frozen=True)

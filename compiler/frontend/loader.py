@@ -6,8 +6,9 @@ import contextlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import torch
@@ -38,7 +39,7 @@ def _find_function(reference: FileReference) -> Callable[[], Any]:
         raise PenstockError(
             code="model-file", what=f"the file {kind}", where=str(path), hint="check the path"
         )
-    namespace = vars(_execute(path))
+    namespace: dict[str, Any] = vars(_execute(path))
     function = namespace.get(reference.function)
     if function is None:
         found = sorted(
@@ -67,7 +68,7 @@ def _find_function(reference: FileReference) -> Callable[[], Any]:
 _MODULE_NAME = "penstock_user_model"
 
 
-def _execute(path: Path) -> Any:
+def _execute(path: Path) -> ModuleType:
     specification = importlib.util.spec_from_file_location(_MODULE_NAME, path)
     assert specification is not None
     assert specification.loader is not None
@@ -87,7 +88,7 @@ def _call(function: Callable[[], Any], reference: FileReference) -> Any:
 
 
 @contextlib.contextmanager
-def _importing_from(folder: Path) -> Iterator[None]:
+def _importing_from(folder: Path) -> Generator[None]:
     """Lets a model file import its neighbours, as it could when run as a script."""
     entry = str(folder.resolve())
     sys.path.insert(0, entry)
@@ -99,7 +100,7 @@ def _importing_from(folder: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _user_errors(what: str, code: str, path: Path) -> Iterator[None]:
+def _user_errors(what: str, code: str, path: Path) -> Generator[None]:
     """Turns whatever the user's code raises, sys.exit included, into one line with the place in the user's file."""
     try:
         yield
@@ -149,12 +150,22 @@ def _check(returned: Any, name: str, where: str) -> LoadedModel:
 
 
 def _check_evaluation(value: Any, where: str) -> LoadedEvaluation:
-    if not isinstance(value, Mapping) or set(cast("Mapping[str, Any]", value)) != _EVALUATION_KEYS:
+    given = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    if not _EVALUATION_KEYS <= set(given) <= _EVALUATION_KEYS | {"calibration"}:
         raise _wrong_return(
-            f"the evaluation is {_kind(value)}, not a mapping of name, inputs and labels", where
+            f"the evaluation is {_kind(value)}, not a mapping of name, inputs, labels (and calibration)",
+            where,
         )
-    given = cast("Mapping[str, Any]", value)
     inputs, labels = torch.as_tensor(given["inputs"]), torch.as_tensor(given["labels"])
+    calibration = torch.as_tensor(given["calibration"]) if "calibration" in given else None
+    if calibration is not None and (calibration.shape[1:] != inputs.shape[1:] or not len(calibration)):
+        raise PenstockError(
+            code="evaluation-shape",
+            what=f"calibration inputs of shape {tuple(calibration.shape)}",
+            where=where,
+            limit=f"the evaluation inputs have shape {tuple(inputs.shape)}",
+            hint="give both as rows of the same form",
+        )
     integral = not labels.is_floating_point() and not labels.is_complex()
     if labels.dim() != 1 or not integral or not len(labels) or inputs.dim() < 2 or len(inputs) != len(labels):
         raise PenstockError(
@@ -164,7 +175,7 @@ def _check_evaluation(value: Any, where: str) -> LoadedEvaluation:
             limit="an evaluation has one row of inputs and one integer label an example",
             hint="labels are class numbers, not one-hot rows",
         )
-    return LoadedEvaluation(str(given["name"]), inputs, labels)
+    return LoadedEvaluation(str(given["name"]), inputs, labels, calibration)
 
 
 def _wrong_return(what: str, where: str) -> PenstockError:

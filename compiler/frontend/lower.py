@@ -1,5 +1,9 @@
 """torch-mlir from the exported graph to linalg on tensors, handed over to xDSL."""
 
+# torch-mlir's Python bindings come without types
+# pyright: reportMissingTypeStubs=false, reportUnknownVariableType=false, reportUnknownMemberType=false
+# pyright: reportUnknownArgumentType=false, reportAttributeAccessIssue=false
+
 from __future__ import annotations
 
 import contextlib
@@ -7,7 +11,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +75,7 @@ class _Captured:
 
 
 @contextlib.contextmanager
-def _captured_stderr(captured: _Captured) -> Iterator[None]:
+def _captured_stderr(captured: _Captured) -> Generator[None]:
     """MLIR prints its diagnostics to the process's stderr: keep them for the error message."""
     sys.stderr.flush()
     saved = os.dup(2)

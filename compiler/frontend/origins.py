@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 import torch
+from torch._ops import OpOverload
 
 _MARK = "penstock"
 _LOCATION = re.compile(rf'"{_MARK}":(\d+)')
@@ -46,9 +47,10 @@ def mark_origins(program: torch.export.ExportedProgram) -> dict[int, Origin]:
 
 
 def origin_of(node: torch.fx.Node) -> Origin:
-    stack = list((node.meta.get("nn_module_stack") or {}).values())
-    path, module = stack[-1] if stack else ("", "")
-    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    modules: dict[str, tuple[str, str | type]] = node.meta.get("nn_module_stack") or {}
+    path, module = list(modules.values())[-1] if modules else ("", "")
+    trace: str = node.meta.get("stack_trace") or ""
+    frames: list[tuple[str, str]] = _FRAME.findall(trace)
     own = [(file, line) for file, line in frames if "/torch/" not in file]
     source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
     return Origin(
@@ -59,8 +61,8 @@ def origin_of(node: torch.fx.Node) -> Origin:
 def op_name(node: torch.fx.Node) -> str:
     """The bare name of a node's operation: "relu" for aten.relu.default."""
     target = node.target
-    if isinstance(target, torch._ops.OpOverload):
-        return target._schema.name.split("::")[-1].strip("_")
+    if isinstance(target, OpOverload):
+        return target.name().split("::")[-1].split(".")[0].strip("_")
     return getattr(target, "__name__", str(target))
 
 

@@ -13,6 +13,7 @@ from compiler.transforms.fold_parameters import FoldParameters
 from compiler.transforms.fold_reshapes import FoldReshapes
 from compiler.transforms.fuse_elementwise import FuseElementwise
 from compiler.transforms.inline_constants import InlineConstants
+from compiler.transforms.quantise import QuantiseW8A8
 from compiler.transforms.raise_fills import RaiseFills
 from compiler.transforms.simplify_bodies import SimplifyBodies
 
@@ -44,3 +45,8 @@ def simplify(program: Program) -> Program:
     for step in SIMPLIFY:
         program = step.apply(program)
     return program
+
+
+def quantise(program: Program) -> Program:
+    """A canonical program in 8-bit integers, canonical again."""
+    return CheckCanonical().apply(QuantiseW8A8().apply(program))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, func, linalg, tensor
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.hints import isa
@@ -15,7 +16,7 @@ from compiler.interpreter.linalg import trip_counts
 from compiler.interpreter.scalar import is_scalar_op
 from compiler.program import Program
 from compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
-from compiler.transforms.generics import body_ops, filled_with, is_reduction, maps_of, yielded
+from compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
 
 _COMBINE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 _SUPPORTED = "supported are elementwise operations and sums or maxima of them, indexed without strides or windows"
@@ -73,7 +74,7 @@ def _check_generic(op: linalg.GenericOp, model: str) -> None:
         if len(dims) != len(layout.results) or len(set(dims)) != len(dims):
             raise _unsupported(op, model, f"an operand indexed by {layout}")
     written, loops = maps_of(op)[-1].used_dims(), trip_counts(op)
-    parallel = {d for d, kind in enumerate(op.iterator_types) if kind.data == "parallel" and loops[d] > 1}
+    parallel = {d for d, kind in enumerate(op.iterator_types) if kind == PARALLEL and loops[d] > 1}
     if not parallel <= written:
         raise _unsupported(op, model, "an operation that writes its result more than once")
     block = op.body.block

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import linalg
+from xdsl.dialects.linalg import ops as linalg
 
 from compiler.program import Program
 from compiler.transforms.editor import Editor
@@ -20,9 +20,7 @@ class ComposeCopies:
         for op in editor.generics():
             inputs, maps = list(op.inputs), maps_of(op)
             for index in range(len(inputs)):
-                while (copy := inputs[index].owner) is not None and isinstance(copy, linalg.GenericOp):
-                    if not is_copy(copy):
-                        break
+                while isinstance(copy := inputs[index].owner, linalg.GenericOp) and is_copy(copy):
                     source_map, result_map = maps_of(copy)
                     back = result_map.inverse_permutation()
                     if back is None:

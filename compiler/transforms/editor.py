@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import func, linalg
+from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
@@ -63,22 +64,29 @@ class Editor:
 
     def add_param(self, name: str, data: Array) -> BlockArgument:
         """A new last argument with its data; the name gets a number behind it if it is taken."""
-        names = {used for used, _ in self._named.values()}
-        name = unique_name(name, names)
+        name = self._free_name(name)
         argument = self.block.insert_arg(tensor_type(data.shape, element_type(data)), len(self.block.args))
         self._named[argument] = (name, "param")
         self.params[name] = np.ascontiguousarray(data)
         return argument
 
+    def rename(self, argument: SSAValue, name: str) -> None:
+        """Give a parameter another name; a number behind it if that is taken."""
+        old, kind = self._named.pop(cast(BlockArgument, argument))
+        name = self._free_name(name)
+        self._named[cast(BlockArgument, argument)] = (name, kind)
+        self.params[name] = self.params.pop(old)
+
     def replace_by_param(self, op: Operation, name: str, data: Array) -> BlockArgument:
-        """Put a parameter in the place of an operation's result; sources that nobody reads any more go first."""
-        data = np.ascontiguousarray(data)
-        placeholder = self.block.insert_arg(op.results[0].type, len(self.block.args))
-        op.results[0].replace_all_uses_with(placeholder)
-        self.remove_dead()
-        argument = self.add_param(name, data)
-        placeholder.replace_all_uses_with(argument)
-        self.block.erase_arg(placeholder)
+        """Put a parameter in the place of an operation's result, and in that of the parameter it was made from."""
+        params = [x for x in op.operands if self.is_param(x)]
+        index = cast(BlockArgument, params[0]).index if len(params) == 1 else len(self.block.args)
+        argument = self.block.insert_arg(op.results[0].type, index)
+        op.results[0].replace_all_uses_with(argument)
+        self.remove_dead()  # frees the name of a parameter that nobody reads any more
+        name = self._free_name(name)
+        self._named[argument] = (name, "param")
+        self.params[name] = np.ascontiguousarray(data)
         return argument
 
     def retype(self, argument: SSAValue, kind: Attribute) -> BlockArgument:
@@ -104,6 +112,9 @@ class Editor:
                 name, _ = self._named.pop(argument)
                 del self.params[name]
                 self.block.erase_arg(argument)
+
+    def _free_name(self, name: str) -> str:
+        return unique_name(name, {used for used, _ in self._named.values()})
 
     def taken_layers(self) -> set[str]:
         return {layer_of(op) for op in self.generics()}

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from xdsl.dialects import linalg
 from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from compiler.interpreter.linalg import trip_counts
 from compiler.program import Program
 from compiler.transforms.drop_unused_operands import drop_unused_operands
 from compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
-from compiler.transforms.generics import build_generic, is_elementwise, iterators_of, maps_of, replace, yielded
+from compiler.transforms.generics import (
+    build_generic,
+    is_elementwise,
+    iterators_of,
+    maps_of,
+    replace,
+    yielded,
+)
 from compiler.transforms.simplify_bodies import simplify_body
 
 
@@ -95,5 +103,6 @@ def _fused_name(editor: Editor, producer: linalg.GenericOp, consumer: linalg.Gen
     """The place of the first operation with the name of the last: fc1.bias and 1.relu give fc1.relu."""
     first, last = layer_of(producer), layer_of(consumer)
     place, dot, _ = first.rpartition(".")
-    name = f"{place if dot else first}.{last.rpartition('.')[2]}"
+    kind = re.sub(r"_\d+$", "", last.rpartition(".")[2])
+    name = f"{place if dot else first}.{kind}"
     return unique_name(name, editor.taken_layers() - {first, last})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, linalg
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import SSAValue
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from compiler.program import Program
-from compiler.transforms.editor import Editor, shape_of
+from compiler.transforms.editor import Editor
 from compiler.transforms.generics import constant, filled_with, scalar_constant
 
 
@@ -33,7 +34,7 @@ class InlineConstants:
         return editor.finish()
 
 
-def _first(op: linalg.GenericOp):
+def _first(op: linalg.GenericOp) -> Operation:
     first = op.body.block.first_op
     assert first is not None
     return first
@@ -59,6 +60,6 @@ def _known_value(editor: Editor, value: SSAValue) -> arith.ConstantOp | None:
     filling = filled_with(value)
     if filling is not None:
         return filling.clone()
-    if editor.is_param(value) and editor.data(value).size == 1 and shape_of(value) is not None:
+    if editor.is_param(value) and editor.data(value).size == 1:
         return constant(editor.data(value), value.type.get_element_type())
     return None

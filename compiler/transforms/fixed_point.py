@@ -1,0 +1,201 @@
+"""Translates the float body of an elementwise operation into integer arithmetic.
+
+Integers stand for real numbers through a scale that is known at compile time. An accumulator keeps its own scale as
+long as it can: a bias is added and ReLU taken in i32. Where values of different scales meet, or the result is
+narrowed, values are aligned: multiplied in i64 by an i32 multiplier, to a common scale of 2**-shift output steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Block, Operation, SSAValue
+
+from compiler.interpreter.scalar import evaluate
+from compiler.transforms.generics import constant
+
+Array = NDArray[Any]
+
+I32, I64 = IntegerType(32), IntegerType(64)
+MULTIPLIER_LIMIT = 1 << 31
+_WIDE_LIMIT = 1 << 62
+
+
+class NotFixedPoint(Exception):
+    """The body cannot be written in integers; the message says why."""
+
+
+class TooWide(Exception):
+    """With this shift a multiplier or a sum does not fit: a smaller one may do."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Numbers known at compile time, spread over the loops (size one along loops they do not depend on)."""
+
+    numbers: Array
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An integer of the body. real = scale * integer; `scale` is spread over the loops; |integer| <= bound."""
+
+    value: SSAValue
+    scale: Array
+    bound: int
+    width: int
+    aligned: bool = False
+    non_negative: bool = False
+
+
+Operand = Known | Fixed
+
+
+@dataclass
+class Translator:
+    """Builds one integer body. `integers(numbers, width, what)` gives a constant or per-channel parameter."""
+
+    block: Block
+    integers: Callable[[Array, int, str], SSAValue]
+    step: float
+    """The scale of the result."""
+    shift: int
+
+    def translate(self, op: Operation, operands: Sequence[Operand]) -> Operand:
+        """The integer counterpart of one float operation."""
+        if all(isinstance(x, Known) for x in operands):
+            return Known(evaluate(op, [x.numbers for x in operands if isinstance(x, Known)]))
+        match op, operands:
+            case arith.NegfOp(), [x]:
+                return self._multiply(x, Known(np.asarray(-1.0)))
+            case arith.AddfOp(), [x, y]:
+                return self._add(x, y)
+            case arith.SubfOp(), [x, y]:
+                return self._add(x, self._multiply(y, Known(np.asarray(-1.0))))
+            case arith.MulfOp(), [x, Known() as y] | [Known() as y, x]:
+                return self._multiply(x, y)
+            case arith.DivfOp(), [x, Known() as y] if np.all(y.numbers != 0):
+                return self._multiply(x, Known(1.0 / y.numbers))
+            case arith.MaximumfOp(), [x, y]:
+                return self._extreme(arith.MaxSIOp, x, y)
+            case arith.MinimumfOp(), [x, y]:
+                return self._extreme(arith.MinSIOp, x, y)
+            case _:
+                raise NotFixedPoint(op.name)
+
+    def narrow(self, value: Operand, width: int) -> SSAValue:
+        """The result in units of `step`, rounded half up and clamped to the width."""
+        fixed = self._align(value)
+        rounded = self._emit(arith.AddiOp(fixed.value, self._constant(1 << (self.shift - 1), 64)))
+        shifted = self._emit(arith.ShRSIOp(rounded, self._constant(self.shift, 64)))
+        limit = 1 << (width - 1)
+        clamped = self._emit(arith.MinSIOp(shifted, self._constant(limit - 1, 64)))
+        if not fixed.non_negative:
+            clamped = self._emit(arith.MaxSIOp(clamped, self._constant(-limit, 64)))
+        return self._emit(arith.TruncIOp(clamped, IntegerType(width)))
+
+    def _add(self, x: Operand, y: Operand) -> Fixed:
+        if isinstance(x, Known):
+            x, y = y, x
+        assert isinstance(x, Fixed)
+        if isinstance(y, Known) and x.width == 32 and not x.aligned:
+            numbers = self._in_units(y, x.scale)
+            bound = x.bound + int(np.max(np.abs(numbers)))
+            if bound < MULTIPLIER_LIMIT:
+                total = self._emit(arith.AddiOp(x.value, self.integers(numbers, 32, "bias")))
+                return Fixed(total, x.scale, bound, 32)
+        x = self._align(x)
+        other = self._align(y)
+        bound = _checked(x.bound + other.bound)
+        total = self._emit(arith.AddiOp(x.value, other.value))
+        return Fixed(
+            total, x.scale, bound, 64, aligned=True, non_negative=x.non_negative and other.non_negative
+        )
+
+    def _multiply(self, x: Operand, y: Known) -> Operand:
+        if isinstance(x, Known):
+            return Known(x.numbers * y.numbers)
+        if x.aligned:
+            if np.all(y.numbers == -1):
+                zero = self._constant(0, 64)
+                return Fixed(self._emit(arith.SubiOp(zero, x.value)), x.scale, x.bound, 64, aligned=True)
+            raise NotFixedPoint("a product of a sum")
+        if np.all(y.numbers > 0):
+            return Fixed(x.value, x.scale * y.numbers, x.bound, x.width, non_negative=x.non_negative)
+        return self._scaled(x, x.scale * y.numbers)
+
+    def _extreme(self, kind: type[arith.MaxSIOp | arith.MinSIOp], x: Operand, y: Operand) -> Fixed:
+        if isinstance(x, Known):
+            x, y = y, x
+        assert isinstance(x, Fixed)
+        if isinstance(y, Known):
+            if x.width == 8:
+                x = self._align(x)
+            numbers = self._in_units(y, x.scale)
+            bound = _checked(max(x.bound, int(np.max(np.abs(numbers)))))
+            if x.width == 32 and bound >= MULTIPLIER_LIMIT:
+                x = self._align(x)
+                numbers = self._in_units(y, x.scale)
+                bound = _checked(max(x.bound, int(np.max(np.abs(numbers)))))
+            limit = self.integers(numbers, x.width, "limit")
+            sign = bool(np.all(numbers >= 0)) and (kind is arith.MaxSIOp or x.non_negative)
+            return Fixed(self._emit(kind(x.value, limit)), x.scale, bound, x.width, x.aligned, sign)
+        x, other = self._align(x), self._align(y)
+        sign = x.non_negative and other.non_negative
+        bound = max(x.bound, other.bound)
+        return Fixed(
+            self._emit(kind(x.value, other.value)), x.scale, bound, 64, aligned=True, non_negative=sign
+        )
+
+    def _align(self, x: Operand) -> Fixed:
+        unit = np.asarray(self.step / 2.0**self.shift)
+        if isinstance(x, Known):
+            numbers = self._in_units(x, unit)
+            bound = _checked(int(np.max(np.abs(numbers))))
+            return Fixed(
+                self.integers(numbers, 64, "term"), unit, bound, 64, True, bool(np.all(numbers >= 0))
+            )
+        return x if x.aligned else self._scaled(x, x.scale)
+
+    def _scaled(self, x: Fixed, scale: Array) -> Fixed:
+        """x * scale in the common unit."""
+        unit = np.asarray(self.step / 2.0**self.shift)
+        multipliers = np.floor(scale / unit + 0.5)
+        largest = int(np.max(np.abs(multipliers)))
+        if largest >= MULTIPLIER_LIMIT:
+            raise TooWide
+        bound = _checked(x.bound * largest)
+        wide = self._emit(arith.ExtSIOp(x.value, I64))
+        multiplier = self._emit(
+            arith.ExtSIOp(self.integers(multipliers.astype(np.int64), 32, "multiplier"), I64)
+        )
+        product = self._emit(arith.MuliOp(wide, multiplier))
+        sign = x.non_negative and bool(np.all(multipliers >= 0))
+        return Fixed(product, unit, bound, 64, aligned=True, non_negative=sign)
+
+    def _in_units(self, known: Known, scale: Array) -> Array:
+        numbers = np.floor(np.asarray(known.numbers, np.float64) / scale + 0.5)
+        if not np.all(np.isfinite(numbers)):
+            raise NotFixedPoint("an infinite constant")
+        if np.max(np.abs(numbers)) >= _WIDE_LIMIT:
+            raise TooWide
+        return numbers.astype(np.int64)
+
+    def _constant(self, number: int, width: int) -> SSAValue:
+        return self._emit(constant(number, IntegerType(width)))
+
+    def _emit(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+
+def _checked(bound: int) -> int:
+    if bound >= _WIDE_LIMIT:
+        raise TooWide
+    return bound

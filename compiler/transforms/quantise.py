@@ -1,0 +1,77 @@
+"""Rewrites a canonical float program to 8-bit weights and activations with 32-bit accumulators.
+
+Static and symmetric: an activation has one scale, measured on calibration inputs; a weight has one a channel.
+Contractions multiply i8 by i8 into i32. The elementwise operations between them become integer arithmetic that ends
+in i8 (`fixed_point`); where that is not possible (tanh, exp, ...) they compute in f32 between two conversions.
+The model's results leave as i32 and are scaled by the host.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from xdsl.dialects import func
+from xdsl.dialects.builtin import IntegerType
+
+from compiler.program import Port, Program, Quantisation, Signature
+from compiler.transforms.calibrate import calibration_inputs, measure_ranges
+from compiler.transforms.editor import Array, Editor, shape_of, tensor_type
+from compiler.transforms.generics import is_reduction
+from compiler.transforms.insert_requantise import InsertRequantise
+from compiler.transforms.quantise_elementwise import quantise_elementwise
+from compiler.transforms.quantise_reductions import quantise_reduction
+from compiler.transforms.quantiser import LEVELS, Code, Quantiser
+
+
+@dataclass(frozen=True)
+class QuantiseW8A8:
+    def apply(self, program: Program) -> Program:
+        editor = Editor(InsertRequantise().apply(program))
+        inputs = calibration_inputs(program)
+        ranges = measure_ranges(program.with_module(editor.module), inputs)
+        state = Quantiser(editor, ranges)
+        _quantise_inputs(state, dict(zip((p.name for p in program.signature.inputs), inputs, strict=True)))
+        for op in editor.generics():
+            (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
+        outputs = _return(state, program.signature.outputs)
+        editor.remove_dead()
+        for argument, name in state.names.items():
+            editor.rename(argument, name)
+        ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
+        return editor.finish(
+            Signature(
+                tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
+            )
+        )
+
+
+def _quantise_inputs(state: Quantiser, inputs: dict[str, Array]) -> None:
+    editor = state.editor
+    for argument in [a for a in editor.block.args if editor.is_input(a)]:
+        largest = float(np.max(np.abs(inputs[editor.name(argument)])))
+        scale = float(np.float32((largest or 1.0) / LEVELS))
+        shape = shape_of(argument)
+        new = editor.retype(argument, tensor_type(shape, IntegerType(8)))
+        state.values[new] = new
+        state.codes[new] = Code(np.full((1,) * len(shape), scale), LEVELS + 1, 8)
+
+
+def _input_port(port: Port, code: Code | None) -> Port:
+    assert code is not None
+    return replace(port, dtype="int8", quant=Quantisation(float(code.scale.flat[0]), "int8"))
+
+
+def _return(state: Quantiser, ports: tuple[Port, ...]) -> tuple[Port, ...]:
+    terminator = state.editor.block.last_op
+    assert isinstance(terminator, func.ReturnOp)
+    result: list[Port] = []
+    for index, (old, port) in enumerate(zip(list(terminator.operands), ports, strict=True)):
+        new = state.values[old]
+        terminator.operands[index] = new
+        code = state.codes[new]
+        if code is not None:
+            dtype = f"int{code.width}"
+            port = replace(port, dtype=dtype, quant=Quantisation(code.for_host(), dtype))
+        result.append(port)
+    return tuple(result)

@@ -1,0 +1,218 @@
+"""Elementwise operations after quantisation: in integers where they can be, else in f32 between conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects import arith, func
+from xdsl.dialects import math as math_dialect
+from xdsl.dialects.builtin import IntegerType, f32
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from compiler.errors import PenstockError
+from compiler.interpreter.linalg import trip_counts
+from compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
+from compiler.transforms.fixed_point import Fixed, Known, NotFixedPoint, Operand, TooWide, Translator
+from compiler.transforms.generics import build_generic, constant, empty, iterators_of, maps_of, yielded
+from compiler.transforms.quantiser import Code, Quantiser
+
+_LARGEST_SHIFT = 54
+_RESULT_LEVELS = 1 << 23
+"""Results that cannot leave at their accumulator's scale are rounded to so many levels: finer than f32."""
+
+
+def quantise_elementwise(state: Quantiser, op: linalg.GenericOp) -> None:
+    returned = all(isinstance(use.operation, func.ReturnOp) for use in op.results[0].uses)
+    try:
+        new, code = _in_integers(state, op, returned)
+    except NotFixedPoint:
+        new, code = _in_floats(state, op, returned)
+    state.define(op.results[0], new, code)
+
+
+@dataclass
+class _Builder:
+    """Collects the operands of a new generic: values that are read and parameters made on the way."""
+
+    op: linalg.GenericOp
+    inputs: list[SSAValue] = field(default_factory=list[SSAValue])
+    maps: list[AffineMap] = field(default_factory=list[AffineMap])
+    made: list[tuple[str, Array, int]] = field(default_factory=list[tuple[str, Array, int]])
+    block: Block = field(default_factory=Block)
+
+    def __post_init__(self) -> None:
+        self.trips = trip_counts(self.op)
+
+    def read(self, value: SSAValue, layout: AffineMap, element: Attribute) -> SSAValue:
+        self.inputs.append(value)
+        self.maps.append(layout)
+        return self.block.insert_arg(element, len(self.block.args))
+
+    def numbers(self, numbers: Array, element: IntegerType | None, what: str) -> SSAValue:
+        """Numbers spread over the loops: a constant if there is one only, else a new parameter."""
+        kind = f32 if element is None else element
+        if numbers.size == 1 or np.all(numbers == numbers.flat[0]):
+            op = constant(numbers.flat[0], kind)
+            self.block.add_op(op)
+            return op.result
+        dtype = np.dtype(np.float32) if element is None else np.dtype(f"int{element.width.data}")
+        loops = [d for d in range(numbers.ndim) if numbers.shape[d] > 1]
+        data = np.squeeze(numbers, axis=tuple(d for d in range(numbers.ndim) if d not in loops)).astype(dtype)
+        self.made.append((what, data, len(self.block.args)))
+        layout = AffineMap(len(self.trips), 0, tuple(AffineDimExpr(d) for d in loops))
+        self.inputs.append(self.op.results[0])  # stands in for the parameter until the body is complete
+        self.maps.append(layout)
+        return self.block.insert_arg(kind, len(self.block.args))
+
+    def spread(self, numbers: Array, layout: AffineMap) -> Array:
+        """An operand's numbers along its dimensions, laid out along the loops."""
+        loops = [expr.position for expr in layout.results if isinstance(expr, AffineDimExpr)]
+        arranged = numbers.transpose(sorted(range(len(loops)), key=lambda axis: loops[axis]))
+        extents = {loop: numbers.shape[axis] for axis, loop in enumerate(loops)}
+        return arranged.reshape([extents.get(d, 1) for d in range(len(self.trips))])
+
+    def build(self, state: Quantiser, result: SSAValue, names: dict[str, str]) -> linalg.GenericOp:
+        op = self.op
+        for what, data, index in self.made:
+            self.inputs[index] = state.param(names.get(what, f"{layer_of(op)}.{what}"), data)
+        target = empty(tensor_type(shape_of(op.results[0]), result.type))
+        self.block.insert_arg(result.type, len(self.block.args))
+        self.block.add_op(linalg.YieldOp(result))
+        maps = [*self.maps, maps_of(op)[-1]]
+        new = build_generic(self.inputs, target.tensor, maps, iterators_of(op), self.block, layer_of(op))
+        assert op.parent is not None
+        op.parent.insert_ops_before([target, new], op)
+        return new
+
+
+def _in_integers(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code]:
+    step = state.step(op.results[0], _RESULT_LEVELS) if returned else state.step(op.results[0])
+    for shift in range(_LARGEST_SHIFT, 0, -1):
+        try:
+            return _with_shift(state, op, step, shift, returned)
+        except TooWide:
+            continue
+    raise NotFixedPoint("no common scale fits 64 bits")
+
+
+def _with_shift(
+    state: Quantiser, op: linalg.GenericOp, step: float, shift: int, returned: bool
+) -> tuple[linalg.GenericOp, Code]:
+    builder = _Builder(op)
+
+    def integers(numbers: Array, width: int, what: str) -> SSAValue:
+        return builder.numbers(numbers, IntegerType(width), what)
+
+    translator = Translator(builder.block, integers, step, shift)
+    found: dict[SSAValue, Operand] = {}
+    for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
+        found[argument] = _operand(state, builder, value, layout)
+    for inner in list(op.body.block.ops)[:-1]:
+        found[inner.results[0]] = translator.translate(inner, [found[x] for x in inner.operands])
+    result = found[yielded(op)]
+    rank = len(shape_of(op.results[0]))
+    if returned and isinstance(result, Fixed) and result.width == 32:
+        scale = _gather(result.scale, maps_of(op)[-1])
+        code = Code(scale, result.bound, 32)
+        if code.along_last(_port_columns(state, op)):
+            return builder.build(state, result.value, _names(state, op)), code
+    width = 32 if returned else 8
+    code = Code(np.full((1,) * rank, step), 1 << (width - 1), width)
+    return builder.build(state, translator.narrow(result, width), _names(state, op)), code
+
+
+def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> Operand:
+    if state.editor.is_param(value):
+        return Known(builder.spread(np.asarray(state.editor.data(value)), layout))
+    new = state.values[value]
+    code = state.codes[new]
+    if code is None:
+        raise NotFixedPoint("an operand in f32")
+    scale = builder.spread(code.scale, layout)
+    return Fixed(builder.read(new, layout, IntegerType(code.width)), scale, code.bound, code.width)
+
+
+def _gather(scale: Array, layout: AffineMap) -> Array:
+    """A scale along the loops, laid out along the result's dimensions."""
+    full = np.asarray(scale)
+    loops = [expr.position for expr in layout.results if isinstance(expr, AffineDimExpr)]
+    others = [d for d in range(full.ndim) if d not in loops]
+    return full.transpose([*loops, *others]).reshape([full.shape[d] for d in loops])
+
+
+def _port_columns(state: Quantiser, op: linalg.GenericOp) -> int:
+    """The last dimension of the port that a returned value leaves through."""
+    for use in op.results[0].uses:
+        if isinstance(use.operation, func.ReturnOp):
+            shape = state.editor.program.signature.outputs[use.index].shape
+            return shape[-1] if shape else 1
+    return 1
+
+
+def _names(state: Quantiser, op: linalg.GenericOp) -> dict[str, str]:
+    """A bias that comes from one parameter keeps its name."""
+    params = [x for x in op.inputs if state.editor.is_param(x)]
+    return {"bias": state.editor.name(params[0])} if len(params) == 1 else {}
+
+
+def _in_floats(
+    state: Quantiser, op: linalg.GenericOp, returned: bool
+) -> tuple[linalg.GenericOp, Code | None]:
+    builder, mapping = _Builder(op), dict[SSAValue, SSAValue]()
+    for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
+        mapping[argument] = _as_float(state, builder, value, layout)
+    for inner in list(op.body.block.ops)[:-1]:
+        builder.block.add_op(inner.clone(mapping))
+    result = mapping.get(yielded(op), yielded(op))
+    if result.type != f32:
+        raise PenstockError(
+            code="unsupported-quantisation",
+            what=f"a result of type {result.type} cannot be quantised",
+            where=f"layer '{layer_of(op)}'",
+            hint="compile without --quantize",
+        )
+    if returned:
+        return builder.build(state, result, {}), None
+    step = state.step(op.results[0])
+    limits = (np.float32(-128), np.float32(127))
+    steps: Sequence[tuple[type[Operation], float]] = (
+        (arith.MulfOp, 1.0 / step),
+        (arith.MaximumfOp, float(limits[0])),
+        (arith.MinimumfOp, float(limits[1])),
+    )
+    for kind, number in steps:
+        result = _emit(builder, kind, result, number)
+    rounded = math_dialect.RoundEvenOp(result)
+    narrow = arith.FPToSIOp(rounded.result, IntegerType(8))
+    builder.block.add_ops([rounded, narrow])
+    rank = len(shape_of(op.results[0]))
+    return builder.build(state, narrow.result, {}), Code(np.full((1,) * rank, step), 128, 8)
+
+
+def _as_float(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> SSAValue:
+    if state.editor.is_param(value):
+        data = np.asarray(state.editor.data(value))
+        name = state.editor.name(value)
+        return builder.read(state.param(name, data), layout, f32)
+    new = state.values[value]
+    code = state.codes[new]
+    if code is None:
+        return builder.read(new, layout, f32)
+    argument = builder.read(new, layout, IntegerType(code.width))
+    number = arith.SIToFPOp(argument, f32)
+    builder.block.add_op(number)
+    scale = builder.numbers(builder.spread(code.scale, layout), None, "scale")
+    product = arith.MulfOp(number.result, scale)
+    builder.block.add_op(product)
+    return product.result
+
+
+def _emit(builder: _Builder, kind: type[Operation], value: SSAValue, number: float) -> SSAValue:
+    known = constant(number, f32)
+    made = kind.create(operands=[value, known.result], result_types=[f32])
+    builder.block.add_ops([known, made])
+    return made.results[0]

@@ -1,0 +1,187 @@
+"""Reductions on 8-bit integers: contractions with weights, products of activations, sums and maxima."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from compiler.errors import PenstockError
+from compiler.interpreter.linalg import trip_counts
+from compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
+from compiler.transforms.generics import (
+    REDUCTION,
+    build_generic,
+    constant,
+    empty,
+    filled_with,
+    is_elementwise,
+    iterators_of,
+    maps_of,
+    scalar_constant,
+    yielded,
+)
+from compiler.transforms.quantiser import LEVELS, Code, Quantiser
+
+I8, I32 = IntegerType(8), IntegerType(32)
+_ACCUMULATOR_LIMIT = 1 << 31
+_BIAS_LIMIT = 1 << 30
+
+
+def quantise_reduction(state: Quantiser, op: linalg.GenericOp) -> None:
+    terms = _terms(op)
+    if isinstance(yielded(op).owner, arith.MaximumfOp):
+        if len(terms) != 1:
+            raise _unsupported(op)
+        _maximum(state, op, terms[0])
+    else:
+        _sum_of_products(state, op, terms)
+
+
+def _terms(op: linalg.GenericOp) -> list[int]:
+    """Which operands one term of the reduction multiplies: one or two."""
+    combine, block = yielded(op).owner, op.body.block
+    assert isinstance(combine, Operation)
+    term = combine.operands[1]
+    factors: Sequence[SSAValue] = term.owner.operands if isinstance(term.owner, arith.MulfOp) else [term]
+    positions = [index for factor in factors for index, a in enumerate(block.args[:-1]) if a is factor]
+    if len(positions) != len(factors):
+        raise _unsupported(op)
+    return positions
+
+
+def _unsupported(op: linalg.GenericOp) -> PenstockError:
+    return PenstockError(
+        code="unsupported-quantisation",
+        what="a reduction of anything but single values or products of two cannot be quantised",
+        where=f"layer '{layer_of(op)}'",
+        hint="compile without --quantize, or compute the terms in an operation of their own",
+    )
+
+
+def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
+    source = state.values[op.inputs[position]]
+    code = state.codes[source]
+    start = filled_with(op.outputs[0])
+    assert code is not None
+    assert start is not None
+    number = scalar_constant(start.result)
+    assert number is not None
+    lowest = np.clip(np.float64(number) / code.scale.flat[0], -code.bound, code.bound)
+    block = Block(arg_types=[I8, I8])
+    largest = arith.MaxSIOp(block.args[1], block.args[0])
+    block.add_ops([largest, linalg.YieldOp(largest.result)])
+    maps = [maps_of(op)[position], maps_of(op)[-1]]
+    new = _insert(op, [source], maps, block, I8, int(np.rint(lowest)))
+    scale = np.full((1,) * len(shape_of(op.results[0])), code.scale.flat[0])
+    state.define(op.results[0], new, Code(scale, code.bound, 8))
+
+
+def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -> None:
+    maps = maps_of(op)
+    rank = len(shape_of(op.results[0]))
+    scale: Array = np.ones((1,) * rank)
+    bound, operands = 1, list[SSAValue]()
+    activations = [t for t in terms if not state.editor.is_param(op.inputs[t])]
+    for position in activations:
+        code = state.codes[state.values[op.inputs[position]]]
+        assert code is not None
+        scale, bound = scale * code.scale.flat[0], bound * code.bound
+    count = _reduced_elements(op)
+    for position in terms:
+        if position in activations:
+            operands.append(state.values[op.inputs[position]])
+            continue
+        integers, weight_scale, column = _quantise_weight(state, op, position, float(scale.flat[0]))
+        operands.append(state.param(state.editor.name(op.inputs[position]), integers))
+        scale, bound, count = scale * weight_scale, bound * column, 1
+    if bound * count >= _ACCUMULATOR_LIMIT:
+        raise PenstockError(
+            code="accumulator-overflow",
+            what=f"sums of up to {bound * count} do not fit 32 bits",
+            where=f"layer '{layer_of(op)}'",
+            limit=f"{_ACCUMULATOR_LIMIT - 1}",
+            hint="compile without --quantize, or split the layer's inputs",
+        )
+    block = Block(arg_types=[*([I8] * len(operands)), I32])
+    factors = [arith.ExtSIOp(argument, I32) for argument in block.args[:-1]]
+    block.add_ops(factors)
+    term = factors[0].result
+    if len(factors) == 2:
+        product = arith.MuliOp(factors[0].result, factors[1].result)
+        block.add_op(product)
+        term = product.result
+    total = arith.AddiOp(block.args[-1], term)
+    block.add_ops([total, linalg.YieldOp(total.result)])
+    start = filled_with(op.outputs[0])
+    number = None if start is None else scalar_constant(start.result)
+    if number is None or number != 0:
+        raise _unsupported(op)
+    new = _insert(op, operands, [*(maps[t] for t in terms), maps[-1]], block, I32, 0)
+    state.define(op.results[0], new, Code(scale, bound * count, 32))
+
+
+def _reduced_elements(op: linalg.GenericOp) -> int:
+    count = 1
+    for trip, kind in zip(trip_counts(op), op.iterator_types, strict=True):
+        count *= trip if kind == REDUCTION else 1
+    return count
+
+
+def _quantise_weight(
+    state: Quantiser, op: linalg.GenericOp, position: int, activation_scale: float
+) -> tuple[Array, Array, int]:
+    """Integers, their scales along the result's dimensions, and the largest sum of magnitudes in a channel."""
+    weight = np.asarray(state.editor.data(op.inputs[position]), np.float64)
+    layout, written = maps_of(op)[position], maps_of(op)[-1]
+    loops = [_loop(layout, axis) for axis in range(weight.ndim)]
+    result_loops = [_loop(written, axis) for axis in range(len(written.results))]
+    reduced = tuple(axis for axis, loop in enumerate(loops) if loop not in result_loops)
+    largest = np.max(np.abs(weight), axis=reduced, keepdims=True)
+    # the bias is added in steps of activation scale times weight scale, and must fit 32 bits then
+    floor = _largest_bias(state, op) / (activation_scale * _BIAS_LIMIT)
+    scales = np.maximum(largest / LEVELS, floor)
+    positive = scales[scales > 0]
+    scales = np.where(scales > 0, scales, positive.min() if positive.size else 1.0).astype(np.float32)
+    integers = np.clip(np.rint(weight / scales), -LEVELS, LEVELS).astype(np.int8)
+    column = int(np.max(np.sum(np.abs(integers.astype(np.int64)), axis=reduced)))
+    kept = [loop for loop in loops if loop in result_loops]
+    flat = scales.astype(np.float64).reshape([weight.shape[loops.index(loop)] for loop in kept])
+    ordered = flat.transpose([kept.index(loop) for loop in result_loops if loop in kept])
+    extents = [weight.shape[loops.index(loop)] if loop in kept else 1 for loop in result_loops]
+    return integers, ordered.reshape(extents), max(column, 1)
+
+
+def _loop(layout: AffineMap, axis: int) -> int:
+    expr = layout.results[axis]
+    assert isinstance(expr, AffineDimExpr)
+    return expr.position
+
+
+def _largest_bias(state: Quantiser, op: linalg.GenericOp) -> float:
+    readers = [use.operation for use in op.results[0].uses if is_elementwise(use.operation)]
+    params = [x for reader in readers for x in reader.operands if state.editor.is_param(x)]
+    return max((float(np.max(np.abs(state.editor.data(x)))) for x in params), default=0.0)
+
+
+def _insert(
+    old: linalg.GenericOp,
+    inputs: Sequence[SSAValue],
+    maps: Sequence[AffineMap],
+    block: Block,
+    element: IntegerType,
+    start: int,
+) -> linalg.GenericOp:
+    """The integer reduction, in front of the float one that dies later."""
+    number = constant(start, element)
+    target = empty(tensor_type(shape_of(old.results[0]), element))
+    fill = linalg.FillOp([number.result], [target.tensor])
+    new = build_generic(inputs, fill.results[0], maps, iterators_of(old), block, layer_of(old))
+    assert old.parent is not None
+    old.parent.insert_ops_before([number, target, fill, new], old)
+    return new

@@ -1,0 +1,59 @@
+"""What the parts of quantisation share: how integers stand for real numbers, and the new function beside the old."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import BlockArgument, SSAValue
+
+from compiler.transforms.editor import Array, Editor
+
+LEVELS = 127
+
+
+@dataclass(frozen=True)
+class Code:
+    """How the integers of a tensor stand for real numbers; `scale` has one entry or more along each dimension."""
+
+    scale: Array
+    bound: int
+    """No integer of the tensor is larger in magnitude."""
+    width: int
+
+    def along_last(self, size: int) -> bool:
+        """Whether the host can undo it: one scale, or one a column of rows of this size."""
+        return self.scale.size == 1 or self.scale.shape[-1] == self.scale.size == size
+
+    def for_host(self) -> float | tuple[float, ...]:
+        numbers = tuple(float(x) for x in self.scale.flat)
+        return numbers[0] if len(numbers) == 1 else numbers
+
+
+@dataclass
+class Quantiser:
+    """What the parts of the pass share while the new function grows beside the old one."""
+
+    editor: Editor
+    ranges: dict[SSAValue, float]
+    """The largest magnitude of each old value."""
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    """Old value to new value."""
+    codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])
+    """Of new values. None: the value stays f32."""
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+
+    def param(self, name: str, data: Array) -> BlockArgument:
+        """A new parameter; its final name is given when the old parameters are gone."""
+        argument = self.editor.add_param(f"quantised.{name}", data)
+        self.names[argument] = name
+        return argument
+
+    def define(self, old: SSAValue, new: linalg.GenericOp, code: Code | None) -> None:
+        self.values[old] = new.results[0]
+        self.codes[new.results[0]] = code
+
+    def step(self, value: SSAValue, levels: int = LEVELS) -> float:
+        """The scale with which a tensor's measured range fills so many levels."""
+        return float(np.float32((self.ranges[value] or 1.0) / levels))
