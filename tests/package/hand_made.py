@@ -105,7 +105,7 @@ def program(batch: int = 1) -> Program:
 def write_emitted(folder: Path, batch: int = 1) -> None:
     """What the HLS backend leaves behind, in its simplest form."""
     matrix, bias = weights()
-    for part in ("hls", "csim/include", "parameters"):
+    for part in ("hls", "csim/include", "parameters", "ir"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     rows = ",".join("{" + ",".join(map(str, row)) + "}" for row in matrix.tolist())
     (folder / "hls" / "weights.h").write_text(
@@ -115,6 +115,7 @@ def write_emitted(folder: Path, batch: int = 1) -> None:
     (folder / "csim" / "csim_main.cpp").write_text(MAIN_CPP)
     (folder / "csim" / "include" / "ap_int.h").write_text("// nothing is needed here\n")
     (folder / "parameters" / "bias.bin").write_bytes(bias.astype("<i4").tobytes())
+    (folder / "ir" / "1-linalg.mlir").write_text("builtin.module {\n}\n")
     (folder / "interface.json").write_text(json.dumps({
         "top": "penstock_top",
         "inputs": [{"name": "x", "shape": [16] if batch == 1 else [batch, 16], "dtype": "int8"}],

@@ -84,12 +84,12 @@ def test_archive_runs_itself(archive: Path, tmp_path: Path) -> None:
 
 def test_self_test_lists_every_changed_file_and_runs_nothing(package: Path) -> None:
     (package / "hls" / "weights.h").write_text("#error changed\n")
-    (package / "model" / "graph.mlir").unlink()
+    (package / "ir" / "1-linalg.mlir").unlink()
     result = run(package, "run.py", "--self-test")
     assert result.returncode == 1
     assert "2 of 32 differ" in result.stdout
     assert "hls/weights.h: changed" in result.stdout
-    assert "model/graph.mlir: missing" in result.stdout
+    assert "ir/1-linalg.mlir: missing" in result.stdout
     assert not (package / ".cache").exists()
 
 

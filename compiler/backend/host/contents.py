@@ -20,7 +20,13 @@ from compiler.errors import PenstockError
 from compiler.program import Array, Port, Program
 
 RUNTIME = Path(__file__).parent / "runtime"
-EMITTED = ("hls", "csim", "parameters")
+# Only what the emitter wrote: a folder in which the C simulation was run holds its program and data too.
+EMITTED = {
+    "hls": (".cpp", ".h", ".tcl", ".cfg"),
+    "csim": (".cpp", ".h"),
+    "parameters": (".bin",),
+    "ir": (".mlir",),
+}
 
 
 @dataclass(frozen=True)
@@ -90,9 +96,9 @@ def _emitted_files(folder: Path) -> dict[str, bytes]:
             where=str(folder), hint="emit the design before packaging it",
         )  # fmt: skip
     files = {"interface.json": (folder / "interface.json").read_bytes()}
-    for part in EMITTED:
+    for part, suffixes in EMITTED.items():
         for path in sorted((folder / part).rglob("*")):
-            if path.is_file():
+            if path.is_file() and path.suffix in suffixes:
                 files[path.relative_to(folder).as_posix()] = path.read_bytes()
     return files
 
@@ -109,10 +115,7 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         "inputs": [_port(p) for p in program.signature.inputs],
         "outputs": [_port(p) for p in program.signature.outputs],
     }
-    files = {
-        "model/graph.mlir": (str(program.module) + "\n").encode(),
-        "model/signature.json": (json.dumps(signature, indent=1) + "\n").encode(),
-    }
+    files = {"model/signature.json": (json.dumps(signature, indent=1) + "\n").encode()}
     if program.samples:
         files |= _arrays("model/samples/input_", program.samples.inputs)
         files |= _arrays("model/samples/output_", program.samples.outputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -22,11 +22,11 @@ PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM = 64, 18, 14, 46
 
 @dataclass(frozen=True)
 class Box:
-    """One kernel, or one end of the host's link."""
+    """One kernel, one end of the host's link, or a helper that moves data: a fork, a converter, a memory's load."""
 
     name: str
     lines: tuple[str, ...]
-    host: bool
+    kind: str
     x: float
     y: float
     width: float = BOX_WIDTH
@@ -83,6 +83,7 @@ def dataflow(report: Report) -> Dataflow:
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(k.name for k in report.design.kernels)
     ends = [(c, c.source or HOST_IN, c.target or HOST_OUT) for c in report.design.channels]
+    ends = [(c, source, target) for c, source, target in ends if source != target]
     graph.add_edges_from((source, target) for _, source, target in ends)
     layers = _layers(graph)
     details = _details(report)
@@ -97,7 +98,7 @@ def dataflow(report: Report) -> Dataflow:
             for row, name in enumerate(layer):
                 x = MARGIN + column * (BOX_WIDTH + GAP_X)
                 y = top + (height - used) / 2 + row * (BOX_HEIGHT + GAP_Y)
-                places[name] = Box(name, details.get(name, ()), name in (HOST_IN, HOST_OUT), x, y)
+                places[name] = Box(name, details.get(name, ()), _kind(name, details), x, y)
         top += height + BAND_GAP
     seen: dict[tuple[str, str], int] = {}
     pipes: list[Pipe] = []
@@ -186,6 +187,12 @@ def _details(report: Report) -> dict[str, tuple[str, ...]]:
     return {**details, HOST_IN: inputs, HOST_OUT: outputs}
 
 
+def _kind(name: str, details: Mapping[str, tuple[str, ...]]) -> str:
+    if name in (HOST_IN, HOST_OUT):
+        return "host"
+    return "kernel" if name in details else "helper"
+
+
 def _pipe(channel: ChannelInfo, source: Box, target: Box, nth: int) -> Pipe:
     """`nth` tells channels between the same two boxes apart."""
     x1, y1 = source.x + source.width, source.y + source.height / 2 + 14 * nth
@@ -196,19 +203,14 @@ def _pipe(channel: ChannelInfo, source: Box, target: Box, nth: int) -> Pipe:
         middle = ((x1 + x2) / 2, (y1 + y2) / 2)
     else:  # on to the next band: out to the right, below everything of this band, in from the left
         between = target.y - BAND_GAP / 2
-        path = (
-            f"M{x1:g} {y1:g} h10 q8 0 8 8 V{between - 8:g} q0 8 -8 8 "
-            f"H{x2 - 0:g} q-6 0 -6 8 V{y2 - 6:g} q0 6 6 6"
-        )
+        path = f"M{x1:g} {y1:g} h10 q8 0 8 8 V{between - 8:g} q0 8 -8 8 H{x2 - 0:g} q-6 0 -6 8 V{y2 - 6:g} q0 6 6 6"
         middle = ((x1 + x2) / 2, between)
     width = f"{channel.width_bits} bit" if channel.width_bits is not None else ""
     depth = f"× {channel.depth}" if channel.depth is not None else ""
     thickness = 1.5 + 0.75 * math.log2(1 + (channel.width_bits or 8) / 8)
     title = f"{channel.name}: {channel.kind} of {channel.token}"
     label = " ".join(part for part in (width, depth) if part)
-    return Pipe(
-        path, round(thickness, 2), channel.kind, label, title, middle[0], middle[1] - 6 - thickness / 2
-    )
+    return Pipe(path, round(thickness, 2), channel.kind, label, title, middle[0], middle[1] - 6 - thickness / 2)
 
 
 def _staircase(points: Sequence[Point]) -> str:

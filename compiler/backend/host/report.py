@@ -17,9 +17,7 @@ Cycles = Annotated[int | None, Field(ge=0, description="clock cycles; null: not 
 Count = Annotated[int | None, Field(ge=0, description="null: not measured")]
 Share = Annotated[float | None, Field(ge=0, description="used / available; null: not measured")]
 Ratio = Annotated[float | None, Field(ge=0, le=1, description="null: not measured")]
-From = Annotated[
-    Evidence | None, Field(description="where the figures come from; null: nothing was measured")
-]
+From = Annotated[Evidence | None, Field(description="where the figures come from; null: nothing was measured")]
 
 
 class Record(BaseModel):
@@ -74,6 +72,9 @@ class ChannelInfo(Record):
     token: str = Field(description="the type of what one push carries")
     width_bits: int | None
     depth: int | None = Field(description="tokens or blocks that it holds")
+    tokens: Count = Field(default=None, description="pushed in one run")
+    high_water: Count = Field(default=None, description="the depth at which its writer never waits")
+    evidence: From = None
 
 
 class DesignInfo(Record):

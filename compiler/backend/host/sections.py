@@ -100,9 +100,7 @@ def pytorch_section(
         float(np.max(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)), initial=0.0))
         for a, b in zip(answers, reference, strict=True)
     )
-    return PytorchCheck(
-        max_abs_error=error, tolerance=tolerance, ok=error <= tolerance, samples=1, evidence=evidence
-    )
+    return PytorchCheck(max_abs_error=error, tolerance=tolerance, ok=error <= tolerance, samples=1, evidence=evidence)
 
 
 def accuracy_section(held_out: Evaluation, answers: Array, evidence: Evidence) -> Accuracy:

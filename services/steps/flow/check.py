@@ -75,9 +75,7 @@ class Checked:
         )
 
 
-def check_design(
-    lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress = lambda _: None
-) -> Checked:
+def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress = lambda _: None) -> Checked:
     """Run every level and the compiled C++ on the samples, on random inputs and on the held-out set.
 
     The C++ is compiled and run in a copy: `emitted` stays as it was written.
@@ -95,15 +93,16 @@ def check_design(
         progress("running the C++")
         comparisons = [verify_csim(lowered, csim, inputs)]
         answers = held_out.answers(csim.run_frames(held_out.frames)) if held_out else None
-    expected = None
+    expected, frames = None, len(inputs)
     if held_out is not None and answers is not None:
         progress("interpreting the held-out set")
         interpreted = held_out.answers([lowered.run_itensor(f) for f in held_out.frames[:INTERPRETED_BATCHES]])
         comparisons.append(compare("csim", "interpreter", [answers[: len(interpreted)]], [interpreted]))
         expected = held_out.rows(interpreted)
+        frames += len(interpreted)
     return Checked(
         verify=Verify(
-            csim=_csim_section(comparisons),
+            csim=_csim_section(comparisons, frames),
             pytorch=_pytorch_section(lowered, pytorch),
             levels=tuple(_level_section(c) for c in levels),
         ),
@@ -148,11 +147,15 @@ def _level_section(c: Comparison) -> LevelCheck:
     return LevelCheck(level=c.level, against=c.reference, equal=c.equal, values=c.values, note=note)
 
 
-def _csim_section(comparisons: list[Comparison]) -> CsimCheck:
+def _csim_section(comparisons: list[Comparison], samples: int) -> CsimCheck:
     values = sum(c.values for c in comparisons)
     mismatches = sum(c.mismatches for c in comparisons)
     return CsimCheck(
-        equal=mismatches == 0, values=values, values_equal=values - mismatches, evidence="simulated"
+        equal=mismatches == 0,
+        values=values,
+        values_equal=values - mismatches,
+        samples=samples,
+        evidence="simulated",
     )
 
 
@@ -165,6 +168,7 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
         max_abs_error=c.max_difference,
         tolerance=c.tolerance * (largest or 1.0),
         ok=c.equal,
+        samples=1,
         evidence="simulated",
         note=f"The tolerance is {c.tolerance:g} of the largest output.",
     )

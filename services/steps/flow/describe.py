@@ -49,9 +49,7 @@ def describe_timing(lowered: Lowered, figures: DesignFigures) -> Timing:
         for task in figures.tasks
     ]  # fmt: skip
     note = "" if figures.exact_times else "Long channels were sampled: latency and depths are approximate."
-    return timing_section(
-        lowered.design.clock_mhz, figures.latency, figures.interval, kernels, figures.evidence, note
-    )
+    return timing_section(lowered.design.clock_mhz, figures.latency, figures.interval, kernels, figures.evidence, note)
 
 
 def describe_resources(lowered: Lowered, figures: DesignFigures, platform: Platform) -> ResourceUse:

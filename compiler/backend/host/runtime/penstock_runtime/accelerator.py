@@ -57,9 +57,7 @@ class Accelerator:
         if values.ndim and len(values) and values.shape[1:] == port.shape:
             return np.stack([self.run_exact([value])[0] for value in values])
         if values.shape[1:] != port.shape[1:] or values.ndim != len(port.shape):
-            raise PackageError(
-                f"input {port.name!r} has shape {values.shape}", f"pass rows of shape {port.shape[1:]}"
-            )
+            raise PackageError(f"input {port.name!r} has shape {values.shape}", f"pass rows of shape {port.shape[1:]}")
         if not len(values):
             raise PackageError(f"input {port.name!r} has no rows", "pass at least one example")
         calls = pad_rows(values, port.shape[0])

@@ -85,7 +85,5 @@ def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
 def _read_parameter(root: Path, entry: Mapping[str, Any]) -> Array:
     values = np.fromfile(root / entry["file"], entry["dtype"])
     if values.size != math.prod(entry["shape"]):
-        raise PackageError(
-            f"{entry['file']} holds {values.size} values, not {entry['shape']}", "run --self-test"
-        )
+        raise PackageError(f"{entry['file']} holds {values.size} values, not {entry['shape']}", "run --self-test")
     return values.reshape(tuple(entry["shape"]))

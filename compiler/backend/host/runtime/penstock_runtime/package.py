@@ -36,7 +36,10 @@ class Samples:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A held-out set: one row an example, labels, PyTorch's answers, the accelerator's exact values."""
+    """A held-out set: one row an example, labels, PyTorch's answers.
+
+    `expected` are the exact values that the accelerator must give, for as many examples as were interpreted.
+    """
 
     name: str
     inputs: Array
@@ -184,9 +187,7 @@ def manifest_digest(manifest: Mapping[str, Any]) -> str:
 def _read_manifest(folder: Path) -> Mapping[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
-        raise PackageError(
-            f"{folder} holds no {MANIFEST}", "pass the folder into which the package was unpacked"
-        )
+        raise PackageError(f"{folder} holds no {MANIFEST}", "pass the folder into which the package was unpacked")
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         schema = manifest["schema"]
@@ -195,9 +196,7 @@ def _read_manifest(folder: Path) -> Mapping[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise PackageError(f"{path} cannot be read ({error!r})", "fetch the package again") from error
     if schema != SCHEMA:
-        raise PackageError(
-            f"{path} has schema {schema}, this runtime reads {SCHEMA}", "use the package's own run.py"
-        )
+        raise PackageError(f"{path} has schema {schema}, this runtime reads {SCHEMA}", "use the package's own run.py")
     if unsafe or not complete:
         raise PackageError(f"{path} is not a manifest that Penstock wrote", "fetch the package again")
     return manifest
