@@ -28,5 +28,11 @@ class PenstockError(Exception):
 
     def to_dict(self) -> dict[str, str]:
         """The fields that are set, for problem documents and event records."""
-        fields = {"code": self.code, "what": self.what, "where": self.where, "limit": self.limit, "hint": self.hint}
+        fields = {
+            "code": self.code,
+            "what": self.what,
+            "where": self.where,
+            "limit": self.limit,
+            "hint": self.hint,
+        }
         return {name: text for name, text in fields.items() if text}

@@ -180,8 +180,10 @@ def _signature_json(signature: Signature) -> dict[str, Any]:
 
 
 def _port(document: dict[str, Any]) -> Port:
-    quant = document["quant"]
-    if quant:
-        scale: Any = quant["scale"]
-        quant = Quantisation(tuple(scale) if isinstance(scale, list) else scale, quant["dtype"])
-    return Port(document["name"], tuple(document["shape"]), document["dtype"], quant)
+    quant: dict[str, Any] | None = document["quant"]
+    return Port(document["name"], tuple(document["shape"]), document["dtype"], _quantisation(quant) if quant else None)
+
+
+def _quantisation(document: dict[str, Any]) -> Quantisation:
+    scale: float | list[float] = document["scale"]
+    return Quantisation(tuple(scale) if isinstance(scale, list) else scale, document["dtype"])

@@ -42,9 +42,7 @@ class Csim:
         work.mkdir(exist_ok=True)
         names: list[str] = []
         for index, entry in enumerate(self.interface["inputs"]):
-            stacked = np.concatenate(
-                [np.asarray(f[index]).astype(entry["dtype"]).reshape(-1) for f in frames]
-            )
+            stacked = np.concatenate([np.asarray(f[index]).astype(entry["dtype"]).reshape(-1) for f in frames])
             path = work / f"in{index}.bin"
             path.write_bytes(stacked.tobytes())
             names.append(str(path.relative_to(self.folder)))
@@ -53,7 +51,8 @@ class Csim:
         result = self.tools.run(ToolCommand(argv, self.folder, work, timeout=self.timeout))
         if not result.ok:
             raise result.error("csim", "the generated C++ failed at run time; its log is csim/run/stderr.log")
-        arrays = [self._read(name, entry, len(frames)) for name, entry in zip(outputs, self.interface["outputs"], strict=True)]  # fmt: skip
+        entries = zip(outputs, self.interface["outputs"], strict=True)
+        arrays = [self._read(name, entry, len(frames)) for name, entry in entries]
         return [[array[i] for array in arrays] for i in range(len(frames))]
 
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
@@ -92,9 +91,7 @@ def build_csim(folder: Path, tools: ToolRunner, *, sanitize: bool = False, timeo
     logs.mkdir(exist_ok=True)
     result = tools.run(ToolCommand(argv, folder, logs, timeout=timeout))
     if result.outcome is Outcome.EXIT:
-        raise result.error(
-            "C++ compiler", "the generated C++ does not compile; please report it with the log"
-        )
+        raise result.error("C++ compiler", "the generated C++ does not compile; please report it with the log")
     if not result.ok:
         raise result.error("C++ compiler")
     interface = json.loads((folder / "interface.json").read_text())

@@ -15,6 +15,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
 
 
@@ -90,7 +91,9 @@ def read_graph(module: ModuleOp) -> Graph:
     """Collect the facts; whatever is not in the canonical form is named."""
     functions = [op for op in module.ops if isinstance(op, func.FuncOp)]
     if len(functions) != 1:
-        raise PenstockError(code="not-canonical", what=f"the module holds {len(functions)} functions, not one", where="module")
+        raise PenstockError(
+            code="not-canonical", what=f"the module holds {len(functions)} functions, not one", where="module"
+        )
     operations: list[TensorOp] = []
     for op in functions[0].body.block.ops:
         if isinstance(op, linalg.GenericOp):
@@ -129,7 +132,8 @@ def _trips(layer: str, op: linalg.GenericOp) -> tuple[int, ...]:
     for value, indexing_map in zip(op.operands, maps, strict=True):
         if not isinstance(value.type, TensorType):
             raise PenstockError(code="unsupported-op", what=f"a scalar operand of type {value.type}", where=layer)
-        for extent, expression in zip(value.type.get_shape(), indexing_map.data.results, strict=True):
+        shape = tensor_type(value).get_shape()
+        for extent, expression in zip(shape, indexing_map.data.results, strict=True):
             if isinstance(expression, AffineDimExpr):
                 trips[expression.position] = extent
     known = [t for t in trips if t is not None]

@@ -34,7 +34,12 @@ def split_reduction(task: itensor.TaskOp) -> tuple[Region, Region]:
     assert terminator is not None
     last = terminator.operands[0]
     uses = list(accumulator.uses)
-    if not isinstance(last, OpResult) or len(uses) != 1 or uses[0].operation is not last.op or len(last.op.operands) != 2:
+    if (
+        not isinstance(last, OpResult)
+        or len(uses) != 1
+        or uses[0].operation is not last.op
+        or len(last.op.operands) != 2
+    ):
         raise PenstockError(
             code="unsupported-op", what="a reduction that is not combine(accumulator, value)",
             where=task.sym_name.data, hint="only sums, products, minima and maxima are accumulated",

@@ -117,7 +117,11 @@ def _kernel(document: Any, where: str) -> KernelDesign:
         raise _error(f"{where}.order", f"{list(kernel.order)} is not a permutation of the dims from 0")
     for dim, (tile, unroll) in enumerate(zip(kernel.tile, kernel.unroll, strict=True)):
         if tile % unroll:
-            raise _error(where, f"cannot unroll tile {tile} of dim {dim} by {unroll}", limit=f"{tile} % {unroll} = {tile % unroll}")
+            raise _error(
+                where,
+                f"cannot unroll tile {tile} of dim {dim} by {unroll}",
+                limit=f"{tile} % {unroll} = {tile % unroll}",
+            )
     return kernel
 
 
@@ -145,5 +149,9 @@ def _positive(value: Any, where: str, least: int = 1) -> int:
 
 def _error(where: str, what: str, limit: str = "", hint: str = "") -> PenstockError:
     return PenstockError(
-        code="bad-design", what=what, where=where, limit=limit, hint=hint or "see docs/design.md for the record's fields"
+        code="bad-design",
+        what=what,
+        where=where,
+        limit=limit,
+        hint=hint or "see docs/design.md for the record's fields",
     )

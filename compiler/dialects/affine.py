@@ -25,9 +25,7 @@ def linear_sum(terms: Sequence[tuple[int, int]]) -> AffineExpr:
 def coefficients(expression: AffineExpr, num_dims: int) -> tuple[int, ...]:
     """The coefficient of each dim in a linear expression."""
     origin = expression.eval([0] * num_dims, [])
-    return tuple(
-        expression.eval([int(i == dim) for i in range(num_dims)], []) - origin for dim in range(num_dims)
-    )
+    return tuple(expression.eval([int(i == dim) for i in range(num_dims)], []) - origin for dim in range(num_dims))
 
 
 def projected_dims(affine_map: AffineMap) -> tuple[int | None, ...]:

@@ -15,10 +15,8 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     IntAttr,
-    MemRefType,
     StringAttr,
     TensorType,
-    VectorType,
 )
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
@@ -43,6 +41,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.affine import evaluate_map
+from compiler.dialects.types import tensor_type
 
 
 def ints(values: Sequence[int]) -> ArrayAttr[IntAttr]:
@@ -69,7 +68,11 @@ class ITensorType(ParametrizedAttribute, TypeAttribute):
 
     @staticmethod
     def of(
-        shape: Sequence[int], dtype: Attribute, trips: Sequence[int], steps: Sequence[int], iter_map: AffineMap
+        shape: Sequence[int],
+        dtype: Attribute,
+        trips: Sequence[int],
+        steps: Sequence[int],
+        iter_map: AffineMap,
     ) -> ITensorType:
         return ITensorType(TensorType(dtype, list(shape)), ints(trips), ints(steps), AffineMapAttr(iter_map))
 
@@ -364,7 +367,9 @@ class TaskOp(IRDLOperation):
             raise VerifyException(f"task {name}: {len(self.iterator_types)} iterator types for {len(trips)} dims")
         for dim, (trip, tile) in enumerate(zip(trips, unpack(self.schedule.tile), strict=True)):
             if trip % tile:
-                raise VerifyException(f"task {name}: cannot tile dim {dim} of {trip} by {tile}: {trip % tile} left over")
+                raise VerifyException(
+                    f"task {name}: cannot tile dim {dim} of {trip} by {tile}: {trip % tile} left over"
+                )
         self._verify_body(self.body.block)
 
     def _verify_body(self, block: Block) -> None:
@@ -374,7 +379,9 @@ class TaskOp(IRDLOperation):
         if reduction:
             wanted.append(_itensor(self.result).dtype)
         if [a.type for a in block.args] != wanted:
-            raise VerifyException(f"task {name}: body takes {[str(a.type) for a in block.args]}, not the operands' scalars")
+            raise VerifyException(
+                f"task {name}: body takes {[str(a.type) for a in block.args]}, not the operands' scalars"
+            )
         terminator = block.last_op
         if not isinstance(terminator, YieldOp) or [v.type for v in terminator.values] != [_itensor(self.result).dtype]:
             raise VerifyException(f"task {name}: body must yield one {_itensor(self.result).dtype}")
@@ -383,9 +390,7 @@ class TaskOp(IRDLOperation):
 def _scalar(kind: Attribute) -> Attribute:
     if isinstance(kind, ITensorType):
         return kind.dtype
-    if isinstance(kind, TensorType | VectorType | MemRefType):
-        return kind.element_type
-    raise VerifyException(f"{kind} is neither a stream nor a tensor")
+    return tensor_type(kind).element_type
 
 
 def _itensor(value: SSAValue) -> ITensorType:
@@ -395,9 +400,10 @@ def _itensor(value: SSAValue) -> ITensorType:
 
 
 def _check_covers(what: str, tensor: Attribute, stream: Attribute) -> None:
-    if not isinstance(tensor, TensorType) or not isinstance(stream, ITensorType):
-        raise VerifyException(f"{what}: needs a tensor and an itensor")
-    if tuple(tensor.get_shape()) != stream.data_shape() or tensor.element_type != stream.dtype:
+    if not isinstance(stream, ITensorType):
+        raise VerifyException(f"{what}: {stream} is not an itensor")
+    kind = tensor_type(tensor)
+    if tuple(kind.get_shape()) != stream.data_shape() or kind.element_type != stream.dtype:
         raise VerifyException(f"{what}: {stream} covers {stream.data_shape()}, the tensor is {tensor}")
 
 

@@ -43,6 +43,7 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.stream import BlocksType, StreamType
+from compiler.dialects.types import memref_type, vector_type
 
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "eq": operator.eq,
@@ -222,7 +223,9 @@ class LoadOp(IRDLOperation):
 
     def __init__(self, memory: SSAValue, address: AffineMap, when: GuardAttr, result: VectorType) -> None:
         super().__init__(
-            operands=[memory], result_types=[result], properties={"address": AffineMapAttr(address), "when": when}
+            operands=[memory],
+            result_types=[result],
+            properties={"address": AffineMapAttr(address), "when": when},
         )
 
 
@@ -268,7 +271,9 @@ class MapOp(IRDLOperation):
     result = result_def(VectorType)
     body = region_def("single_block")
 
-    def __init__(self, inputs: Sequence[SSAValue], lanes: Sequence[AffineMap], result: VectorType, body: Region) -> None:
+    def __init__(
+        self, inputs: Sequence[SSAValue], lanes: Sequence[AffineMap], result: VectorType, body: Region
+    ) -> None:
         super().__init__(
             operands=[list(inputs)],
             result_types=[result],
@@ -318,8 +323,7 @@ class ReduceOp(IRDLOperation):
     body = region_def("single_block")
 
     def __init__(self, value: SSAValue, dims: Sequence[int], body: Region) -> None:
-        kind = value.type
-        assert isinstance(kind, VectorType)
+        kind = vector_type(value)
         shape = [1 if d in dims else s for d, s in enumerate(kind.get_shape())]
         super().__init__(
             operands=[value],
@@ -348,23 +352,16 @@ class ConstantOp(IRDLOperation):
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    if not isinstance(value.type, VectorType):
-        raise VerifyException(f"{value.type} is not a lane vector")
-    return tuple(value.type.get_shape())
+    return tuple(vector_type(value).get_shape())
 
 
 def _element(value: SSAValue) -> Attribute:
-    if not isinstance(value.type, VectorType):
-        raise VerifyException(f"{value.type} is not a lane vector")
-    return value.type.element_type
+    return vector_type(value).element_type
 
 
 def memory_shape(memory: SSAValue) -> tuple[int, ...]:
     """The shape of a memory, or of one block of a block channel."""
-    kind = memory.type.block if isinstance(memory.type, BlocksType) else memory.type
-    if not isinstance(kind, MemRefType):
-        raise VerifyException(f"{memory.type} is not a memory")
-    return tuple(kind.get_shape())
+    return tuple(memref_type(memory.type.block if isinstance(memory.type, BlocksType) else memory).get_shape())
 
 
 def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequence[int]) -> None:

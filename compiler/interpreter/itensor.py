@@ -58,9 +58,7 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
                 streams[copy] = list(slices)
         case itensor.TaskOp():
             operands = [
-                tensors[v]
-                if isinstance(v.type, TensorType)
-                else join(streams.pop(v), _kind(v), op.sym_name.data)
+                tensors[v] if isinstance(v.type, TensorType) else join(streams.pop(v), _kind(v), op.sym_name.data)
                 for v in op.operands_
             ]
             streams[op.result] = cut(_task(op, operands), _kind(op.result))
@@ -101,9 +99,7 @@ def _task(task: itensor.TaskOp, operands: list[Array]) -> Array:
         return _gather(value, plan, maps[-1], shape)
     combine, partial = (region.block for region in split_reduction(task))
     start = cast(Any, task.init).value.data
-    total = np.full(
-        [1 if d in plan.reductions else t for d, t in enumerate(plan.trips)], start, _result_dtype(task)
-    )
+    total = np.full([1 if d in plan.reductions else t for d, t in enumerate(plan.trips)], start, _result_dtype(task))
     spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
     for window in _reduction_windows(plan):
         products = run_body(partial, [_narrow(v, window) for v in spaced])
@@ -127,9 +123,7 @@ def _reduction_windows(plan: LoopPlan) -> list[dict[int, slice]]:
 
 
 def _narrow(value: Array, window: dict[int, slice]) -> Array:
-    index = [
-        window.get(d, slice(None)) if extent > 1 else slice(None) for d, extent in enumerate(value.shape)
-    ]
+    index = [window.get(d, slice(None)) if extent > 1 else slice(None) for d, extent in enumerate(value.shape)]
     return value[tuple(index)]
 
 

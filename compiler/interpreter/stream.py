@@ -14,13 +14,14 @@ from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import MemRefType, ModuleOp, VectorType
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from compiler.dialects import nest, stream
 from compiler.dialects.affine import coefficients
 from compiler.dialects.nest import GuardAttr
+from compiler.dialects.types import memref_type, vector_type
 from compiler.errors import PenstockError
 from compiler.interpreter.lanes import run_body, spread, tree
 from compiler.interpreter.scalar import numpy_dtype
@@ -37,7 +38,7 @@ def run(module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str
     machine = _Machine(parameters)
     outputs: dict[str, Array] = {}
     for argument, name, kind in zip(top.body.block.args, top.argument_names, top.argument_kinds, strict=True):
-        memory_type = cast(MemRefType, argument.type)
+        memory_type = memref_type(argument)
         if kind.data == "output":
             outputs[name.data] = np.zeros(memory_type.get_shape(), numpy_dtype(memory_type.element_type))
         machine.memory[argument] = outputs[name.data] if kind.data == "output" else memories[name.data]
@@ -63,16 +64,14 @@ class _Machine:
         for op in task.body.block.ops:
             match op:
                 case stream.BufferOp():
-                    kind = cast(MemRefType, op.result.type)
+                    kind = op.result.type
                     self.memory[op.result] = np.zeros(kind.get_shape(), numpy_dtype(kind.element_type))
                 case stream.RomOp():
                     self.memory[op.result] = self.parameters[op.parameter.data]
                 case nest.NestOp():
                     _NestRun(self, op, task.sym_name.data).run()
                 case _:
-                    raise PenstockError(
-                        code="broken-ir", what=f"{op.name} inside a task", where=task.sym_name.data
-                    )
+                    raise PenstockError(code="broken-ir", what=f"{op.name} inside a task", where=task.sym_name.data)
 
     def check_drained(self, top: stream.TopOp) -> None:
         for channel, queue in self.queues.items():
@@ -127,7 +126,7 @@ class _NestRun:
             case nest.ReduceOp():
                 return self._reduce(op)
             case nest.ConstantOp():
-                kind = cast(VectorType, op.result.type)
+                kind = op.result.type
                 value = cast(Any, op.value).value.data
                 self.values[op.result] = np.full(kind.get_shape(), value, numpy_dtype(kind.element_type))
                 return lambda i: None
@@ -136,7 +135,7 @@ class _NestRun:
 
     def _read(self, op: nest.ReadOp) -> Action:
         when, queue, values = self._when(op.when), self.machine.queue(op.stream), self.values
-        kind = cast(VectorType, op.result.type)
+        kind = op.result.type
         values[op.result] = np.zeros(kind.get_shape(), numpy_dtype(kind.element_type))
 
         def act(i: int) -> None:
@@ -160,7 +159,7 @@ class _NestRun:
         return act
 
     def _load(self, op: nest.LoadOp) -> Action:
-        corners, extents = self._corners(op.address.data), cast(VectorType, op.result.type).get_shape()
+        corners, extents = self._corners(op.address.data), op.result.type.get_shape()
         values, memory = self.values, op.memory
 
         def act(i: int) -> None:
@@ -170,7 +169,7 @@ class _NestRun:
         return act
 
     def _store(self, op: nest.StoreOp) -> Action:
-        corners, extents = self._corners(op.address.data), cast(VectorType, op.value.type).get_shape()
+        corners, extents = self._corners(op.address.data), vector_type(op.value).get_shape()
         when, values, memory = self._when(op.when), self.values, op.memory
 
         def act(i: int) -> None:
@@ -203,7 +202,7 @@ class _NestRun:
         return act
 
     def _map(self, op: nest.MapOp) -> Action:
-        shape = tuple(cast(VectorType, op.result.type).get_shape())
+        shape = tuple(op.result.type.get_shape())
         lanes: Sequence[AffineMap] = [m.data for m in op.lanes]
         values, block = self.values, op.body.block
 

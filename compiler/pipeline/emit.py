@@ -12,9 +12,18 @@ def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tupl
     """hls/, csim/, interface.json, and the IR of every level under ir/."""
     title = f"{lowered.program.name} on {lowered.design.platform}"
     files = emit_hls(
-        lowered.top, lowered.program.params, folder, title=title, part=part, clock_ns=round(1000 / clock_mhz, 3)
+        lowered.top,
+        lowered.program.params,
+        folder,
+        title=title,
+        part=part,
+        clock_ns=round(1000 / clock_mhz, 3),
     )
-    levels = {"1-linalg.mlir": lowered.linalg, "2-itensor.mlir": lowered.itensor, "3-stream.mlir": lowered.stream}
+    levels = {
+        "1-linalg.mlir": lowered.linalg,
+        "2-itensor.mlir": lowered.itensor,
+        "3-stream.mlir": lowered.stream,
+    }
     written: list[Path] = []
     (folder / "ir").mkdir(parents=True, exist_ok=True)
     for name, module in levels.items():

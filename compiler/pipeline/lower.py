@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import ModuleOp
 
 from compiler.analysis.graph import Graph, read_graph
 from compiler.design import Design
 from compiler.dialects import nest, stream
+from compiler.dialects.types import tensor_type
 from compiler.interpreter import itensor as itensor_interpreter
 from compiler.interpreter import stream as stream_interpreter
 from compiler.program import Program
@@ -79,7 +80,7 @@ class Lowered:
     def _shaped(self, inputs: Sequence[Array]) -> list[Array]:
         """The caller's arrays in the shapes of @main, whose unit dims are gone."""
         arguments = [a for a in self.graph.arguments if not self.graph.is_param(a)]
-        shapes = [a.type.get_shape() for a in arguments if isinstance(a.type, TensorType)]
+        shapes = [tensor_type(a).get_shape() for a in arguments]
         return [np.asarray(x).reshape(shape) for x, shape in zip(inputs, shapes, strict=True)]
 
 

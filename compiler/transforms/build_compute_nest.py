@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
@@ -15,6 +14,7 @@ from compiler.dialects import itensor, nest, stream
 from compiler.dialects.affine import projected_dims
 from compiler.dialects.itensor import ITensorType
 from compiler.dialects.nest import ALWAYS, GuardAttr
+from compiler.dialects.types import tensor_type, vector_type
 from compiler.transforms.names import c_name
 
 
@@ -61,10 +61,10 @@ class _NestBuilder:
         return chosen.result
 
     def _rom(self, index: int, parameter: str) -> SSAValue:
-        kind = self.task.operands_[index].type
+        kind = tensor_type(self.task.operands_[index])
         access = self.plan.operand(self.maps[index])
-        dtype, shape = kind.element_type, list(kind.get_shape())  # pyright: ignore
-        rom = stream.RomOp(f"rom_{index}", parameter, MemRefType(dtype, shape))
+        dtype = kind.element_type
+        rom = stream.RomOp(f"rom_{index}", parameter, MemRefType(dtype, kind.get_shape()))
         rom.result.name_hint = c_name(parameter)
         self.memories.append(rom)
         load = nest.LoadOp(rom.result, access.offset, ALWAYS, VectorType(dtype, access.element))
@@ -112,16 +112,13 @@ class _NestBuilder:
         self.block.add_op(nest.WriteOp(value, output, GuardAttr(self.result_access.guard)))
 
     def _buffer(self, name: str, access: Access, lanes: Attribute) -> SSAValue:
-        assert isinstance(lanes, VectorType)
-        element: Any = lanes.element_type
-        buffer = stream.BufferOp(name, MemRefType(element, list(access.kept)))
+        buffer = stream.BufferOp(name, MemRefType(vector_type(lanes).element_type, list(access.kept)))
         buffer.result.name_hint = name
         self.memories.append(buffer)
         return buffer.result
 
     def _load(self, memory: SSAValue, access: Access, lanes: Attribute) -> SSAValue:
-        assert isinstance(lanes, VectorType)
-        return self._add(nest.LoadOp(memory, access.address, ALWAYS, lanes))
+        return self._add(nest.LoadOp(memory, access.address, ALWAYS, vector_type(lanes)))
 
     def _add(self, op: Operation) -> OpResult:
         self.block.add_op(op)

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
     MemRefType,
     ModuleOp,
     StringAttr,
-    TensorType,
     VectorType,
 )
-from xdsl.dialects import func
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -28,6 +27,7 @@ from compiler.dialects.affine import linear_sum
 from compiler.dialects.itensor import ITensorType
 from compiler.dialects.nest import ALWAYS, Loop
 from compiler.dialects.stream import BlocksType, StreamType
+from compiler.dialects.types import tensor_type
 from compiler.transforms.build_compute_nest import build_compute_nest
 from compiler.transforms.names import c_name
 
@@ -42,8 +42,10 @@ class LowerToStreams:
     def apply(self, module: ModuleOp) -> ModuleOp:
         function = next(op for op in module.ops if isinstance(op, func.FuncOp))
         kernel = next(op for op in function.body.block.ops if isinstance(op, itensor.KernelOp))
-        names = [_argument_name(function, index) for index in range(len(function.body.block.args))]
-        return _Lowering(self.design, self.top_name, kernel, names).run()
+        arguments = range(len(function.body.block.args))
+        names = [_argument_attribute(function, index, "penstock.name") for index in arguments]
+        kinds = [_argument_attribute(function, index, "penstock.kind") for index in arguments]
+        return _Lowering(self.design, self.top_name, kernel, names, kinds).run()
 
 
 @dataclass
@@ -52,6 +54,7 @@ class _Lowering:
     top_name: str
     kernel: itensor.KernelOp
     argument_names: list[str]
+    argument_kinds: list[str]
     channels: list[Operation] = field(default_factory=list[Operation])
     tasks: list[Operation] = field(default_factory=list[Operation])
     fifo: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
@@ -97,17 +100,18 @@ class _Lowering:
         return op.result
 
     def _memory(self, name: str, kind: str, tensor: Attribute) -> SSAValue:
-        assert isinstance(tensor, TensorType)
+        shaped = tensor_type(tensor)
         self.top_names.append(name)
         self.top_kinds.append(kind)
-        argument = self.top.insert_arg(MemRefType(tensor.element_type, list(tensor.get_shape())), len(self.top.args))
+        argument = self.top.insert_arg(MemRefType(shaped.element_type, list(shaped.get_shape())), len(self.top.args))
         argument.name_hint = c_name(name)
         return argument
 
     def _load(self, op: itensor.LoadOp) -> None:
-        assert isinstance(op.source, BlockArgument) and isinstance(op.result.type, ITensorType)
+        assert isinstance(op.source, BlockArgument)
+        assert isinstance(op.result.type, ITensorType)
         name = self.argument_names[op.source.index]
-        is_input = op.sym_name.data == f"load.{name}"
+        is_input = self.argument_kinds[op.source.index] == "input"
         memory = self._memory(name, "input" if is_input else "parameter", op.source.type)
         body, (loops, offset) = Block(), _walk(itensor_loops(op.result.type), op.result.type)
         value = nest.LoadOp(memory, offset, ALWAYS, _token(op.result.type))
@@ -133,7 +137,8 @@ class _Lowering:
 
     def _convert(self, op: itensor.ConverterOp) -> None:
         source, target = op.source.type, op.result.type
-        assert isinstance(source, ITensorType) and isinstance(target, ITensorType)
+        assert isinstance(source, ITensorType)
+        assert isinstance(target, ITensorType)
         plan = plan_converter(source, target)
         block = stream.BlocksOp(
             f"{op.sym_name.data}.block", BlocksType.of(MemRefType(source.dtype, list(plan.block)), 2)
@@ -190,8 +195,8 @@ def _task_name(owner: Operation | Block) -> str:
     return c_name(name.data)
 
 
-def _argument_name(function: func.FuncOp, index: int) -> str:
+def _argument_attribute(function: func.FuncOp, index: int, key: str) -> str:
     assert function.arg_attrs is not None
-    name = function.arg_attrs.data[index].data["penstock.name"]
+    name = function.arg_attrs.data[index].data[key]
     assert isinstance(name, StringAttr)
     return name.data

@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
+from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
@@ -19,6 +19,7 @@ from compiler.analysis.loops import LoopPlan
 from compiler.design import Design
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ITensorType, ScheduleAttr
+from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
 
 
@@ -117,9 +118,7 @@ class _Builder:
     def _task(self, operation: TensorOp) -> None:
         plan, kernel = plan_of(operation, self.design), self.design.kernels[operation.layer]
         operands: list[SSAValue] = []
-        for position, (value, indexing_map) in enumerate(
-            zip(operation.op.inputs, operation.operand_maps, strict=True)
-        ):
+        for position, (value, indexing_map) in enumerate(zip(operation.op.inputs, operation.operand_maps, strict=True)):
             if not isinstance(value, BlockArgument) or not self.graph.is_param(value):
                 operands.append(self.streams[value, plan.itensor(indexing_map, _dtype(value))].pop())
             elif kernel.weights == "rom":
@@ -164,8 +163,7 @@ class _Builder:
         return list(self._emit(itensor.ForkOp(name, stream, count)).results)
 
     def _store(self, value: SSAValue, kind: ITensorType, index: int) -> SSAValue:
-        assert isinstance(value.type, TensorType)
-        store = itensor.StoreOp(f"store.{index}", self.streams[value, kind].pop(), value.type)
+        store = itensor.StoreOp(f"store.{index}", self.streams[value, kind].pop(), tensor_type(value))
         return self._emit(store).results[0]
 
     def _emit(self, op: Operation) -> Operation:
@@ -217,5 +215,4 @@ def _capture(layer: str, value: SSAValue, block: Block) -> SSAValue:
 
 
 def _dtype(value: SSAValue) -> Attribute:
-    assert isinstance(value.type, TensorType)
-    return value.type.element_type
+    return tensor_type(value).element_type

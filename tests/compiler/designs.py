@@ -15,15 +15,25 @@ from compiler.frontend.context import make_context
 from compiler.program import Port, Program, Signature
 
 KINDS = ("int8", "float32")
+_INT8_PRODUCT = """%a = arith.extsi %x : i8 to i32
+    %b = arith.extsi %w : i8 to i32
+    %p = arith.muli %a, %b : i32"""
+_INT8_RELU = """%c = arith.constant 0 : i32
+    %u = arith.maxsi %t, %c : i32
+    %h = arith.constant 5 : i32
+    %v = arith.shrsi %u, %h : i32
+    %y = arith.trunci %v : i32 to i8"""
+_FLOAT_RELU = """%c = arith.constant 0.0 : f32
+    %y = arith.maximumf %t, %c : f32"""
 _SCALARS = {
-    "int8": ("i8", "i32", "%a = arith.extsi %x : i8 to i32\n%b = arith.extsi %w : i8 to i32\n%p = arith.muli %a, %b : i32", "arith.addi"),
-    "float32": ("f32", "f32", "%p = arith.mulf %x, %w : f32", "arith.addf"),
-}  # fmt: skip
+    "int8": ("i8", "i32", _INT8_PRODUCT, "arith.addi", _INT8_RELU),
+    "float32": ("f32", "f32", "%p = arith.mulf %x, %w : f32", "arith.addf", _FLOAT_RELU),
+}
 
 
 @dataclass(frozen=True)
 class Dense:
-    """One dense layer of a drawn network: width, whether its weight is stored transposed, whether it is skipped over."""
+    """One dense layer of a drawn network; `skip` adds its input to its output where the widths agree."""
 
     width: int
     transposed: bool
@@ -38,7 +48,9 @@ def networks(draw: st.DrawFn) -> Program:
     first = draw(st.sampled_from([1, 3, 4, 6, 8]))
     layers = draw(
         st.lists(
-            st.builds(Dense, st.sampled_from([1, 2, 4, 5, 6, 8]), st.booleans(), st.booleans()), min_size=1, max_size=3
+            st.builds(Dense, st.sampled_from([1, 2, 4, 5, 6, 8]), st.booleans(), st.booleans()),
+            min_size=1,
+            max_size=3,
         )
     )
     seed = draw(st.integers(0, 2**16))
@@ -47,63 +59,77 @@ def networks(draw: st.DrawFn) -> Program:
 
 def build_network(kind: str, batch: int | None, first: int, layers: tuple[Dense, ...], seed: int) -> Program:
     """The program as text, parsed: dense -> bias, relu and narrowing -> (sum with the layer's input) -> ..."""
-    scalar, wide, product, add = _SCALARS[kind]
+    scalar, wide, product, add, relu = _SCALARS[kind]
     generator = np.random.default_rng(seed)
     params: dict[str, np.ndarray] = {}
     arguments = [f'%in: tensor<{_shape(batch, first)}{scalar}> {{penstock.name = "x", penstock.kind = "input"}}']
     body: list[str] = []
     value, width = "%in", first
     rows, ij = ("i, ", "(i, j)") if batch else ("", "(j)")
-    parallel = '"parallel", ' if batch else ""
+    outer = '"parallel", ' if batch else ""
     for index, layer in enumerate(layers):
-        name, outputs = f"fc{index}", layer.width
+        n, outputs = f"fc{index}", layer.width
         weight_shape = (width, outputs) if layer.transposed else (outputs, width)
+        params[f"{n}.weight"] = _values(generator, kind, weight_shape)
+        params[f"{n}.bias"] = _values(generator, kind, (outputs,), wide=True)
         weight_map = "(k, j)" if layer.transposed else "(j, k)"
-        params[f"{name}.weight"] = _values(generator, kind, weight_shape)
-        params[f"{name}.bias"] = _values(generator, kind, (outputs,), wide=True)
-        dims = "x".join(str(d) for d in weight_shape)
+        w = f"tensor<{'x'.join(str(d) for d in weight_shape)}x{scalar}>"
+        b, x = f"tensor<{outputs}x{wide}>", f"tensor<{_shape(batch, width)}{scalar}>"
+        sums, out = f"tensor<{_shape(batch, outputs)}{wide}>", f"tensor<{_shape(batch, outputs)}{scalar}>"
         arguments += [
-            f'%{name}w: tensor<{dims}x{scalar}> {{penstock.name = "{name}.weight", penstock.kind = "param"}}',
-            f'%{name}b: tensor<{outputs}x{wide}> {{penstock.name = "{name}.bias", penstock.kind = "param"}}',
+            f'%{n}w: {w} {{penstock.name = "{n}.weight", penstock.kind = "param"}}',
+            f'%{n}b: {b} {{penstock.name = "{n}.bias", penstock.kind = "param"}}',
         ]
-        shape = _shape(batch, outputs)
+        contraction = _traits(
+            [f"({rows}j, k) -> ({rows}k)", f"({rows}j, k) -> {weight_map}", f"({rows}j, k) -> {ij}"],
+            f'{outer}"parallel", "reduction"',
+        )
+        elementwise = [f"{ij} -> {ij}", f"{ij} -> (j)", f"{ij} -> {ij}"]
         zero = "0.0" if kind == "float32" else "0"
         body.append(f"""
-  %{name}z = arith.constant {zero} : {wide}
-  %{name}e = tensor.empty() : tensor<{shape}{wide}>
-  %{name}f = linalg.fill ins(%{name}z : {wide}) outs(%{name}e : tensor<{shape}{wide}>) -> tensor<{shape}{wide}>
-  %{name}m = linalg.generic {{indexing_maps = [affine_map<({rows}j, k) -> ({rows}k)>, affine_map<({rows}j, k) -> {weight_map}>, affine_map<({rows}j, k) -> {ij}>], iterator_types = [{parallel}"parallel", "reduction"]}} ins({value}, %{name}w : tensor<{_shape(batch, width)}{scalar}>, tensor<{dims}x{scalar}>) outs(%{name}f : tensor<{shape}{wide}>) attrs = {{penstock.layer = "{name}"}} {{
+  %{n}z = arith.constant {zero} : {wide}
+  %{n}e = tensor.empty() : {sums}
+  %{n}f = linalg.fill ins(%{n}z : {wide}) outs(%{n}e : {sums}) -> {sums}
+  %{n}m = linalg.generic {contraction} ins({value}, %{n}w : {x}, {w}) outs(%{n}f : {sums}) {_layer(n)} {{
   ^bb0(%x: {scalar}, %w: {scalar}, %acc: {wide}):
     {product}
     %s = {add} %acc, %p : {wide}
     linalg.yield %s : {wide}
-  }} -> tensor<{shape}{wide}>
-  %{name}o = tensor.empty() : tensor<{shape}{scalar}>
-  %{name}r = linalg.generic {{indexing_maps = [affine_map<{ij} -> {ij}>, affine_map<{ij} -> (j)>, affine_map<{ij} -> {ij}>], iterator_types = [{parallel}"parallel"]}} ins(%{name}m, %{name}b : tensor<{shape}{wide}>, tensor<{outputs}x{wide}>) outs(%{name}o : tensor<{shape}{scalar}>) attrs = {{penstock.layer = "{name}.relu"}} {{
+  }} -> {sums}
+  %{n}o = tensor.empty() : {out}
+  %{n}r = linalg.generic {_traits(elementwise, f'{outer}"parallel"')}
+      ins(%{n}m, %{n}b : {sums}, {b}) outs(%{n}o : {out}) {_layer(f"{n}.relu")} {{
   ^bb0(%x: {wide}, %b: {wide}, %old: {scalar}):
     %t = {add} %x, %b : {wide}
-    {_relu(kind)}
+    {relu}
     linalg.yield %y : {scalar}
-  }} -> tensor<{shape}{scalar}>""")
+  }} -> {out}""")
+        previous, value = value, f"%{n}r"
         if layer.skip and width == outputs:
-            sum_op = "arith.addi" if kind == "int8" else "arith.addf"
             body.append(f"""
-  %{name}se = tensor.empty() : tensor<{shape}{scalar}>
-  %{name}s = linalg.generic {{indexing_maps = [affine_map<{ij} -> {ij}>, affine_map<{ij} -> {ij}>, affine_map<{ij} -> {ij}>], iterator_types = [{parallel}"parallel"]}} ins(%{name}r, {value} : tensor<{shape}{scalar}>, tensor<{shape}{scalar}>) outs(%{name}se : tensor<{shape}{scalar}>) attrs = {{penstock.layer = "{name}.sum"}} {{
+  %{n}se = tensor.empty() : {out}
+  %{n}s = linalg.generic {_traits([f"{ij} -> {ij}"] * 3, f'{outer}"parallel"')}
+      ins({value}, {previous} : {out}, {out}) outs(%{n}se : {out}) {_layer(f"{n}.sum")} {{
   ^bb0(%x: {scalar}, %b: {scalar}, %old: {scalar}):
-    %t = {sum_op} %x, %b : {scalar}
+    %t = {add} %x, %b : {scalar}
     linalg.yield %t : {scalar}
-  }} -> tensor<{shape}{scalar}>""")
-            value = f"%{name}s"
-        else:
-            value = f"%{name}r"
+  }} -> {out}""")
+            value = f"%{n}s"
         width = outputs
     result = f"tensor<{_shape(batch, width)}{scalar}>"
-    text = f"func.func @main({', '.join(arguments)}) -> {result} {{{''.join(body)}\n  func.return {value} : {result}\n}}"
-    module = Parser(make_context(), text).parse_module()
+    head = f"func.func @main({', '.join(arguments)}) -> {result}"
+    module = Parser(make_context(), f"{head} {{{''.join(body)}\n  func.return {value} : {result}\n}}").parse_module()
     module.verify()
     ports = [Port("x", _dims(batch, first), kind), Port("output", _dims(batch, width), kind)]
     return Program("drawn", module, params, Signature((ports[0],), (ports[1],)))
+
+
+def _traits(maps: list[str], iterators: str) -> str:
+    return f"{{indexing_maps = [{', '.join(f'affine_map<{m}>' for m in maps)}], iterator_types = [{iterators}]}}"
+
+
+def _layer(name: str) -> str:
+    return f'attrs = {{penstock.layer = "{name}"}}'
 
 
 @st.composite
@@ -123,12 +149,6 @@ def _kernels(draw: st.DrawFn, operation: TensorOp) -> KernelDesign:
 
 def divisors(number: int) -> list[int]:
     return [d for d in range(1, number + 1) if number % d == 0]
-
-
-def _relu(kind: str) -> str:
-    if kind == "float32":
-        return "%c = arith.constant 0.0 : f32\n%y = arith.maximumf %t, %c : f32"
-    return "%c = arith.constant 0 : i32\n%u = arith.maxsi %t, %c : i32\n%h = arith.constant 5 : i32\n%v = arith.shrsi %u, %h : i32\n%y = arith.trunci %v : i32 to i8"
 
 
 def _values(generator: np.random.Generator, kind: str, shape: tuple[int, ...], *, wide: bool = False) -> np.ndarray:

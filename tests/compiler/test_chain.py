@@ -17,7 +17,9 @@ from profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network, designs, networks
 
 PART = "xcu55c-fsvh2892-2L-e"
-RELAXED = settings(deadline=None, suppress_health_check=list(HealthCheck))
+RELAXED = settings(
+    deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+)
 
 
 @settings(RELAXED, max_examples=60)

@@ -6,20 +6,20 @@ person can follow a layer from the model to this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
 
-from xdsl.dialects.builtin import MemRefType, VectorType
-from xdsl.ir import Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body
 from compiler.dialects import nest
 from compiler.dialects.affine import coefficients
 from compiler.dialects.nest import GuardAttr
 from compiler.dialects.stream import BlocksType
+from compiler.dialects.types import vector_type
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
@@ -35,7 +35,7 @@ class Lines:
         self.text.append(line if line.startswith("#") else "    " * self.indent + line)
 
     @contextmanager
-    def block(self, head: str) -> Iterator[None]:
+    def block(self, head: str) -> Generator[None]:
         self.add(head + " {")
         self.indent += 1
         yield
@@ -170,7 +170,7 @@ class NestEmitter:
     def _reduce(self, op: nest.ReduceOp) -> None:
         """A balanced tree of neighbours, level by level; each level is a loop over its pairs."""
         current = op.value
-        kind = cast(VectorType, op.value.type)
+        kind = vector_type(op.value)
         shape = list(kind.get_shape())
         for dim in (d.data for d in op.dims):
             while shape[dim] > 1:
@@ -181,12 +181,8 @@ class NestEmitter:
                 if _size(target) > 1:
                     self.out.add(f"#pragma HLS ARRAY_PARTITION variable={name} complete dim=0")
                 with self._lanes([pairs if d == dim else s for d, s in enumerate(shape)]) as index:
-                    left = self._index(
-                        current, source, [_even_twin(i) if d == dim else i for d, i in enumerate(index)]
-                    )
-                    right = self._index(
-                        current, source, [_odd_twin(i) if d == dim else i for d, i in enumerate(index)]
-                    )
+                    left = self._index(current, source, [_even_twin(i) if d == dim else i for d, i in enumerate(index)])
+                    right = self._index(current, source, [_odd_twin(i) if d == dim else i for d, i in enumerate(index)])
                     lines, result = emit_body(op.body.block, [left, right], self.layer, self._fresh)
                     for line in lines:
                         self.out.add(line)
@@ -228,9 +224,9 @@ class NestEmitter:
         suffix = "_now" if isinstance(memory.type, BlocksType) else ""
         return self.names[memory] + suffix + "".join(f"[{t}]" for t in terms)
 
-    def _address(self, expression: object) -> list[str]:
+    def _address(self, expression: AffineExpr) -> list[str]:
         names = self.loop_names
-        factors = coefficients(expression, len(names))  # pyright: ignore[reportArgumentType]
+        factors = coefficients(expression, len(names))
         return [n if f == 1 else f"{n} * {f}" for n, f in zip(names, factors, strict=True) if f]
 
     def _condition(self, guard: GuardAttr) -> str:
@@ -239,7 +235,7 @@ class NestEmitter:
         return "(" + " && ".join(terms) + ")" if terms else "true"
 
     @contextmanager
-    def _guarded(self, guard: GuardAttr, *, scope: bool = True) -> Iterator[None]:
+    def _guarded(self, guard: GuardAttr, *, scope: bool = True) -> Generator[None]:
         if guard.terms:
             with self.out.block(f"if {self._condition(guard)}"):
                 yield
@@ -250,7 +246,7 @@ class NestEmitter:
             yield
 
     @contextmanager
-    def _scope(self) -> Iterator[None]:
+    def _scope(self) -> Generator[None]:
         self.out.add("{")
         self.out.indent += 1
         yield
@@ -258,7 +254,7 @@ class NestEmitter:
         self.out.add("}")
 
     @contextmanager
-    def _lanes(self, shape: Sequence[int]) -> Iterator[list[str]]:
+    def _lanes(self, shape: Sequence[int]) -> Generator[list[str]]:
         """Unrolled loops over the lanes; yields an index expression for every dim."""
         index: list[str] = []
         depth = 0
@@ -277,7 +273,7 @@ class NestEmitter:
             self.out.add("}")
 
     def _declare(self, value: SSAValue, label: str, *, zero: bool = False) -> str:
-        shape, kind = _shape(value), cast(VectorType, value.type)
+        shape, kind = _shape(value), vector_type(value)
         name = self._fresh(label)
         start = " = {}" if zero and _size(shape) > 1 else " = 0" if zero else ""
         self.out.add(f"{cpp_type(kind.element_type)} {name}{_extents(shape)}{start};")
@@ -292,9 +288,9 @@ class NestEmitter:
         return f"{label}{number}"
 
 
-def token_type(kind: object) -> str:
+def token_type(kind: Attribute) -> str:
     """What one token is in C++: a scalar for one lane, hls::vector for more."""
-    vector = cast(VectorType, kind)
+    vector = vector_type(kind)
     lanes = _size(vector.get_shape())
     scalar = cpp_type(vector.element_type)
     return scalar if lanes == 1 else f"hls::vector<{scalar}, {lanes}>"
@@ -317,12 +313,12 @@ def partition_pragmas(memory: SSAValue, name: str) -> list[str]:
     return pragmas
 
 
-def array_declaration(kind: MemRefType, name: str) -> str:
+def array_declaration(kind: MemRefType[Attribute], name: str) -> str:
     return f"{cpp_type(kind.element_type)} {name}" + "".join(f"[{d}]" for d in kind.get_shape())
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(cast(VectorType, value.type).get_shape())
+    return tuple(vector_type(value).get_shape())
 
 
 def _size(shape: Sequence[int]) -> int:
@@ -359,7 +355,7 @@ def _odd_twin(index: str) -> str:
     return "1" if index == "0" else f"2 * {index} + 1"
 
 
-def _project(expression: object, index: Sequence[str]) -> str:
+def _project(expression: AffineExpr, index: Sequence[str]) -> str:
     if isinstance(expression, AffineDimExpr):
         return index[expression.position]
     assert isinstance(expression, AffineConstantExpr)

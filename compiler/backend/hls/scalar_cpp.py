@@ -18,10 +18,10 @@ from xdsl.dialects.builtin import (
     Float64Type,
     FloatAttr,
     IntegerAttr,
-    IntegerType,
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from compiler.dialects.types import integer_width
 from compiler.errors import PenstockError
 
 _NATIVE = {8: "int8_t", 16: "int16_t", 32: "int32_t", 64: "int64_t"}
@@ -29,25 +29,26 @@ _NATIVE = {8: "int8_t", 16: "int16_t", 32: "int32_t", 64: "int64_t"}
 
 def cpp_type(kind: Attribute) -> str:
     """The C++ type of a scalar."""
-    if isinstance(kind, IntegerType):
-        width = kind.width.data
+    if (width := integer_width(kind)) is not None:
         return "bool" if width == 1 else _NATIVE.get(width, f"ap_int<{width}>")
     if isinstance(kind, Float32Type):
         return "float"
     if isinstance(kind, Float64Type):
         return "double"
     raise PenstockError(
-        code="unsupported-dtype", what=f"the HLS backend has no C++ type for {kind}", limit="integers, f32 and f64"
+        code="unsupported-dtype",
+        what=f"the HLS backend has no C++ type for {kind}",
+        limit="integers, f32 and f64",
     )
 
 
 def literal(value: Any, kind: Attribute) -> str:
     """A constant that reads back as exactly this value."""
-    if isinstance(kind, IntegerType):
+    if (width := integer_width(kind)) is not None:
         number = int(value)
-        if kind.width.data == 1:
+        if width == 1:
             return "true" if number & 1 else "false"
-        if kind.width.data == 64:
+        if width == 64:
             return "INT64_MIN" if number == -(1 << 63) else f"INT64_C({number})"
         return "INT32_MIN" if number == -(1 << 31) else str(number)
     number = float(value)
@@ -70,9 +71,11 @@ def _shortest_float32(number: float) -> str:
 def constant_of(attribute: Attribute) -> str:
     """The literal of an IntegerAttr or FloatAttr."""
     if isinstance(attribute, IntegerAttr):
-        return literal(attribute.value.data, attribute.type)
+        integer = cast("IntegerAttr[Any]", attribute)
+        return literal(integer.value.data, integer.type)
     if isinstance(attribute, FloatAttr):
-        return literal(attribute.value.data, attribute.type)
+        number = cast("FloatAttr[Any]", attribute)
+        return literal(number.value.data, number.type)
     raise PenstockError(code="unsupported-op", what=f"a constant of the form {attribute}")
 
 
