@@ -7,7 +7,8 @@ costs, the tools' sharing and renaming of logic, memory refresh and bank conflic
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 
@@ -78,9 +79,7 @@ class DesignFigures:
     evidence: Evidence = "modelled"
 
 
-def model_design(
-    network: Network, platform: Platform, clock_mhz: float, *, bounded: bool = True
-) -> DesignFigures:
+def model_design(network: Network, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
     """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
     library = load_library(platform.operators, platform.check_clock(clock_mhz))
     timeline = compute_timeline(
@@ -106,6 +105,23 @@ def model_design(
     )
 
 
+def with_depths(
+    figures: DesignFigures, network: Network, depths: Mapping[str, int], platform: Platform, clock_mhz: float
+) -> DesignFigures:
+    """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
+    deepened = network.with_depths(depths)
+    if any(c.high_water > deepened.channels[c.name].depth for c in figures.channels):
+        return model_design(deepened, platform, clock_mhz)
+    library = load_library(platform.operators, clock_mhz)
+    channels = tuple(
+        replace(c, depth=now.depth, resources=now.area(library))
+        for c in figures.channels
+        for now in (deepened.channels[c.name],)
+    )
+    area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])
+    return replace(figures, channels=channels, resources=area)
+
+
 def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
     times = timeline.tasks[task.name]
     busiest = max(task.nests, key=lambda n: n.latency)
@@ -125,9 +141,7 @@ def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
     )
 
 
-def _channel_figures(
-    network: Network, timeline: Timeline, library: OperatorLibrary
-) -> tuple[ChannelFigures, ...]:
+def _channel_figures(network: Network, timeline: Timeline, library: OperatorLibrary) -> tuple[ChannelFigures, ...]:
     ends = network.ends()
     return tuple(
         ChannelFigures(

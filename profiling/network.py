@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -65,6 +65,11 @@ class Network:
     tasks: tuple[Task, ...]
     channels: Mapping[str, Channel]
 
+    def with_depths(self, depths: Mapping[str, int]) -> Network:
+        """The same network with other FIFO depths."""
+        changed = {n: replace(c, depth=depths[n]) if n in depths else c for n, c in self.channels.items()}
+        return replace(self, channels=changed)
+
     def ends(self) -> dict[str, tuple[str, str]]:
         """(writing task, reading task) of every channel."""
         writer: dict[str, str] = {}
@@ -73,9 +78,7 @@ class Network:
             for schedule in task.nests:
                 for port in schedule.ports:
                     if port.kind != "external":
-                        (writer if port.direction == "write" else reader)[task.channel(port.channel)] = (
-                            task.name
-                        )
+                        (writer if port.direction == "write" else reader)[task.channel(port.channel)] = task.name
         return {name: (writer[name], reader[name]) for name in self.channels}
 
 
@@ -87,11 +90,9 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> Network:
         match op:
             case stream.StreamOp():
                 name = op.sym_name.data
-                channels[name] = Channel(
-                    name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token)
-                )
+                channels[name] = Channel(name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token))
             case stream.BlocksOp():
-                channels[op.sym_name.data] = _blocks(op)
+                channels[op.sym_name.data] = channel_of(op)
             case stream.TaskOp():
                 nests = [schedule_nest(n, library) for n in op.body.block.ops if isinstance(n, nest.NestOp)]
                 tasks.append(Task(op.sym_name.data, op.layer.data, tuple(nests)))
@@ -134,14 +135,11 @@ def in_order(tasks: list[Task]) -> tuple[Task, ...]:
 
 def _read_channels(task: Task) -> set[str]:
     return {
-        task.channel(p.channel)
-        for s in task.nests
-        for p in s.ports
-        if p.direction == "read" and p.kind != "external"
+        task.channel(p.channel) for s in task.nests for p in s.ports if p.direction == "read" and p.kind != "external"
     }
 
 
-def _blocks(op: stream.BlocksOp) -> Channel:
+def channel_of(op: stream.BlocksOp) -> Channel:
     """A block is one memory, as wide as its widest access."""
     block = op.result.type.block
     width = max((_access_lanes(use.operation) for use in op.result.uses), default=1)

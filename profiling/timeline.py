@@ -133,9 +133,7 @@ def compute_timeline(
 
 
 class _Solver:
-    def __init__(
-        self, network: Network, flushing: bool, read_stage: int, platform: Platform, clock_mhz: float
-    ):
+    def __init__(self, network: Network, flushing: bool, read_stage: int, platform: Platform, clock_mhz: float):
         self.network = network
         self.samples = sample_tokens(network)
         self.written: dict[str, Times] = {}
@@ -277,7 +275,5 @@ def _memory_share(network: Network, platform: Platform, clock_mhz: float) -> flo
     ports = sum(m.ports for m in platform.memories)
     if not users or not ports:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
-    bytes_per_s = (
-        max(m.port_gb_s for m in platform.memories) * 1e9 * MEMORY_EFFICIENCY * min(1.0, ports / users)
-    )
+    bytes_per_s = max(m.port_gb_s for m in platform.memories) * 1e9 * MEMORY_EFFICIENCY * min(1.0, ports / users)
     return clock_mhz * 1e6 / 8 / bytes_per_s

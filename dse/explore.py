@@ -1,0 +1,124 @@
+"""The local exploration loop, and what is chosen from many trials: the Pareto front, the best, the nearest miss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from compiler.errors import PenstockError
+from dse.evaluate import Evaluation, Evaluator
+from dse.study import Study
+
+
+class Candidate(Protocol):
+    """Whatever has objectives and constraints: an evaluation, or a trial that a study remembers."""
+
+    @property
+    def values(self) -> Sequence[float] | None: ...
+    @property
+    def constraints(self) -> dict[str, float]: ...
+    @property
+    def feasible(self) -> bool: ...
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One trial of a local exploration."""
+
+    number: int
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """The outcome: everything tried, the non-dominated feasible ones, the best."""
+
+    tried: tuple[Tried, ...]
+    front: tuple[Tried, ...]
+    best: Tried
+
+
+Progress = Callable[[Tried, int], None]
+"""Called after every trial with it and the number asked for."""
+
+
+def explore(
+    evaluator: Evaluator,
+    trials: int,
+    *,
+    seed: int = 0,
+    sampler: str = "tpe",
+    progress: Progress | None = None,
+) -> Exploration:
+    """Try `trials` settings in this process. Equal seeds give equal explorations."""
+    if trials < 1:
+        raise PenstockError(
+            code="bad-trials", what=f"{trials} trials were asked for", limit="at least 1", hint="ask for more"
+        )
+    first = [evaluator.space.default_params()]
+    study = Study.create_or_load("local", evaluator.space.choices, sampler=sampler, seed=seed, first=first)
+    tried: list[Tried] = []
+    for _ in range(trials):
+        asked = study.ask()
+        evaluation = evaluator.evaluate(asked.params)
+        study.tell(asked.number, evaluation.values, evaluation.constraints)
+        tried.append(Tried(asked.number, evaluation))
+        if progress is not None:
+            progress(tried[-1], trials)
+    front = set(map(id, pareto_front([t.evaluation for t in tried])))
+    best = select_best([t.evaluation for t in tried])
+    return Exploration(
+        tuple(tried),
+        tuple(t for t in tried if id(t.evaluation) in front),
+        next(t for t in tried if t.evaluation is best),
+    )
+
+
+def pareto_front(candidates: Sequence[C]) -> list[C]:
+    """The feasible candidates that no other one beats in every objective; of equals the first."""
+    front: list[C] = []
+    ranked = sorted((c for c in candidates if c.feasible), key=_values)
+    for candidate in ranked:
+        mine = _values(candidate)
+        if not any(all(a <= b for a, b in zip(_values(kept), mine, strict=True)) for kept in front):
+            front.append(candidate)
+    return front
+
+
+def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
+    """Lowest latency among the feasible, ties by resources, then the first; an error names the nearest miss."""
+    feasible = [c for c in candidates if c.feasible]
+    if feasible:
+        return min(feasible, key=_values)
+    miss = nearest_miss(candidates)
+    if miss is None:
+        raise PenstockError(
+            code="nothing-evaluated", what="no trial came to an end", where=where,
+            hint="look at the trials' errors, then start the run again",
+        )  # fmt: skip
+    short, excess = shortage(miss)
+    raise PenstockError(
+        code="nothing-fits", what=f"none of the {len(candidates)} designs fits the platform", where=where,
+        limit=f"the nearest miss needs {1 + excess:.2f} times the {short} that may be used",
+        hint="take a larger platform, quantise, stream the weights, or allow more trials",
+    )  # fmt: skip
+
+
+def nearest_miss(candidates: Sequence[C]) -> C | None:
+    """The candidate that is least over its worst limit."""
+    finished = [c for c in candidates if c.values is not None]
+    return min(finished, key=lambda c: (max(c.constraints.values()), _values(c)), default=None)
+
+
+def shortage(candidate: Candidate) -> tuple[str, float]:
+    """The resource that is farthest over its limit, and by which share of the limit."""
+    return max(candidate.constraints.items(), key=lambda item: item[1])
+
+
+def _values(candidate: Candidate) -> tuple[float, ...]:
+    assert candidate.values is not None
+    return tuple(candidate.values)

@@ -1,0 +1,49 @@
+"""FIFO depths from token times: no writer ever waits for a slot, and no choice of depths here can deadlock.
+
+A channel that is the only connection between two parts of the network (a bridge) cannot be part of a cycle of
+waiting tasks, so any depth is safe there; it gets as many slots as the modelled times ask for, and at least 2.
+On all other channels, where paths part and meet again, the times must not be trusted with safety: they get room
+for every token of a run, so that their writers never wait at all. Narrow, but certain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import networkx as nx
+
+from compiler.errors import PenstockError
+from profiling.model import ChannelFigures
+
+LEAST_DEPTH = 2
+
+
+def safe_depths(channels: Iterable[ChannelFigures]) -> dict[str, int]:
+    """A depth for every FIFO, from figures that were modelled without regard to depths."""
+    fifos = [c for c in channels if c.kind == "stream"]
+    alone = bridges(channels)
+    return {c.name: max(LEAST_DEPTH, c.high_water if c.name in alone else c.tokens) for c in fifos}
+
+
+def bridges(channels: Iterable[ChannelFigures]) -> set[str]:
+    """The channels without which the network would fall apart, looked at without direction."""
+    listed = list(channels)
+    pairs: Counter[frozenset[str]] = Counter(frozenset((c.writer, c.reader)) for c in listed)
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_edges_from((c.writer, c.reader) for c in listed)
+    alone: set[frozenset[str]] = {frozenset(edge) for edge in nx.bridges(graph)}
+    return {c.name for c in listed if (pair := frozenset((c.writer, c.reader))) in alone and pairs[pair] == 1}
+
+
+def check_depths(channels: Iterable[ChannelFigures], depths: Mapping[str, int]) -> None:
+    """Refuse a depth given by hand where it could let the design deadlock."""
+    listed = list(channels)
+    alone = bridges(listed)
+    for channel in listed:
+        depth = depths.get(channel.name)
+        if channel.kind == "stream" and depth is not None and channel.name not in alone and depth < channel.tokens:
+            raise PenstockError(
+                code="unsafe-depth", what=f"depth {depth} on a path that parts and meets again", where=channel.name,
+                limit=f"{channel.tokens} tokens a run", hint=f"give it {channel.tokens}, or leave it to the tool",
+            )  # fmt: skip

@@ -1,0 +1,266 @@
+"""The tiling and unrolling space of a model, and how its few parameters become a design for every kernel.
+
+StreamTensor's scheme: one default tile size for every dim, and one overall number of lanes that a max-heap
+hands out to whichever kernel takes longest (intensity-aware). On top of it: elementwise kernels walk like their
+producer, and a consumer takes its operand with as many lanes as it is made with where that costs nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+
+from xdsl.ir import OpResult, SSAValue
+
+from compiler.analysis.graph import Graph, TensorOp
+from compiler.design import Design, KernelDesign, Placement
+from compiler.dialects.affine import projected_dims
+from compiler.errors import PenstockError
+from compiler.platforms import Platform
+
+Value = int | str | bool
+Params = Mapping[str, Value]
+Choices = Mapping[str, tuple[Value, ...]]
+
+DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
+ORDER_PARALLEL, ORDER_REDUCTION = "parallel-outer", "reduction-outer"
+_MOST_BOOSTED_KERNELS = 8
+
+
+@dataclass(frozen=True)
+class TilingOptions:
+    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
+
+    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
+    max_lanes: int | None = None
+    weights: Placement | None = None
+    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
+    per_kernel: bool = True
+    """Whether the search may also shift lanes between kernels."""
+
+
+@dataclass(frozen=True)
+class TilingSpace:
+    """The parameters of one model on one platform, and the design that each setting of them means."""
+
+    graph: Graph
+    platform: Platform
+    clock_mhz: float
+    quantize: str | None = None
+    options: TilingOptions = field(default_factory=TilingOptions)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """Every parameter with its values. Numbers are in order; the search may rely on it."""
+        longest = max((trip for op in self.graph.operations for trip in op.trips), default=1)
+        tiles = _powers_of_two(4, longest)
+        table: dict[str, tuple[Value, ...]] = {
+            "default_tile_size": tuple(tiles),
+            "overall_unroll_size": tuple(_powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
+            "order": (ORDER_PARALLEL, ORDER_REDUCTION),
+            "connect": (True, False),
+        }
+        if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
+            table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
+        return table
+
+    @property
+    def max_lanes(self) -> int:
+        """More lanes than the DSPs and LUTs could ever hold are not worth asking about."""
+        work = sum(prod(op.trips) for op in self.heavy) or max((op.work for op in self.graph.operations), default=1)
+        limits = self.platform.limits
+        fits = max(limits.dsp, limits.lut // 60, 1)
+        return max(2, min(work, fits, self.options.max_lanes or fits))
+
+    @cached_property
+    def heavy(self) -> tuple[TensorOp, ...]:
+        """The kernels that lanes are handed out to: the reductions, or everything where there is none."""
+        free = [op for op in self.graph.operations if op.layer not in self.options.kernels]
+        return tuple(op for op in free if op.reductions) or tuple(free)
+
+    @cached_property
+    def weights(self) -> Placement:
+        if self.options.weights is not None:
+            return self.options.weights
+        bits = sum(_bits(a) for a in self.graph.arguments if self.graph.is_param(a))
+        on_chip = self.platform.limits.bram18 * 18 * 1024 // 2
+        return "rom" if bits <= on_chip or not self.platform.memories else "stream"
+
+    def default_params(self) -> dict[str, Value]:
+        """A sensible first guess, tried before the search begins."""
+        middle = {name: values[0] for name, values in self.choices.items()}
+        tiles, lanes = self.choices["default_tile_size"], self.choices["overall_unroll_size"]
+        middle |= {"default_tile_size": tiles[-1], "overall_unroll_size": lanes[len(lanes) // 2]}
+        return middle
+
+    def design(self, params: Params) -> Design:
+        """The design that a setting means. The same setting always means the same design."""
+        settings = self._check(params)
+        tiles = {op.layer: self._tiles(op, int(settings["default_tile_size"])) for op in self.graph.operations}
+        unrolls = self._allocate(tiles, settings)
+        kernels: dict[str, KernelDesign] = {}
+        for op in self.graph.operations:
+            if op.layer in self.options.kernels:
+                kernels[op.layer] = self.options.kernels[op.layer]
+                continue
+            order = _order(op, str(settings["order"]))
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights)
+            kernels[op.layer] = self._follow_producer(op, kernel, kernels, bool(settings["connect"]))
+        return Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
+
+    def _check(self, params: Params) -> dict[str, Value]:
+        settings = {name: values[0] for name, values in self.choices.items()} | dict(params)
+        for name, value in settings.items():
+            if name not in self.choices:
+                raise PenstockError(
+                    code="unknown-parameter", what=f"the space has no parameter {name!r}",
+                    limit="parameters: " + ", ".join(self.choices), hint="correct its name",
+                )  # fmt: skip
+            if value not in self.choices[name]:
+                raise PenstockError(
+                    code="bad-parameter", what=f"{name} cannot be {value!r}",
+                    limit="choices: " + ", ".join(map(str, self.choices[name])), hint="take one of the choices",
+                )  # fmt: skip
+        return settings
+
+    def _tiles(self, op: TensorOp, size: int) -> tuple[int, ...]:
+        return tuple(max(d for d in divisors(trip) if d <= size) for trip in op.trips)
+
+    def _allocate(
+        self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
+    ) -> dict[str, tuple[int, ...]]:
+        """Hand out lanes one step at a time to the kernel that takes longest, while the total allows."""
+        unrolls = {op.layer: (1,) * len(op.trips) for op in self.graph.operations}
+        budget = int(settings["overall_unroll_size"]) - sum(prod(u) for u in unrolls.values())
+        along = str(settings["unroll_along"])
+        heap: list[tuple[float, int]] = []
+        for position, op in enumerate(self.heavy):
+            heapq.heappush(heap, (-self._cycles(op, unrolls, settings), position))
+        while heap:
+            _, position = heapq.heappop(heap)
+            op = self.heavy[position]
+            now = unrolls[op.layer]
+            wider = _widen(op, tiles[op.layer], now, along)
+            if wider is None or prod(wider) - prod(now) > budget:
+                break  # the slowest kernel sets the pace: lanes for faster ones would be wasted
+            budget -= prod(wider) - prod(now)
+            unrolls[op.layer] = wider
+            heapq.heappush(heap, (-self._cycles(op, unrolls, settings), position))
+        return unrolls
+
+    def _cycles(self, op: TensorOp, unrolls: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]) -> float:
+        """How long a kernel counts as taking: a boost makes it look longer, so that it is served earlier."""
+        boost = 2.0 ** int(settings.get(f"boost.{op.layer}", 0))
+        return boost * op.work / prod(unrolls[op.layer])
+
+    def _follow_producer(
+        self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool
+    ) -> KernelDesign:
+        """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
+        for value, operand_map in zip(op.op.inputs, op.operand_maps, strict=True):
+            producer = self._producer(value)
+            if producer is None or producer.layer not in kernels:
+                continue
+            dims = _corresponding(producer, op, projected_dims(operand_map))
+            if dims is None:
+                continue
+            made = kernels[producer.layer]
+            if not op.reductions and len(dims) == len(op.trips):
+                return _walk_alike(kernel, made, dims)
+            if connect and op.reductions:
+                return _same_lanes(op, kernel, made, dims)
+        return kernel
+
+    def _producer(self, value: SSAValue) -> TensorOp | None:
+        if not isinstance(value, OpResult):
+            return None
+        return next((op for op in self.graph.operations if op.result is value), None)
+
+
+def divisors(number: int) -> tuple[int, ...]:
+    """All divisors, ascending."""
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return tuple(sorted({*small, *(number // d for d in small)}))
+
+
+def _powers_of_two(first: int, last: int) -> list[int]:
+    """Powers of two from the first at or above `first` to the first at or above `last`; at least one."""
+    low, high = max(first - 1, 0).bit_length(), max(last - 1, 0).bit_length()
+    return [1 << exponent for exponent in range(min(low, high), high + 1)]
+
+
+def _bits(value: SSAValue) -> int:
+    kind = value.type
+    shape: tuple[int, ...] = kind.get_shape()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
+    return prod(shape) * int(kind.element_type.bitwidth)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _order(op: TensorOp, scheme: str) -> tuple[int, ...]:
+    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest."""
+    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
+    reduction = list(op.reductions)
+    return tuple(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction)
+
+
+def _widen(op: TensorOp, tile: tuple[int, ...], unroll: tuple[int, ...], along: str) -> tuple[int, ...] | None:
+    """The next larger unroll: one dim by its smallest possible factor. None if nothing is left to unroll."""
+    steps = {d: _next_factor(tile[d] // unroll[d]) for d in range(len(tile)) if tile[d] > unroll[d]}
+    if not steps:
+        return None
+    preferred = {
+        DIMS_PARALLEL: [d for d in steps if d not in op.reductions],
+        DIMS_REDUCTION: [d for d in steps if d in op.reductions],
+        DIMS_BALANCED: [],
+    }[along]
+    # the dim with the fewest lanes so far; of equals the innermost
+    dim = min(preferred or steps, key=lambda d: (unroll[d], -d))
+    return tuple(u * steps[d] if d == dim else u for d, u in enumerate(unroll))
+
+
+def _next_factor(left: int) -> int:
+    return min(d for d in divisors(left) if d > 1)
+
+
+def _corresponding(
+    producer: TensorOp, consumer: TensorOp, operand_dims: tuple[int | None, ...]
+) -> dict[int, int] | None:
+    """Consumer dim → producer dim along the shared tensor; None unless both index it by plain dims."""
+    made = projected_dims(producer.result_map)
+    pairs = [(c, p) for c, p in zip(operand_dims, made, strict=True) if c is not None and p is not None]
+    if not pairs or any(consumer.trips[c] != producer.trips[p] for c, p in pairs):
+        return None
+    return dict(pairs)
+
+
+def _walk_alike(kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:
+    """An elementwise kernel walks exactly as its operand is made: no converter, no buffer."""
+    count = len(kernel.tile)
+    return replace(
+        kernel,
+        tile=tuple(made.tile[dims[d]] for d in range(count)),
+        unroll=tuple(made.unroll[dims[d]] for d in range(count)),
+        order=tuple(sorted(range(count), key=lambda d: made.order.index(dims[d]))),
+    )
+
+
+def _same_lanes(op: TensorOp, kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:
+    """A reduction takes its operand with the lanes it is made with, if its own lanes can be split that way."""
+    wanted = {c: made.unroll[p] for c, p in dims.items()}
+    if any(kernel.tile[c] % lanes for c, lanes in wanted.items()):
+        return kernel
+    rest, left = kernel.lanes, dict[int, int]()
+    for lanes in wanted.values():
+        if rest % lanes:
+            return kernel
+        rest //= lanes
+    for dim in range(len(op.trips)):
+        if dim not in wanted:
+            left[dim] = max(d for d in divisors(kernel.tile[dim]) if rest % d == 0)
+            rest //= left[dim]
+    if rest != 1:
+        return kernel
+    return replace(kernel, unroll=tuple(wanted.get(d, left.get(d, 1)) for d in range(len(op.trips))))
