@@ -1,0 +1,20 @@
+"""From an imported program to the canonical one that designs are for: simplified, and quantised where asked."""
+
+from __future__ import annotations
+
+from compiler.errors import PenstockError
+from compiler.program import Program
+from compiler.transforms.canonicalise import quantise, simplify
+
+QUANTISATIONS = ("w8a8",)
+
+
+def prepare(program: Program, quantize: str | None = None) -> Program:
+    """The canonical program. The same program and option always give the same result."""
+    if quantize is not None and quantize not in QUANTISATIONS:
+        raise PenstockError(
+            code="unknown-quantisation", what=f"{quantize!r} is not a quantisation", where="quantize",
+            limit="known: " + ", ".join(QUANTISATIONS), hint="leave it out to keep float32",
+        )  # fmt: skip
+    canonical = simplify(program)
+    return quantise(canonical) if quantize else canonical
