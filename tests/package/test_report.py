@@ -45,7 +45,9 @@ def test_json_has_what_users_look_for(report: Report) -> None:
     assert document["timing"]["evidence"] == "modelled"
     assert document["timing"]["latency_cycles"] == 25
     assert document["timing"]["latency_us"] == 0.125
-    assert document["resources"]["lut"] == {"used": 900, "available": 230400, "share": 900 / 230400}
+    assert document["resources"]["lut"] == {
+        "used": 900, "available": 230400, "limit": 161280, "share": 900 / 230400,
+    }  # fmt: skip
     assert document["accuracy"]["evidence"] == "simulated"
 
 
@@ -69,16 +71,16 @@ def test_figures_without_evidence_are_refused() -> None:
 
 def test_misspelt_and_impossible_figures_are_refused() -> None:
     with pytest.raises(ValidationError):
-        Amount(used=-1, available=1, share=0.0)
+        Amount(used=-1, available=1, limit=1, share=0.0)
     with pytest.raises(ValidationError):
-        Amount(used=1, available=1, share=float("nan"))
+        Amount(used=1, available=1, limit=1, share=float("nan"))
     with pytest.raises(ValidationError, match="Extra inputs"):
         ResourceUse.model_validate({"evidence": None, "luts": 5})
 
 
 def test_resource_that_the_device_lacks_has_no_share() -> None:
     section = resources_section({"uram": 0}, load_platform("ecp5-85k"), [], "modelled")
-    assert section.uram == Amount(used=0, available=0, share=None)
+    assert section.uram == Amount(used=0, available=0, limit=0, share=None)
 
 
 class _Links(HTMLParser):

@@ -154,7 +154,8 @@ class Timing(Record):
 
 class Amount(Record):
     used: Count
-    available: Count
+    available: Count = Field(description="what the platform's shell leaves to a design")
+    limit: Count = Field(description="the most that still routes")
     share: Share
 
 
@@ -200,7 +201,8 @@ class TrialInfo(Record):
     number: int
     state: str = Field(description="complete, infeasible, failed or pruned")
     latency_cycles: Cycles = None
-    resource_share: Share = Field(default=None, description="the largest share of any resource")
+    resource_share: Share = Field(default=None, description="the largest share of any resource's limit")
+    params: dict[str, int | str | bool] = Field(default={}, description="what the search decided")
     evidence: From = None
     on_front: bool = Field(default=False, description="no other trial is better in both objectives")
     chosen: bool = False

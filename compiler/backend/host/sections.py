@@ -81,8 +81,8 @@ def resources_section(
     note: str = "",
 ) -> ResourceUse:
     """`used` by resource name; one that is missing there was not measured."""
-    available = platform.available.as_dict()
-    amounts = {name: _amount(used.get(name), available[name]) for name in RESOURCE_NAMES}
+    have, limits = platform.available.as_dict(), platform.limits.as_dict()
+    amounts = {name: _amount(used.get(name), have[name], limits[name]) for name in RESOURCE_NAMES}
     return ResourceUse(evidence=evidence, kernels=tuple(kernels), note=note, **amounts)
 
 
@@ -127,9 +127,9 @@ def classes(scores: Array) -> Array:
     return np.argmax(scores.reshape(len(scores), -1), axis=1)
 
 
-def _amount(used: int | None, available: int) -> Amount:
+def _amount(used: int | None, available: int, limit: int) -> Amount:
     share = used / available if used is not None and available > 0 else None
-    return Amount(used=used, available=available, share=share)
+    return Amount(used=used, available=available, limit=limit, share=share)
 
 
 def _port(port: Port) -> PortInfo:

@@ -1,0 +1,51 @@
+"""`penstock compile`: a model to a verified, packaged accelerator in this process, without the service."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compile(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, zoo:NAME?KEY=VALUE or FILE.onnx")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="folder for the package")] = Path("out"),
+    platform: Annotated[str | None, typer.Option(help="device to compile for [default: u55c]")] = None,
+    design: Annotated[Path | None, typer.Option(help="design record to use instead of searching for one")] = None,
+    quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
+    clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
+    evidence: Annotated[str, typer.Option(help="how the figures are to be obtained")] = "modelled",
+    trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
+    seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="print report.json instead of a summary")] = False,
+) -> int:
+    """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
+    from compiler.design import Design
+    from profiling.tool_runner import ToolRunner
+    from services.cli.options import check_output, check_target, summary_lines, write_output
+    from services.cli.stages import Stages
+    from services.steps.flow.model import load_program
+    from services.steps.flow.package import build_package
+    from services.steps.flow.search import SearchSettings, find_design
+
+    given = Design.load(design) if design is not None else None
+    target = check_target(platform, clock, quantize, evidence, given)
+    check_output(out)
+    with Stages().running() as stages:
+        stages.begin("importing the model")
+        program = load_program(model, target.quantize)
+        exploration = None
+        if given is None:
+            stages.begin(f"searching {trials} designs")
+            settings = SearchSettings(seed=seed)
+            given, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
+                                             settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
+        built = build_package(program, given, ToolRunner(), exploration, stages.begin)
+        archive = write_output(built, out)
+    print(built.report.to_json() if as_json else "\n".join(summary_lines(built.report, archive)))
+    if not built.checked.passed:
+        print(f"penstock: verification failed; see {out / 'report.html'}", file=sys.stderr)
+        return 1
+    return 0

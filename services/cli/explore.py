@@ -1,0 +1,74 @@
+"""`penstock explore`: search for good designs of a model in this process, without the service."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from compiler.backend.host.report import Exploration
+
+
+def explore(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, zoo:NAME?KEY=VALUE or FILE.onnx")],
+    trials: Annotated[int, typer.Option(help="designs to try", min=1, max=100_000)] = 100,
+    platform: Annotated[str | None, typer.Option(help="device to design for [default: u55c]")] = None,
+    quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
+    clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
+    sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random")] = "tpe",
+    seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
+    save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,
+) -> int:
+    """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
+    from rich.console import Console
+
+    from services.cli.options import check_target
+    from services.cli.stages import Stages
+    from services.steps.flow.model import load_program
+    from services.steps.flow.search import SearchSettings, find_design
+
+    target = check_target(platform, clock, quantize, "modelled", None)
+    settings = SearchSettings(sampler, seed)
+    with Stages().running() as stages:
+        stages.begin("importing the model")
+        program = load_program(model, target.quantize)
+        stages.begin(f"searching {trials} designs")
+        best, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
+                                        settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
+    if save is not None:
+        best.save(save)
+    if as_json:
+        print(json.dumps({"design": best.to_json(), "exploration": exploration.model_dump()}))
+        return 0
+    console = Console(highlight=False)
+    console.print(front_table(exploration, target.clock_mhz))
+    counts = f"{exploration.complete} complete, {exploration.infeasible} over the limits, {exploration.failed} failed"
+    console.print(f"{len(exploration.trials)} trials on {target.platform.title}: {counts}")
+    advice = f"saved to {save}" if save is not None else "keep it with --save design.json"
+    console.print(f"best design {best.digest()[:12]}: {advice}", markup=False)
+    return 0
+
+
+def front_table(exploration: Exploration, clock_mhz: float) -> Table:
+    """The Pareto front, fastest first; the chosen design is marked."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("TRIAL", "CYCLES", "LATENCY", "LARGEST SHARE", "EVIDENCE", "DECISIONS"):
+        table.add_column(column, justify="left" if column in ("EVIDENCE", "DECISIONS") else "right")
+    front = [t for t in exploration.trials if t.on_front and t.latency_cycles is not None]
+    for trial in sorted(front, key=lambda t: t.latency_cycles or 0):
+        cycles, share = trial.latency_cycles or 0, trial.resource_share
+        table.add_row(
+            f"{'→ ' if trial.chosen else ''}{trial.number}", f"{cycles:,}", f"{cycles / clock_mhz:,.2f} µs",
+            "not measured" if share is None else f"{share:.2%} of the limit", trial.evidence or "not measured",
+            " ".join(f"{name}={value}" for name, value in trial.params.items()),
+            style="bold green" if trial.chosen else "",
+        )  # fmt: skip
+    return table

@@ -1,0 +1,128 @@
+"""What `penstock compile` and `penstock explore` have in common: options, checks before the slow part, output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler.backend.host import Report, clear_folder, write_archive, write_folder
+from compiler.backend.host.report import Amount
+from compiler.design import Design
+from compiler.errors import PenstockError
+from compiler.pipeline import QUANTISATIONS
+from compiler.platforms import Platform, load_platform
+from profiling.evidence import EVIDENCE
+from services.steps.flow.package import Built
+
+DEFAULT_PLATFORM = "u55c"
+AVAILABLE_EVIDENCE = ("modelled",)
+
+
+@dataclass(frozen=True)
+class Target:
+    """For what the model is compiled."""
+
+    platform: Platform
+    clock_mhz: float
+    quantize: str | None
+
+
+def check_target(
+    platform: str | None, clock: float | None, quantize: str | None, evidence: str, design: Design | None
+) -> Target:
+    """Everything that can be refused before PyTorch is loaded. A given design decides; options may repeat it."""
+    if evidence not in EVIDENCE:
+        raise PenstockError(
+            code="unknown-evidence", what=f"there is no evidence {evidence!r}", where="--evidence",
+            limit="known: " + ", ".join(EVIDENCE), hint="see docs/report.md",
+        )  # fmt: skip
+    if evidence not in AVAILABLE_EVIDENCE:
+        raise PenstockError(
+            code="evidence-not-available", what=f"no tool for {evidence!r} figures is set up", where="--evidence",
+            limit="available: " + ", ".join(AVAILABLE_EVIDENCE), hint="leave the option out",
+        )  # fmt: skip
+    if quantize is not None and quantize not in QUANTISATIONS:
+        raise PenstockError(
+            code="unknown-quantisation", what=f"there is no quantisation {quantize!r}", where="--quantize",
+            limit="known: " + ", ".join(QUANTISATIONS), hint="leave the option out for the model's own types",
+        )  # fmt: skip
+    if design is not None:
+        given = {"--platform": (platform, design.platform), "--quantize": (quantize, design.quantize),
+                 "--clock": (clock, design.clock_mhz)}  # fmt: skip
+        for option, (asked, decided) in given.items():
+            if asked is not None and asked != decided:
+                raise PenstockError(
+                    code="design-conflict", what=f"{option} {asked} contradicts the design's {decided}",
+                    where="--design", hint=f"leave {option} out, or edit the design",
+                )  # fmt: skip
+        platform, clock, quantize = design.platform, design.clock_mhz, design.quantize
+    board = load_platform(platform or DEFAULT_PLATFORM)
+    return Target(board, board.check_clock(board.clock_mhz if clock is None else clock), quantize)
+
+
+def write_output(built: Built, out: Path) -> Path:
+    """The unpacked package and its archive beside it, in place of an older package."""
+    try:
+        write_folder(built.contents, out)
+        return write_archive(built.contents, out)
+    except OSError as error:
+        raise PenstockError(
+            code="output-not-writable", what=f"cannot write the package: {error.strerror or error}", where=str(out),
+            hint="choose another folder with -o",
+        ) from error  # fmt: skip
+
+
+def check_output(out: Path) -> None:
+    """Say now, not after minutes, that the package cannot be written there."""
+    try:
+        clear_folder(out)
+    except OSError as error:
+        raise PenstockError(
+            code="output-not-writable", what=f"cannot write there: {error.strerror or error}", where=str(out),
+            hint="choose another folder with -o",
+        ) from error  # fmt: skip
+
+
+def summary_lines(report: Report, archive: Path) -> list[str]:
+    """The headline figures, each with its evidence."""
+    timing, resources, csim, pytorch = report.timing, report.resources, report.verify.csim, report.verify.pytorch
+    shares = [(a.share, name) for name, a in _amounts(report) if a.share is not None]
+    share, name = max(shares) if shares else (None, "")
+    lines = [
+        f"design      {report.design.digest[:12]} for {report.platform.title} at {report.design.clock_mhz:g} MHz",
+        f"latency     {_number(timing.latency_us)} µs, {_number(timing.latency_cycles)} cycles {_tag(timing.evidence)}",
+        f"resources   {_share(share)} {name} {_tag(resources.evidence)}",
+        f"C++         {_equal(csim.equal)} the interpreter, {csim.values} values {_tag(csim.evidence)}",
+        f"PyTorch     largest difference {_number(pytorch.max_abs_error)}, "
+        f"tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
+    ]
+    if report.accuracy is not None:
+        found = report.accuracy
+        lines.append(
+            f"accuracy    {_share(found.accelerator_accuracy)}, PyTorch {_share(found.float_accuracy)}, "
+            f"same class {_share(found.agreement)} of {found.examples} {_tag(found.evidence)}"
+        )
+    return [*lines, f"package     {archive}"]
+
+
+def _amounts(report: Report) -> list[tuple[str, Amount]]:
+    r = report.resources
+    return [("lut", r.lut), ("ff", r.ff), ("dsp", r.dsp), ("bram18", r.bram18), ("uram", r.uram)]
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "not measured"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+
+
+def _share(value: float | None) -> str:
+    return "not measured" if value is None else f"{value:.2%}"
+
+
+def _equal(value: bool | None) -> str:
+    return {True: "equals", False: "DIFFERS FROM", None: "was not compared with"}[value]
+
+
+def _tag(evidence: str | None) -> str:
+    return f"[{evidence or 'not measured'}]"
