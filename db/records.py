@@ -73,7 +73,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Step:
-    """One node of a run's graph. `key` names it within its run: "import", "trial/0007"."""
+    """One node of a run's graph. `key` names it within its run: "import", "trial/0007".
+
+    `memo` is what one attempt leaves for the next one, such as what it began in another system.
+    """
 
     id: str
     run_id: str
@@ -93,6 +96,7 @@ class Step:
     reused_from: str | None
     progress: float | None
     progress_text: str | None
+    memo: Json
     result: Json
     error: Json | None
     created_at: datetime

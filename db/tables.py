@@ -43,9 +43,7 @@ def _to(name: str, target: str, *, nullable: bool = False, cascade: bool = False
 
 
 def _json(name: str, *, nullable: bool = False, empty: bool = False) -> Column[object]:
-    return Column(
-        name, JSONB(none_as_null=True), nullable=nullable, server_default=text("'{}'") if empty else None
-    )
+    return Column(name, JSONB(none_as_null=True), nullable=nullable, server_default=text("'{}'") if empty else None)
 
 
 tokens = Table(
@@ -114,6 +112,7 @@ steps = Table(
     Column("reused_from", Text),
     Column("progress", Double),
     Column("progress_text", Text),
+    _json("memo", empty=True),
     _json("result", empty=True),
     _json("error", nullable=True),
     _made(),
@@ -153,9 +152,7 @@ outbox = Table(
     "outbox",
     metadata,
     Column("id", BigInteger, primary_key=True, autoincrement=True),
-    Column(
-        "step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), nullable=False, unique=True
-    ),
+    Column("step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), nullable=False, unique=True),
     Column("queue", Text, nullable=False),
     Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     _at("published_at"),

@@ -49,8 +49,6 @@ class Settings:
     """PENSTOCK_STOP_SECONDS: how long a Python body may go on after a cancel before its process is ended."""
     outage_seconds: float = 600.0
     """PENSTOCK_OUTAGE_SECONDS: how long a worker keeps its work while the database cannot be reached."""
-    max_attempts: int = 3
-    """PENSTOCK_MAX_ATTEMPTS: attempts before a step that kills its workers is given up as poison."""
     allow_python_models: bool = False
     """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
     queues: tuple[str, ...] = QUEUES
@@ -120,7 +118,6 @@ class Settings:
             republish_seconds=read("REPUBLISH_SECONDS", _positive, 10.0),
             stop_seconds=read("STOP_SECONDS", _positive, 5.0),
             outage_seconds=read("OUTAGE_SECONDS", _positive, 600.0),
-            max_attempts=read("MAX_ATTEMPTS", _count, 3),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
             queues=read("QUEUES", _names, QUEUES),
             concurrency=read("CONCURRENCY", _count, 1),

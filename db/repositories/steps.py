@@ -188,14 +188,17 @@ class Steps(Repository):
     def set_progress(self, step: Step, fraction: float | None, words: str | None) -> bool:
         """Show how far the step is; False if the fence refuses it."""
         self.scope.require_lock(step.run_id)
-        shown = (
-            update(steps).where(*_held(step.id, step.fence)).values(progress=fraction, progress_text=words)
-        )
+        shown = update(steps).where(*_held(step.id, step.fence)).values(progress=fraction, progress_text=words)
         if self.connection.execute(shown.returning(steps.c.id)).first() is None:
             return False
         data = {"step": step.id, "key": step.key, "fraction": fraction, "text": words}
         Events(self.scope).add(step.run_id, "step.progress", data)
         return True
+
+    def set_memo(self, step_id: str, fence: int, memo: Json) -> bool:
+        """Leave word for a later attempt; False if the fence refuses it."""
+        left = update(steps).where(*_held(step_id, fence)).values(memo=dict(memo)).returning(steps.c.id)
+        return self.connection.execute(left).first() is not None
 
     def set_input_hash(self, step_id: str, fence: int, input_hash: str) -> None:
         hashed = update(steps).where(*_held(step_id, fence)).values(input_hash=input_hash)
@@ -245,26 +248,16 @@ class Steps(Repository):
     def releasable(self, run_id: str, among: Sequence[str] | None = None) -> tuple[Step, ...]:
         """Blocked steps of the run whose every need is done: the fan-in, counted from the rows."""
         need = steps.alias("need")
-        done = or_(
-            need.c.state == StepState.SUCCEEDED, and_(need.c.may_fail, need.c.state == StepState.FAILED)
-        )
-        unfinished = exists().where(
-            step_edges.c.step_id == steps.c.id, need.c.id == step_edges.c.needs_id, ~done
-        )
-        statement = select(steps).where(
-            steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~unfinished
-        )
+        done = or_(need.c.state == StepState.SUCCEEDED, and_(need.c.may_fail, need.c.state == StepState.FAILED))
+        unfinished = exists().where(step_edges.c.step_id == steps.c.id, need.c.id == step_edges.c.needs_id, ~done)
+        statement = select(steps).where(steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~unfinished)
         if among is not None:
             statement = statement.where(steps.c.id.in_(among))
         return self._all(Step, statement.order_by(steps.c.id))
 
     def queue_depths(self) -> dict[str, int]:
         """How many steps wait in each queue."""
-        statement = (
-            select(steps.c.queue, func.count())
-            .where(steps.c.state == StepState.QUEUED)
-            .group_by(steps.c.queue)
-        )
+        statement = select(steps.c.queue, func.count()).where(steps.c.state == StepState.QUEUED).group_by(steps.c.queue)
         return self._pairs(statement)
 
     def live_fences(self, step_ids: Sequence[str]) -> dict[str, int]:

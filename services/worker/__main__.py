@@ -45,9 +45,7 @@ def main() -> int:
 
     signals.worker_shutting_down.connect(lambda **_: shutdown.announce(), weak=False)
     signals.setup_logging.connect(lambda **_: None, weak=False)  # ours stays
-    logging.getLogger(__name__).info(
-        "queues %s, %d at once", ", ".join(settings.queues), settings.concurrency
-    )
+    logging.getLogger(__name__).info("queues %s, %d at once", ", ".join(settings.queues), settings.concurrency)
     worker = app.Worker(
         pool="prefork", concurrency=settings.concurrency, queues=list(settings.queues), loglevel="WARNING",
         hostname=f"penstock-{os.getpid()}@{socket.gethostname()}",

@@ -35,9 +35,7 @@ _LOOK_SECONDS = 0.5
 class Dispatcher:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._database = Database(
-            settings.require_database_url(), application="penstock dispatcher", pool_size=2
-        )
+        self._database = Database(settings.require_database_url(), application="penstock dispatcher", pool_size=2)
         self._publisher = Publisher(self._database, settings)
         self._listener: psycopg.Connection | None = None
         self._reap_at = 0.0

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import socket
+import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -56,13 +57,14 @@ class Executor:
         log.info("%s %s of %s: attempt %d", step.id, step.key, step.run_id, step.attempt)
         context = self._context(step)
         try:
-            context.folder.mkdir(parents=True)
+            _make_private(context.folder)
             with Heartbeat(self.database, self.settings, context, lambda why: self._give_up(step, why)):
                 ending = self._work(step, context)
                 if ending is not None:
                     self._record(step, ending, self.settings.outage_seconds)
         finally:
             context.tools.cancel_all()
+            tempfile.tempdir = None
             shutil.rmtree(context.folder, ignore_errors=True)
 
     def _context(self, step: Step) -> StepContext:
@@ -145,6 +147,13 @@ class Executor:
             log.info("%s: %s", step.key, refused)
 
 
+def _make_private(folder: Path) -> None:
+    """The step's own folder; what its body puts into temporary files lies there too and goes with it."""
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True)
+    tempfile.tempdir = str(temporary)
+
+
 def stopped(step: Step, reason: str) -> Ending | None:
     """How a step ends that was told to stop."""
     if reason == "cancelled":
@@ -163,13 +172,23 @@ def failed(step: Step, error: BaseException) -> Ending:
     if isinstance(error, RetryLaterError):
         why = {"code": error.code, "what": error.what}
         return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds)
-    if is_transient(error):
+    if came_from_an_outage(error):
         log.warning("%s of %s lost the database: %s", step.key, step.run_id, error)
         why = {"code": "database-away", "what": "the database could not be reached"}
         return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=1.0)
     log.error("%s of %s raised", step.key, step.run_id, exc_info=error)
     what = describe(error)
     return lambda tx: lifecycle.retry(tx, step, what, delay_seconds=1.0)
+
+
+def came_from_an_outage(error: BaseException) -> bool:
+    """Whether the database was away. Optuna wraps such errors in its own, so the causes are looked at."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if is_transient(seen):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def describe(error: BaseException) -> Json:

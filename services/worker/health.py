@@ -19,9 +19,7 @@ def main() -> int:
     try:
         settings = Settings.from_environment()
         database = Database(settings.require_database_url(), application="penstock health", pool_size=1)
-        broker = redis.Redis.from_url(
-            settings.require_redis_url(), socket_timeout=5, socket_connect_timeout=5
-        )
+        broker = redis.Redis.from_url(settings.require_redis_url(), socket_timeout=5, socket_connect_timeout=5)
     except SettingError as error:
         log.error("%s", error)
         return 2

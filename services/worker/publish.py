@@ -26,9 +26,7 @@ class Publisher:
         self._settings = settings
         self._app: Celery = make_app(settings)
         self._connection: Connection | None = None
-        self._redis = redis.Redis.from_url(
-            settings.require_redis_url(), socket_timeout=5, socket_connect_timeout=5
-        )
+        self._redis = redis.Redis.from_url(settings.require_redis_url(), socket_timeout=5, socket_connect_timeout=5)
 
     def publish_due(self, batch: int = 50) -> int:
         """Send what is due, batch by batch, until nothing is; returns how many messages went out.
@@ -81,6 +79,4 @@ class Publisher:
         if self._connection is None:
             self._connection = self._app.connection_for_write()
         with self._app.amqp.Producer(self._connection, auto_declare=False) as producer:
-            self._app.send_task(
-                TASK, args=(step_id,), queue=queue, producer=producer, retry=False, ignore_result=True
-            )
+            self._app.send_task(TASK, args=(step_id,), queue=queue, producer=producer, retry=False, ignore_result=True)

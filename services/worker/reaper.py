@@ -23,7 +23,5 @@ def reap_expired(database: Database, settings: Settings) -> int:
             after = lifecycle.reap(tx, step)
         if after is not None:
             taken += 1
-            log.warning(
-                "%s of %s: lease of %s expired, now %s", step.key, step.run_id, step.owner, after.state
-            )
+            log.warning("%s of %s: lease of %s expired, now %s", step.key, step.run_id, step.owner, after.state)
     return taken

@@ -72,6 +72,7 @@ CREATE TABLE penstock.steps (
     reused_from text,
     progress double precision,
     progress_text text,
+    memo jsonb NOT NULL DEFAULT '{}',
     result jsonb NOT NULL DEFAULT '{}',
     error jsonb,
     created_at timestamptz NOT NULL DEFAULT now(),

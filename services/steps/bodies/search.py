@@ -1,0 +1,75 @@
+"""What explore, trial and select share: the prepared program, its evaluator, and the study, kept warm.
+
+A pool child does many trials of one run after another. Reading the program and opening the study anew for
+each would cost more than the trial itself.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+from compiler.frontend.context import make_context
+from compiler.program import Program
+from dse.evaluate import Evaluator
+from dse.study import Study
+from services.steps.bodies.options import RunOptions
+from services.steps.context import StepContext
+
+PREPARED = "prepared"
+_KEPT = 4
+
+T = TypeVar("T")
+_evaluators: OrderedDict[str, Evaluator] = OrderedDict()
+_studies: OrderedDict[str, Study] = OrderedDict()
+
+
+def evaluator_of(context: StepContext) -> Evaluator:
+    """The evaluator of the run's prepared program on its platform."""
+    options = RunOptions.read(context.options)
+    artifact = context.artifact("explore", PREPARED)
+    key = f"{artifact.sha256} {options.platform} {options.clock_mhz} {options.quantize}"
+    return _kept(_evaluators, key, lambda: make_evaluator(prepared_program(context), options))
+
+
+def prepared_program(context: StepContext) -> Program:
+    """The program that designs are made of, as the explore step left it."""
+    return Program.load(context.input_tree("explore", PREPARED), make_context())
+
+
+def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
+    return Evaluator.create(program, options.platform, clock_mhz=options.clock_mhz, quantize=options.quantize)
+
+
+def study_of(context: StepContext, evaluator: Evaluator) -> Study:
+    """The run's study. Samplers of several processes differ by the first trial that each of them did."""
+    return _kept(_studies, context.run.id, lambda: open_study(context, evaluator))
+
+
+def open_study(context: StepContext, evaluator: Evaluator) -> Study:
+    """Open or create the run's study, with the default design as its first trial."""
+    options = RunOptions.read(context.options)
+    return Study.create_or_load(
+        context.run.id,
+        evaluator.space.choices,
+        storage_url=context.database.study_url(),
+        sampler=options.sampler,
+        seed=options.seed,
+        worker=int(context.payload.get("number", 0)),
+        first=[evaluator.space.default_params()],
+    )
+
+
+def forget_study(context: StepContext) -> None:
+    """After an error, open the study anew: its connection may be of a server that is gone."""
+    _studies.pop(context.run.id, None)
+
+
+def _kept(cache: OrderedDict[str, T], key: str, make: Callable[[], T]) -> T:
+    if key not in cache:
+        cache[key] = make()
+        while len(cache) > _KEPT:
+            cache.popitem(last=False)
+    cache.move_to_end(key)
+    return cache[key]

@@ -1,0 +1,86 @@
+"""Trial: asks the study for a setting, evaluates it, tells what came out. Exactly one complete answer a step.
+
+The study and our tables commit on their own, and a worker may die between any two lines. So:
+- the study's trial number is noted on the step as soon as it is known; the next attempt finds it and, if the
+  study has its answer, uses that; else it ends the orphan as failed and has its setting tried again;
+- the answer is told while the step's row is held, when nobody can take the step away: of two attempts only
+  the one that owns the step can tell.
+"""
+
+from __future__ import annotations
+
+import time
+
+from db.records import TrialSummary
+from dse.evaluate import Evaluation, Evaluator
+from dse.study import Study
+from services.steps.bodies.search import evaluator_of, forget_study, study_of
+from services.steps.context import StepContext
+from services.steps.registry import step_kind
+from services.steps.result import StepResult, StepStoppedError
+
+_NUMBER = "study_trial"
+
+
+@step_kind("trial")
+def trial(context: StepContext) -> StepResult:
+    started = time.monotonic()
+    evaluator = evaluator_of(context)
+    try:
+        study = study_of(context, evaluator)
+        number, evaluation = _earlier_answer(context, study, evaluator) or _answer(context, study, evaluator)
+    except BaseException:
+        forget_study(context)
+        raise
+    summary = summarise(context.payload["number"], evaluation, time.monotonic() - started)
+    return StepResult({_NUMBER: number}, trial=summary)
+
+
+def _earlier_answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation] | None:
+    """What an earlier attempt told the study before it could finish the step; else its orphan is ended."""
+    number = context.step.memo.get(_NUMBER)
+    if number is None:
+        return None
+    with context.hold():
+        study.fail(number, retry=True)  # changes nothing if it is finished
+        told = study.trial(number)
+    return (number, evaluator.evaluate(told.params)) if told.state == "complete" else None
+
+
+def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation]:
+    asked = study.ask()
+    try:
+        context.remember({_NUMBER: asked.number})
+        context.check()
+        evaluation = evaluator.evaluate(asked.params)
+        context.check()
+        with context.hold():
+            counted = study.tell(asked.number, evaluation.values, evaluation.constraints)
+    except StepStoppedError:
+        study.fail(asked.number, retry=context.stop_reason != "cancelled")
+        raise
+    except Exception:
+        study.fail(asked.number, retry=False)
+        raise
+    if not counted:
+        raise RuntimeError(f"trial {asked.number} of the study was ended by someone else")
+    return asked.number, evaluation
+
+
+def summarise(number: int, evaluation: Evaluation, seconds: float) -> TrialSummary:
+    latency, share = evaluation.values
+    figures: dict[str, float | None] = {
+        "latency_cycles": latency,
+        "latency_us": evaluation.latency_ms * 1e3,
+        "interval_cycles": evaluation.figures.interval,
+        "resource_share": share,
+    } | {f"{name}_share": value for name, value in evaluation.shares.items()}
+    return TrialSummary(
+        number=number,
+        state="complete" if evaluation.feasible else "infeasible",
+        params=dict(evaluation.params),
+        figures=figures,
+        evidence=evaluation.evidence,
+        design=evaluation.design.to_json(),
+        seconds=seconds,
+    )

@@ -1,0 +1,67 @@
+"""Verify: lowers the chosen design, emits its C++, and runs every level of it against the others."""
+
+from __future__ import annotations
+
+from compiler.design import Design
+from compiler.errors import PenstockError
+from compiler.pipeline import lower
+from compiler.pipeline.emit import emit
+from compiler.platforms import load_platform
+from compiler.program import Program
+from db.records import Json
+from services.steps.bodies.search import PREPARED, prepared_program
+from services.steps.bodies.select import DESIGN
+from services.steps.context import StepContext
+from services.steps.flow.check import check_design
+from services.steps.flow.package import model_lowered, refuse_too_large
+from services.steps.registry import step_kind
+from services.steps.result import Output, StepResult
+from services.store import TREE_MEDIA_TYPE
+
+CHECKED, EMITTED = "checked", "emitted"
+
+
+def _reuse_key(context: StepContext) -> Json:
+    return {
+        "design": context.artifact("select", DESIGN).sha256,
+        "program": context.artifact("explore", PREPARED).sha256,
+    }
+
+
+def read_design(context: StepContext) -> Design:
+    return Design.load(context.input_file("select", DESIGN))
+
+
+@step_kind("verify", reuse_key=_reuse_key)
+def verify(context: StepContext) -> StepResult:
+    program: Program = prepared_program(context)
+    design = read_design(context)
+    platform = load_platform(design.platform)
+    context.progress(None, "lowering")
+    lowered = lower(program, design)
+    refuse_too_large(lowered, model_lowered(lowered, platform), platform)
+    context.progress(None, "emitting C++")
+    emitted = context.folder / "emitted"
+    emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
+    checked = check_design(lowered, emitted, context.tools, lambda text: context.progress(None, text))
+    context.check()
+    if not checked.passed:
+        raise PenstockError(
+            code="verification-failed", what="the levels of the design do not compute the same numbers",
+            where=program.name, limit=_differences(checked.verify.model_dump()),
+            hint="this is a bug in Penstock; please report it with the model and the design",
+        )  # fmt: skip
+    folder = context.folder / "checked"
+    checked.save(folder)
+    return StepResult(
+        data=checked.verify.model_dump(mode="json"),
+        outputs={EMITTED: Output(emitted, TREE_MEDIA_TYPE), CHECKED: Output(folder, TREE_MEDIA_TYPE)},
+    )
+
+
+def _differences(verify: Json) -> str:
+    """Which comparisons failed, in a few words."""
+    wrong = [f"{level['level']} against {level['against']}" for level in verify["levels"] if not level["equal"]]
+    wrong += ["csim against the interpreter"] if not verify["csim"]["equal"] else []
+    wrong += ["the accelerator against PyTorch"] if verify["pytorch"]["ok"] is False else []
+    return "; ".join(wrong)
