@@ -27,11 +27,12 @@ def reuse_distance(
         return 1
     turning = [loop for loop, trip in enumerate(trips) if trip > 1]
     still = [loop for loop in turning if not any(_moves(store, loop))]
-    if not still:
-        return None if _words_differ(store, lanes, trips, turning) else 1
-    inside = [loop for loop in turning if loop > still[-1]]
-    if not _words_differ(store, lanes, trips, inside):
+    moving = [loop for loop in turning if loop not in still]
+    if not _words_differ(store, lanes, trips, moving):
         return 1
+    if not still:
+        return None
+    inside = [loop for loop in moving if loop > still[-1]]
     distance = 1
     for loop in inside:
         distance *= trips[loop]
