@@ -7,10 +7,10 @@ operators, whose overflow is undefined.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import (
@@ -57,15 +57,10 @@ def literal(value: Any, kind: Attribute) -> str:
     if math.isinf(number):
         return "INFINITY" if number > 0 else "-INFINITY"
     single = isinstance(kind, Float32Type)
-    text = _shortest_float32(number) if single else repr(number)
+    text = str(np.float32(number)) if single else repr(number)  # the shortest that reads back
     if not any(c in text for c in ".einf"):
         text += ".0"
     return text + ("f" if single else "")
-
-
-def _shortest_float32(number: float) -> str:
-    wanted = struct.pack("<f", number)
-    return next(text for digits in range(1, 10) if struct.pack("<f", float(text := f"{number:.{digits}g}")) == wanted)
 
 
 def constant_of(attribute: Attribute) -> str:
