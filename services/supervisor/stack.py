@@ -56,12 +56,13 @@ class Stack:
         environment = programs.shared_environment(self.home.root, self.url, self.plan.host, port)
         environment["PENSTOCK_DATABASE_URL"] = self._postgres()
         environment["PENSTOCK_REDIS_URL"] = self._redis()
-        migrate_database(environment["PENSTOCK_DATABASE_URL"])
         logs, descriptor = self.home.logs, self.listener.fileno()
+        # These two load libraries for seconds before they look at a table: time enough to migrate.
         for number in range(1, self.plan.workers + 1):
             self._keep(programs.worker(number, logs, environment))
-        self._keep(programs.dispatcher(logs, environment))
         self._keep(programs.api(descriptor, logs, environment))
+        migrate_database(environment["PENSTOCK_DATABASE_URL"])
+        self._keep(programs.dispatcher(logs, environment))
         self._wait_healthy()
 
     def watch(self) -> None:
@@ -69,7 +70,7 @@ class Stack:
         self.keeper.look(time.monotonic())
 
     def stop(self) -> None:
-        """The API first, so that nothing new comes in; the servers last."""
+        """In the opposite order of the start: nothing new is dispatched, and the servers end last."""
         self.keeper.stop_all()
         if self.listener is not None:
             self.listener.close()
