@@ -70,7 +70,7 @@ def deaf(context: StepContext) -> StepResult:
 
 @step_kind("fan")
 def fan(context: StepContext) -> StepResult:
-    kind, count = context.payload["kind"], context.payload["count"]
+    kind, count = context.payload["parts"], context.payload["count"]
     payload = dict(context.payload.get("each", {}))
     return StepResult(new_steps=tuple(
         NewStep(kind, f"part/{i}", "explore", payload | {"number": i}, needed_by=("sum",)) for i in range(count)

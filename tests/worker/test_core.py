@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from db.records import NewStep
 from db.states import RunState, StepState
-from tests.fixtures.service import Service, assert_legal
+from services.supervisor.postgres import EmbeddedPostgres
+from tests.fixtures.service import Service, assert_legal, fresh_service
 
 BODIES = "tests.worker.bodies"
 
@@ -38,12 +40,20 @@ def alive_in(folder: Path) -> list[psutil.Process]:
     return found
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres) -> Iterator[Service]:
+    with fresh_service(tmp_path_factory.mktemp("home"), postgres, BODIES) as service:
+        service.worker()
+        service.dispatcher()
+        yield service
+
+
 @pytest.fixture
-def running(service: Service) -> Service:
-    """One worker with two places, and a dispatcher."""
-    service.worker()
-    service.dispatcher()
-    return service
+def running(shared: Service) -> Service:
+    """One worker with two places, and a dispatcher, with a clean trace; for tests that hurt neither."""
+    for path in shared.home.glob("*.txt"):
+        path.unlink()
+    return shared
 
 
 def test_a_graph_runs_through_and_hands_content_on(running: Service) -> None:
@@ -65,7 +75,7 @@ def test_a_graph_runs_through_and_hands_content_on(running: Service) -> None:
 
 
 def test_a_step_fans_out_and_the_sum_waits_for_all_parts(running: Service) -> None:
-    run = running.submit(node("fan", kind="trial", count=30), node("echo", "sum", "fan"))
+    run = running.submit(node("fan", parts="trial", count=30), node("echo", "sum", "fan"))
     assert running.wait(run).state == RunState.SUCCEEDED
     lines = trace(running)
     assert Counter(lines) == Counter([f"part/{i} ran" for i in range(30)] + ["sum ran"])

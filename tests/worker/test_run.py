@@ -1,0 +1,110 @@
+"""A whole run with the real bodies: a model in, a checked package out, on real workers."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from db import lifecycle
+from db.records import Run
+from db.states import RunState
+from services.steps.graph import run_steps
+from services.store import ContentStore
+from tests.fixtures.service import Service, assert_legal
+
+MODEL = b"""
+import torch
+from torch import nn
+
+class Tiny(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(8, 16), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+def model():
+    torch.manual_seed(1)
+    return Tiny(), (torch.randn(1, 8),)
+"""
+
+
+def submit(service: Service, source: bytes, **options: Any) -> Run:
+    stored = ContentStore(service.home / "store").put_bytes(source)
+    with service.database.begin() as tx:
+        model = tx.models.create(
+            name="tiny", kind="python", source="tiny.py:model", sha256=stored.sha256, size=stored.size,
+            details={"file": "tiny.py", "function": "model"},
+        )  # fmt: skip
+        asked = {"platform": "u55c", "trials": 4, "quantize": "w8a8"} | options
+        return lifecycle.submit(
+            tx, model_id=model.id, name="tiny", steps=run_steps(model, asked), options=asked, owner=None
+        )
+
+
+def complete_in_study(service: Service, run: Run) -> int:
+    """Trials with an answer, as Optuna's own tables have it."""
+    count = text(
+        "SELECT count(*) FROM optuna.trials JOIN optuna.studies USING (study_id) "
+        "WHERE study_name = :name AND state = 'COMPLETE'"
+    )
+    with service.database.begin() as tx:
+        return tx.connection.execute(count, {"name": run.id}).scalar_one()
+
+
+@pytest.fixture
+def running(service: Service) -> Service:
+    service.worker()
+    service.dispatcher()
+    return service
+
+
+def test_a_model_becomes_a_package(running: Service) -> None:
+    run = submit(running, MODEL)
+    ended = running.wait(run, 120)
+    assert ended.state == RunState.SUCCEEDED, ended.error
+    assert ended.summary["evidence"] == "modelled"
+    with running.database.begin() as tx:
+        trials = tx.trials.list(run.id).items
+        artifacts = {artifact.name: artifact for artifact in tx.artifacts.list(run.id).items}
+    assert [t.number for t in trials] == [0, 1, 2, 3]
+    assert complete_in_study(running, run) == 4
+    chosen = trials[ended.summary["chosen_trial"]]
+    assert chosen.figures["latency_cycles"] == min(
+        t.figures["latency_cycles"] for t in trials if t.state == "complete"
+    )
+    [archive] = [artifact for name, artifact in artifacts.items() if name.endswith(".penstock.zip")]
+    data = ContentStore(running.home / "store").read_bytes(archive.sha256)
+    with zipfile.ZipFile(io.BytesIO(data)) as package:
+        report = json.loads(package.read("report.json"))
+    assert report["verify"]["csim"]["equal"] is True
+    assert len(report["exploration"]["trials"]) == 4
+    assert_legal(running.events(run))
+
+    again = submit(running, MODEL, trials=2)
+    assert running.wait(again, 120).state == RunState.SUCCEEDED
+    assert running.steps(again)["import"].reused_from == running.steps(run)["import"].id
+
+
+def test_a_file_that_is_no_model_fails_with_a_sentence(running: Service) -> None:
+    run = submit(running, b"def model():\n    return 42\n")
+    ended = running.wait(run, 60)
+    assert ended.state == RunState.FAILED
+    assert ended.error is not None
+    assert ended.error["step"] == "import"
+    assert ended.error["code"] not in ("internal-error", "poison")
+    assert str(running.home) not in json.dumps(dict(ended.error)), "no path of the server reaches the user"
+
+
+def test_python_models_are_refused_where_they_are_switched_off(service: Service) -> None:
+    service.dispatcher()
+    service.worker(PENSTOCK_ALLOW_PYTHON_MODELS="0")
+    ended = service.wait(submit(service, MODEL), 60)
+    assert ended.error is not None
+    assert ended.error["code"] == "python-models-off"
