@@ -30,7 +30,7 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object a benchmark")] = False,
 ) -> int:
     """Run a benchmark and print its figures: name, machine, evidence, rows and summary."""
-    registry = _registry()
+    registry = load_registry()
     known: dict[str, Any] = registry.BENCHMARKS
     if name is not None and name not in known:
         near = difflib.get_close_matches(name, known, 1)
@@ -49,12 +49,12 @@ def bench(
     return 0
 
 
-def _registry() -> ModuleType:
+def load_registry() -> ModuleType:
     """The benchmarks lie beside the packages in the repository and are not installed with them."""
     if not (ROOT / "benchmarks" / "registry.py").is_file():
         raise BenchError("the benchmarks are not installed with penstock - run it from a checkout of the repository")
     if str(ROOT) not in sys.path:
-        sys.path.append(str(ROOT))
+        sys.path.insert(0, str(ROOT))  # before any installed package of the same name
     return import_module("benchmarks.registry")
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.backend.host import Report, clear_folder, write_archive, write_folder
+from compiler.backend.host import Report, check_folder, write_archive, write_folder
 from compiler.backend.host.report import Amount
 from compiler.design import Design
 from compiler.errors import PenstockError
@@ -74,13 +75,13 @@ def write_output(built: Built, out: Path) -> Path:
 
 def check_output(out: Path) -> None:
     """Say now, not after minutes, that the package cannot be written there."""
-    try:
-        clear_folder(out)
-    except OSError as error:
+    check_folder(out)
+    existing = next(p for p in (out, *out.absolute().parents) if p.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
         raise PenstockError(
-            code="output-not-writable", what=f"cannot write there: {error.strerror or error}", where=str(out),
+            code="output-not-writable", what="this folder cannot be written to", where=str(existing),
             hint="choose another folder with -o",
-        ) from error  # fmt: skip
+        )  # fmt: skip
 
 
 def summary_lines(report: Report, archive: Path) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.backend.host import PackageContents, clear_folder, file_name, write_archive, write_folder
+from compiler.backend.host import PackageContents, check_folder, file_name, write_archive, write_folder
 from compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
 from compiler.backend.host.runtime.penstock_runtime.package import is_safe_path, unpack
 from compiler.errors import PenstockError
@@ -179,13 +179,14 @@ def test_output_folder_keeps_other_files(tmp_path: Path, contents: PackageConten
         write_folder(contents, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(PenstockError, match="file of that name"):
-        clear_folder(tmp_path / "thesis.tex")
+        check_folder(tmp_path / "thesis.tex")
 
 
 def test_output_folder_replaces_an_older_package(package: Path, contents: PackageContents) -> None:
     old = write_archive(contents, package)
     (package / "hls" / "notes.txt").write_text("mine")
-    clear_folder(package)
+    (package / "hls" / "penstock_top.cpp").unlink()
+    write_folder(contents, package)
     assert not old.exists()
-    assert not (package / "manifest.json").exists()
+    assert open_package(package).problems() == []
     assert (package / "hls" / "notes.txt").read_text() == "mine"

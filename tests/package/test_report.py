@@ -12,9 +12,18 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from compiler.backend.host.pictures import dataflow, scatter
-from compiler.backend.host.render import grouped, percent, render_html
-from compiler.backend.host.report import Amount, ChannelInfo, KernelInfo, Report, ResourceUse, report_schema
+from compiler.backend.host.pictures import FRONT_ROWS, dataflow, front_rows, scatter
+from compiler.backend.host.render import grouped, percent, rate, render_html
+from compiler.backend.host.report import (
+    Amount,
+    ChannelInfo,
+    Exploration,
+    KernelInfo,
+    Report,
+    ResourceUse,
+    TrialInfo,
+    report_schema,
+)
 from compiler.backend.host.sections import resources_section, timing_section
 from compiler.platforms import load_platform
 from tests.package import hand_made
@@ -170,6 +179,28 @@ def test_wider_tokens_are_thicker_pipes(report: Report) -> None:
     design = report.design.model_copy(update={"channels": channels})
     thin, thick = dataflow(report.model_copy(update={"design": design})).pipes
     assert thin.thickness < thick.thickness
+
+
+def test_a_long_front_is_thinned_but_keeps_its_ends_and_the_chosen(report: Report) -> None:
+    trials = tuple(
+        TrialInfo(number=i, state="complete", latency_cycles=1000 - i, resource_share=0.01 * (i + 1),
+                  evidence="modelled", on_front=True, chosen=i == 20)
+        for i in range(41)
+    )  # fmt: skip
+    rows = front_rows(Exploration(trials=trials, complete=41, infeasible=0, failed=0))
+    assert len(rows) <= FRONT_ROWS + 1
+    assert [rows[0].number, rows[-1].number] == [40, 0]
+    assert 20 in {row.number for row in rows}
+    exploration = report.exploration
+    assert exploration is not None
+    assert [t.number for t in front_rows(exploration)] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(12.0, "12\u202f/s"), (121595.3, "122\u202fk/s"), (3787879.0, "3.79\u202fM/s")]
+)
+def test_rates_are_short(value: float, text: str) -> None:
+    assert rate(value) == text
 
 
 def test_scatter_needs_two_measured_trials(report: Report) -> None:

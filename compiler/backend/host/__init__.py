@@ -1,6 +1,6 @@
 """The package of a design: archive, manifest, host runtime and report."""
 
-from compiler.backend.host.archive import clear_folder, write_archive, write_folder
+from compiler.backend.host.archive import check_folder, write_archive, write_folder
 from compiler.backend.host.contents import Expected, PackageContents, collect_package, file_name
 from compiler.backend.host.report import Report
 
@@ -8,7 +8,7 @@ __all__ = [
     "Expected",
     "PackageContents",
     "Report",
-    "clear_folder",
+    "check_folder",
     "collect_package",
     "file_name",
     "write_archive",

@@ -36,33 +36,36 @@ def write_archive(contents: PackageContents, folder: Path) -> Path:
 
 def write_folder(contents: PackageContents, folder: Path) -> None:
     """Write the unpacked package, replacing an older one; a folder with other files is refused."""
-    clear_folder(folder)
+    for path in check_folder(folder):
+        path.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for path, data in contents.files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
 
 
-def clear_folder(folder: Path) -> None:
-    """Make sure a package can be written here: new, empty, or an older package, whose files are removed."""
+def check_folder(folder: Path) -> list[Path]:
+    """Make sure that a package may be written here: a new or empty folder, or an older package's.
+
+    Returns the older package's files, which writing another one replaces.
+    """
     if folder.exists() and not folder.is_dir():
         raise PenstockError(
             code="output-not-a-folder", what="there is a file of that name", where=str(folder),
             hint="choose another folder with -o",
         )  # fmt: skip
-    if folder.is_dir() and any(folder.iterdir()):
-        try:
-            with open_package(folder) as package:
-                old = [*package.paths(), MANIFEST]
-                archives = folder.glob(f"{package.name}-*.penstock.zip")
-        except PackageError as error:
-            raise PenstockError(
-                code="output-not-empty", what="the folder holds other files", where=str(folder),
-                hint="choose a new or empty folder, or one with an older package, with -o",
-            ) from error  # fmt: skip
-        for path in [*(folder / p for p in old), *archives]:
-            path.unlink(missing_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return []
+    try:
+        with open_package(folder) as package:
+            paths = [folder / path for path in (*package.paths(), MANIFEST)]
+            return [*paths, *folder.glob(f"{package.name}-*.penstock.zip")]
+    except PackageError as error:
+        raise PenstockError(
+            code="output-not-empty", what="the folder holds other files", where=str(folder),
+            hint="choose a new or empty folder, or one with an older package, with -o",
+        ) from error  # fmt: skip
 
 
 def _entry(path: str) -> zipfile.ZipInfo:

@@ -16,7 +16,8 @@ COLUMNS = 4
 MARGIN = 10
 HOST_IN, HOST_OUT = "host ▸", "▸ host"
 
-PLOT_WIDTH, PLOT_HEIGHT = 560, 300
+PLOT_WIDTH, PLOT_HEIGHT = 560, 330
+FRONT_ROWS = 10
 PLOT_LEFT, PLOT_RIGHT, PLOT_TOP, PLOT_BOTTOM = 64, 18, 14, 46
 
 
@@ -126,6 +127,16 @@ def scatter(exploration: Exploration) -> Scatter | None:
         y_ticks=tuple(Tick(y_axis.at(v), f"{v * 100:g} %") for v in y_axis.ticks()),
         limit_y=y_axis.at(1.0) if y_axis.low < 1.0 < y_axis.high else None,
     )
+
+
+def front_rows(exploration: Exploration) -> tuple[TrialInfo, ...]:
+    """The Pareto front, fastest first; an even choice of a long one, with its ends and the chosen trial."""
+    front = [t for t in exploration.trials if t.on_front and t.latency_cycles is not None]
+    front.sort(key=lambda t: t.latency_cycles or 0)
+    if len(front) <= FRONT_ROWS:
+        return tuple(front)
+    kept = {round(i * (len(front) - 1) / (FRONT_ROWS - 1)) for i in range(FRONT_ROWS)}
+    return tuple(t for i, t in enumerate(front) if i in kept or t.chosen)
 
 
 @dataclass(frozen=True)

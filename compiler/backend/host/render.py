@@ -31,6 +31,7 @@ def render_html(report: Report) -> str:
         r=report,
         flow=pictures.dataflow(report),
         plot=pictures.scatter(exploration) if exploration else None,
+        front=pictures.front_rows(exploration) if exploration else (),
         plot_size=pictures,
         meanings=EVIDENCE_MEANING,
     )  # fmt: skip
@@ -53,6 +54,16 @@ def grouped(value: float | int | None) -> Markup | str:
     return text.replace(",", "\u202f")
 
 
+def rate(value: float | None) -> Markup | str:
+    """So many a second, short enough for a headline."""
+    if value is None:
+        return Markup('<span class="missing">not measured</span>')
+    for size, word in ((1e9, "G"), (1e6, "M"), (1e5, "k")):
+        if value >= size:
+            return f"{value / (1e3 if word == 'k' else size):.3g}\u202f{word}/s"
+    return f"{grouped(value)}\u202f/s"
+
+
 def percent(value: float | None, digits: int = 1) -> Markup | str:
     if value is None:
         return Markup('<span class="missing">not measured</span>')
@@ -71,6 +82,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters: dict[str, Any] = {"grouped": grouped, "percent": percent}
+    filters: dict[str, Any] = {"grouped": grouped, "percent": percent, "rate": rate}
     environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
     return environment

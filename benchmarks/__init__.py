@@ -1,0 +1,1 @@
+"""Programs that measure Penstock; `penstock bench` runs them."""
