@@ -247,7 +247,10 @@ def _open_study(name: str, storage: BaseStorage, sampler: BaseSampler) -> tuple[
     directions = [StudyDirection.MINIMIZE] * len(OBJECTIVES)
     try:
         study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, directions=directions)
-        study.set_metric_names(list(OBJECTIVES))
+        with warnings.catch_warnings():
+            # no promise of Optuna's, and none needed: the names are for its dashboard only
+            warnings.simplefilter("ignore", category=optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names(list(OBJECTIVES))
     except optuna.exceptions.DuplicatedStudyError:
         return optuna.load_study(study_name=name, storage=storage, sampler=sampler), False
     return study, True
