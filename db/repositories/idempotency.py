@@ -26,7 +26,8 @@ class Idempotency(Repository):
         """
         row = {"scope": scope, "key": key, "request_hash": request_hash}
         statement = insert(idempotency_keys).values(row).on_conflict_do_nothing()
-        if self.connection.execute(statement).rowcount == 1:
+        # The driver gives no row count for an INSERT; a returned row says that it was new.
+        if self.connection.execute(statement.returning(idempotency_keys.c.key)).first() is not None:
             return None
         where = (idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
         return self._first(IdempotencyKey, select(idempotency_keys).where(*where))
