@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,10 @@ class BorrowedStack:
 
 @contextlib.contextmanager
 def borrowed_stack() -> Iterator[BorrowedStack]:
-    """Run `penstock up` as a child that cannot outlive us, and stop it, whatever happens in the block."""
+    """Run `penstock up` as a child that cannot outlive us, and stop it, whatever happens in the block.
+
+    After an error the logs stay, and a line on stderr says where.
+    """
     folder = open_folder("penstock-private-")
     log = folder / "up.log"
     environment = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_STACK}
@@ -64,6 +68,9 @@ def borrowed_stack() -> Iterator[BorrowedStack]:
             yield BorrowedStack(str(status["url"]), float(status["seconds"]), folder / "home")
         finally:
             _stop(process)
+    except Exception:
+        _keep_logs(folder)
+        raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -85,3 +92,11 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+def _keep_logs(folder: Path) -> None:
+    logs = folder / "home" / "logs"
+    if logs.is_dir():
+        kept = tempfile.mkdtemp(prefix="penstock-logs-")
+        shutil.copytree(logs, kept, dirs_exist_ok=True)
+        print(f"penstock: the private service's logs are kept in {kept}", file=sys.stderr)
