@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import traceback
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -21,11 +22,12 @@ from compiler.frontend.loader import describe
 from compiler.frontend.origins import origin_of
 
 _TORCH = Path(torch.__file__).parent
-_DATA_DEPENDENT = (
-    "an accelerator has one fixed schedule, so the way through the model must not depend on the numbers in "
-    "its tensors. Here Python needs such a number: an `if`, a loop bound, float(), int(), .item() or an index "
-    "made from a tensor. Choose with torch.where, mask with a multiplication, or decide outside of the model"
+_ONE_SCHEDULE = (
+    "an accelerator has one fixed schedule, so the way through the model must not depend on the numbers in its "
+    "tensors; here Python needs such a number: an `if`, a loop bound, float(), int(), .item() or an index made "
+    "from a tensor"
 )
+_STATIC_CHOICE = "choose with torch.where, mask with a multiplication, or decide outside of the model"
 
 
 @contextlib.contextmanager
@@ -36,7 +38,8 @@ def quiet_torch() -> Generator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            yield
+            with contextlib.redirect_stderr(io.StringIO()):
+                yield
     finally:
         logging.disable(before)
 
@@ -56,7 +59,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
         ) from error
     if isinstance(outputs, torch.Tensor):
         return (outputs,)
-    given = cast("Sequence[Any]", outputs) if isinstance(outputs, tuple | list) else ()
+    given: list[Any] = list(outputs) if issubclass(type(outputs), tuple | list) else []
     tensors = tuple(x for x in given if isinstance(x, torch.Tensor))
     if tensors and len(tensors) == len(given):
         return tensors
@@ -74,14 +77,15 @@ def export(model: LoadedModel) -> ExportedProgram:
     _check_tensors(model)
     try:
         with torch.no_grad(), quiet_torch():
-            program = torch.export.export(model.module, model.example_inputs, strict=False)
-            program = program.run_decompositions(decomposition_table())
+            exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
+            program: ExportedProgram = exported.run_decompositions(decomposition_table())
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",
             what="the control flow depends on the values of a tensor",
             where=_user_frame(error) or model.reference,
-            limit=_DATA_DEPENDENT,
+            limit=_ONE_SCHEDULE,
+            hint=_STATIC_CHOICE,
         ) from error
     except Exception as error:
         raise PenstockError(

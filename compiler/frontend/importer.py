@@ -52,8 +52,7 @@ def _write_arguments(module: ModuleOp, arguments: list[Argument]) -> None:
     (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
     assert len(main.body.block.args) == len(arguments)
     main.arg_attrs = ArrayAttr(
-        DictionaryAttr({"penstock.name": StringAttr(a.name), "penstock.kind": StringAttr(a.kind)})
-        for a in arguments
+        DictionaryAttr({"penstock.name": StringAttr(a.name), "penstock.kind": StringAttr(a.kind)}) for a in arguments
     )
 
 
@@ -93,6 +92,6 @@ def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:
     shape = samples.inputs[0].shape
     rows = np.ascontiguousarray(given.inputs.detach().to(torch.float32).numpy())
     batches = split_rows(rows, shape, model.reference)
-    outputs = np.stack([_arrays(run_eagerly(model, (torch.from_numpy(b),)))[0] for b in batches])
+    outputs = np.stack([_arrays(run_eagerly(model, (torch.as_tensor(b),)))[0] for b in batches])
     labels = np.ascontiguousarray(given.labels.detach().numpy()).astype(np.int64)
     return Evaluation(given.name, rows, labels, join_rows(outputs, rows, shape))

@@ -36,18 +36,14 @@ def _find_function(reference: FileReference) -> Callable[[], Any]:
     path = reference.path
     if not path.is_file():
         kind = "is a folder" if path.is_dir() else "does not exist"
-        raise PenstockError(
-            code="model-file", what=f"the file {kind}", where=str(path), hint="check the path"
-        )
+        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
     namespace: dict[str, Any] = vars(_execute(path))
     function = namespace.get(reference.function)
     if function is None:
         found = sorted(
             name
             for name, value in namespace.items()
-            if callable(value)
-            and not name.startswith("_")
-            and getattr(value, "__module__", "") == _MODULE_NAME
+            if callable(value) and not name.startswith("_") and getattr(value, "__module__", "") == _MODULE_NAME
         )
         raise PenstockError(
             code="model-function",
@@ -150,7 +146,7 @@ def _check(returned: Any, name: str, where: str) -> LoadedModel:
 
 
 def _check_evaluation(value: Any, where: str) -> LoadedEvaluation:
-    given = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    given: dict[str, Any] = dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else {}
     if not _EVALUATION_KEYS <= set(given) <= _EVALUATION_KEYS | {"calibration"}:
         raise _wrong_return(
             f"the evaluation is {_kind(value)}, not a mapping of name, inputs, labels (and calibration)",

@@ -43,13 +43,15 @@ def unique_name(name: str, taken: set[str]) -> str:
 def _generic_name(op: linalg.GenericOp, origin: Origin | None) -> str:
     if origin is None:
         return "op"
+    if not op.inputs:  # a tensor filled with a constant
+        return _join(_join(origin.path, origin.op), "init")
     if origin.op in _COMPOSITE:
         layer = origin.path if origin.path and origin.is_library_module else _join(origin.path, origin.op)
         if any(kind.data is IteratorType.REDUCTION for kind in op.iterator_types):
             return layer
         body = list(op.body.block.ops)
-        if len(body) == 1:
-            return _join(layer, "weight" if op.inputs else "init")
+        if len(body) == 1 and op.inputs:
+            return _join(layer, "weight")
         return _join(layer, "bias" if isinstance(body[-2], arith.AddfOp) else origin.op)
     return _join(origin.path, origin.op)
 
@@ -59,4 +61,4 @@ def _join(path: str, name: str) -> str:
 
 
 def _moves_data(op: Operation) -> bool:
-    return op.name.startswith(("tensor.", "linalg.", "tm_tensor.")) and op.name != "tensor.empty"
+    return not op.name.startswith(("arith.", "func.")) and op.name != "tensor.empty"

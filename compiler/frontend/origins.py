@@ -53,9 +53,7 @@ def origin_of(node: torch.fx.Node) -> Origin:
     frames: list[tuple[str, str]] = _FRAME.findall(trace)
     own = [(file, line) for file, line in frames if "/torch/" not in file]
     source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
-    return Origin(
-        str(path), module if isinstance(module, str) else module.__qualname__, op_name(node), source
-    )
+    return Origin(str(path), module if isinstance(module, str) else module.__qualname__, op_name(node), source)
 
 
 def op_name(node: torch.fx.Node) -> str:

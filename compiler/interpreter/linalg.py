@@ -153,7 +153,7 @@ def run_generic(op: linalg.GenericOp, values: Values) -> Array:
     state = _spread(values[op.outputs[0]], result_map, loops, trips)[(0,) * len(reductions)]
     for point in np.ndindex(*(trips[d] for d in reductions)):
         here = [x[tuple(min(i, n - 1) for i, n in zip(point, x.shape, strict=False))] for x in operands]
-        state = _run_body(op, [*here, state], values)
+        state = _run_body(op, [*here, state], values, _indices(reductions, parallels, trips, point))
     state = state.reshape((1,) * (1 + len(parallels))) if state.ndim == 0 else state
     space = (
         max(len(state), *(x.shape[len(reductions)] for x in operands), 1),
@@ -213,7 +213,18 @@ def _spread(value: Array, layout: AffineMap, loops: Sequence[int | None], trips:
     return arranged.reshape(tuple(value.shape[axes[loop]] if loop in axes else 1 for loop in loops))
 
 
-def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: Values) -> Array:
+def _indices(
+    reductions: Sequence[int], parallels: Sequence[int], trips: Sequence[int], point: Sequence[int]
+) -> dict[int, Array]:
+    """What linalg.index gives for each loop, at one point of the reduction loops."""
+    indices = {loop: np.asarray(i) for loop, i in zip(reductions, point, strict=True)}
+    for axis, loop in enumerate(parallels, start=1):
+        shape = [trips[loop] if axis == other else 1 for other in range(len(parallels) + 1)]
+        indices[loop] = np.arange(trips[loop]).reshape(shape)
+    return indices
+
+
+def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: Values, indices: dict[int, Array]) -> Array:
     block = op.body.block
     values: Values = dict(zip(block.args, arguments, strict=True))
 
@@ -223,5 +234,8 @@ def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: Values) -
     for inner in block.ops:
         if isinstance(inner, linalg.YieldOp):
             return look_up(inner.operands[0])
+        if isinstance(inner, linalg.IndexOp):
+            values[inner.result] = indices[inner.dim.value.data]
+            continue
         values[inner.results[0]] = evaluate(inner, [look_up(x) for x in inner.operands])
     raise PenstockError(code="invalid-ir", what=f"the body of {op.name} yields nothing")

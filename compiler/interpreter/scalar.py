@@ -308,9 +308,7 @@ def _constant(op: Operation, operands: Sequence[Array]) -> Array:
         return np.asarray(value.value.data).astype(dtype)
     if isinstance(value, FloatAttr):
         return np.asarray(value.value.data, dtype)
-    raise PenstockError(
-        code="unsupported-op", what=f"a constant of {value.name}", hint="use a dense constant"
-    )
+    raise PenstockError(code="unsupported-op", what=f"a constant of {value.name}", hint="use a dense constant")
 
 
 def _select(op: Operation, operands: Sequence[Array]) -> Array:

@@ -6,7 +6,9 @@ from typing import Protocol
 
 from compiler.program import Program
 from compiler.transforms.check_canonical import CheckCanonical
+from compiler.transforms.check_supported import CheckSupported
 from compiler.transforms.compose_copies import ComposeCopies
+from compiler.transforms.drop_dead_results import DropDeadResults
 from compiler.transforms.drop_unit_dims import DropUnitDims
 from compiler.transforms.drop_unused_operands import DropUnusedOperands
 from compiler.transforms.fold_parameters import FoldParameters
@@ -16,6 +18,7 @@ from compiler.transforms.inline_constants import InlineConstants
 from compiler.transforms.quantise import QuantiseW8A8
 from compiler.transforms.raise_fills import RaiseFills
 from compiler.transforms.simplify_bodies import SimplifyBodies
+from compiler.transforms.split_loops import SplitLoops
 
 
 class Pass(Protocol):
@@ -23,6 +26,8 @@ class Pass(Protocol):
 
 
 SIMPLIFY: tuple[Pass, ...] = (
+    DropDeadResults(),
+    CheckSupported(),
     RaiseFills(),
     InlineConstants(),
     SimplifyBodies(),
@@ -35,6 +40,8 @@ SIMPLIFY: tuple[Pass, ...] = (
     InlineConstants(),
     SimplifyBodies(),
     DropUnusedOperands(),
+    SplitLoops(),
+    FoldReshapes(),
     FuseElementwise(),
     CheckCanonical(),
 )

@@ -34,7 +34,7 @@ class CheckCanonical:
                 case linalg.GenericOp():
                     _check_generic(op, program.name)
                     if layer_of(op) in layers:
-                        raise _unsupported(op, program.name, "a second operation with this name")
+                        raise unsupported(op, program.name, "a second operation with this name")
                     layers.add(layer_of(op))
                 case linalg.FillOp() | tensor.EmptyOp():
                     pass
@@ -45,62 +45,63 @@ class CheckCanonical:
                         _check_returned(editor, value, program.name)
                 case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
                     shapes = f"from {shape_of(op.operands[0])} to {shape_of(op.results[0])}"
-                    raise _unsupported(op, program.name, f"a reshape {shapes} between layers")
+                    raise unsupported(op, program.name, f"a reshape {shapes} between layers")
                 case _:
-                    raise _unsupported(op, program.name, f"the operation {op.name}")
+                    raise unsupported(op, program.name, f"the operation {op.name}")
         return program
 
 
 def _check_returned(editor: Editor, value: SSAValue, model: str) -> None:
     if not isinstance(value.owner, linalg.GenericOp):
-        what = f"returns {editor.name(value)!r} unchanged" if not isinstance(value.owner, Operation) else "returns a constant"
+        constant = isinstance(value.owner, Operation)
+        what = "a constant" if constant else f"{editor.name(value)!r} unchanged"
         raise PenstockError(
-            code="unsupported-op", what=f"forward {what}", where=model,
+            code="unsupported-op", what=f"forward returns {what}", where=model,
             hint="return only values that the model computes from its inputs",
         )  # fmt: skip
 
 
 def _check_generic(op: linalg.GenericOp, model: str) -> None:
     if len(op.results) != 1:
-        raise _unsupported(op, model, f"an operation with {len(op.results)} results")
+        raise unsupported(op, model, f"an operation with {len(op.results)} results")
     if LAYER not in op.attributes:
-        raise _unsupported(op, model, "an operation without a layer name")
+        raise unsupported(op, model, "an operation without a layer name")
     for value, layout in zip(op.operands, maps_of(op), strict=True):
         if not isa(value.type, TensorType):
-            raise _unsupported(op, model, f"a scalar operand of type {value.type}")
+            raise unsupported(op, model, f"a scalar operand of type {value.type}")
         if any(size < 1 for size in shape_of(value)):
-            raise _unsupported(op, model, f"a tensor of shape {shape_of(value)}")
+            raise unsupported(op, model, f"a tensor of shape {shape_of(value)}")
         dims = [e.position for e in layout.results if isinstance(e, AffineDimExpr)]
         if len(dims) != len(layout.results) or len(set(dims)) != len(dims):
-            raise _unsupported(op, model, f"an operand indexed by {layout}")
+            raise unsupported(op, model, f"an operand indexed by {layout}")
     written, loops = maps_of(op)[-1].used_dims(), trip_counts(op)
     parallel = {d for d, kind in enumerate(op.iterator_types) if kind == PARALLEL and loops[d] > 1}
     if not parallel <= written:
-        raise _unsupported(op, model, "an operation that writes its result more than once")
+        raise unsupported(op, model, "an operation that writes its result more than once")
     block = op.body.block
     for inner in body_ops(op):
         if not is_scalar_op(inner):
-            raise _unsupported(op, model, f"the scalar operation {inner.name}")
+            raise unsupported(op, model, f"the scalar operation {inner.name}")
         if any(isinstance(x.owner, Operation) and x.owner.parent is not block for x in inner.operands):
-            raise _unsupported(op, model, "a body that uses values from outside")
+            raise unsupported(op, model, "a body that uses values from outside")
     if is_reduction(op):
         _check_reduction(op, model)
     elif block.args[-1].first_use is not None:
-        raise _unsupported(op, model, "an elementwise operation that reads its own output")
+        raise unsupported(op, model, "an elementwise operation that reads its own output")
 
 
 def _check_reduction(op: linalg.GenericOp, model: str) -> None:
     if filled_with(op.outputs[0]) is None:
-        raise _unsupported(op, model, "a reduction that does not start from a constant")
+        raise unsupported(op, model, "a reduction that does not start from a constant")
     accumulator, combine = op.body.block.args[-1], yielded(op).owner
     if not isinstance(combine, _COMBINE):
         name = combine.name if isinstance(combine, Operation) else "copying"
-        raise _unsupported(op, model, f"a reduction by {name}")
+        raise unsupported(op, model, f"a reduction by {name}")
     if combine.operands[0] is not accumulator or accumulator.uses.get_length() != 1:
-        raise _unsupported(op, model, "a reduction whose terms depend on the running result")
+        raise unsupported(op, model, "a reduction whose terms depend on the running result")
 
 
-def _unsupported(op: Operation, model: str, what: str) -> PenstockError:
+def unsupported(op: Operation, model: str, what: str) -> PenstockError:
     return PenstockError(
         code="unsupported-op", what=f"{what} is not supported", where=f"layer '{layer_of(op)}' of {model}",
         limit=_SUPPORTED, hint="replace the layer, or do this step on the host before or after the model",

@@ -139,9 +139,7 @@ class Editor:
             ) from error
         order = [self.name(a) for a in self.block.args if self.is_param(a)]
         params = {name: self.params[name] for name in order}
-        return self.program.with_module(
-            self.module, params=params, signature=signature or self.program.signature
-        )
+        return self.program.with_module(self.module, params=params, signature=signature or self.program.signature)
 
 
 def _main_function(module: ModuleOp) -> func.FuncOp:

@@ -114,9 +114,7 @@ class Translator:
         other = self._align(y)
         bound = _checked(x.bound + other.bound)
         total = self._emit(arith.AddiOp(x.value, other.value))
-        return Fixed(
-            total, x.scale, bound, 64, aligned=True, non_negative=x.non_negative and other.non_negative
-        )
+        return Fixed(total, x.scale, bound, 64, aligned=True, non_negative=x.non_negative and other.non_negative)
 
     def _multiply(self, x: Operand, y: Known) -> Operand:
         if isinstance(x, Known):
@@ -149,18 +147,14 @@ class Translator:
         x, other = self._align(x), self._align(y)
         sign = x.non_negative and other.non_negative
         bound = max(x.bound, other.bound)
-        return Fixed(
-            self._emit(kind(x.value, other.value)), x.scale, bound, 64, aligned=True, non_negative=sign
-        )
+        return Fixed(self._emit(kind(x.value, other.value)), x.scale, bound, 64, aligned=True, non_negative=sign)
 
     def _align(self, x: Operand) -> Fixed:
         unit = np.asarray(self.step / 2.0**self.shift)
         if isinstance(x, Known):
             numbers = self._in_units(x, unit)
             bound = _checked(int(np.max(np.abs(numbers))))
-            return Fixed(
-                self.integers(numbers, 64, "term"), unit, bound, 64, True, bool(np.all(numbers >= 0))
-            )
+            return Fixed(self.integers(numbers, 64, "term"), unit, bound, 64, True, bool(np.all(numbers >= 0)))
         return x if x.aligned else self._scaled(x, x.scale)
 
     def _scaled(self, x: Fixed, scale: Array) -> Fixed:
@@ -172,9 +166,7 @@ class Translator:
             raise TooWide
         bound = _checked(x.bound * largest)
         wide = self._emit(arith.ExtSIOp(x.value, I64))
-        multiplier = self._emit(
-            arith.ExtSIOp(self.integers(multipliers.astype(np.int64), 32, "multiplier"), I64)
-        )
+        multiplier = self._emit(arith.ExtSIOp(self.integers(multipliers.astype(np.int64), 32, "multiplier"), I64))
         product = self._emit(arith.MuliOp(wide, multiplier))
         sign = x.non_negative and bool(np.all(multipliers >= 0))
         return Fixed(product, unit, bound, 64, aligned=True, non_negative=sign)

@@ -1,4 +1,4 @@
-"""Computes at compile time what depends on parameters alone: weight transposes, reshapes, batch-norm scales."""
+"""Computes at compile time what depends on parameters and constants alone: weight transposes, batch-norm scales."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compiler.transforms.generics import filled_with, scalar_constant
 
 @dataclass(frozen=True)
 class FoldParameters:
-    """`growth`: a result may be so many times larger than its operands together. 1 keeps broadcasts unfolded."""
+    """`growth`: a result may be so many times larger than the parameters it is made from. 1 keeps broadcasts."""
 
     growth: float = 1.0
 
@@ -28,9 +28,7 @@ class FoldParameters:
         for op in list(editor.block.ops):
             result = self._evaluate(editor, op)
             if result is not None:
-                sources = [editor.name(x) for x in op.operands if editor.is_param(x)]
-                name = sources[0] if len(sources) == 1 else ("constant" if isinstance(op, arith.ConstantOp) else layer_of(op))
-                editor.replace_by_param(op, name, result)
+                editor.replace_by_param(op, _name(editor, op), result)
         return editor.finish()
 
     def _evaluate(self, editor: Editor, op: Operation) -> Array | None:
@@ -52,9 +50,16 @@ class FoldParameters:
         size = 1
         for extent in shape_of(op.results[0]):
             size *= extent
-        if not params or size > self.growth * given:
+        if params and size > self.growth * given:
             return None
         return run_generic(op, values)[0]
+
+
+def _name(editor: Editor, op: Operation) -> str:
+    if isinstance(op, arith.ConstantOp):
+        return "constant"
+    sources = [editor.name(x) for x in op.operands if editor.is_param(x)]
+    return sources[0] if len(sources) == 1 else layer_of(op)
 
 
 def _known(editor: Editor, value: SSAValue) -> Array | None:

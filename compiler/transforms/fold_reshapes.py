@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func, tensor
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from compiler.program import Program
 from compiler.transforms.editor import Editor, shape_of
@@ -20,40 +20,40 @@ class FoldReshapes:
 
     def apply(self, program: Program) -> Program:
         editor = Editor(program)
-        for op in list(editor.block.ops):
-            if _is_reshape(op) and op.parent is not None:
-                _fold_into_source(editor, op)
+        cancel_reshapes(editor)
         for op in reversed(list(editor.block.ops)):
-            if _is_reshape(op):
+            if is_reshape(op):
                 _fold_into_return(op)
         return editor.finish()
 
 
-def _is_reshape(op: Operation) -> bool:
+def is_reshape(op: object) -> bool:
     return isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
 
 
+def cancel_reshapes(editor: Editor) -> None:
+    """Skip pairs of reshapes that undo each other, and give inputs the shape that all their readers want."""
+    for op in list(editor.block.ops):
+        if is_reshape(op) and op.parent is not None:
+            _fold_into_source(editor, op)
+
+
 def _fold_into_source(editor: Editor, op: Operation) -> None:
-    source = op.operands[0]
-    if shape_of(source) == shape_of(op.results[0]):
-        op.results[0].replace_all_uses_with(source)
+    source, result = op.operands[0], op.results[0]
+    if shape_of(source) == shape_of(result):
+        result.replace_all_uses_with(source)
     elif isinstance(source.owner, tensor.CollapseShapeOp | tensor.ExpandShapeOp) and (
-        shape_of(source.owner.operands[0]) == shape_of(op.results[0])
+        shape_of(source.owner.operands[0]) == shape_of(result)
     ):
-        op.results[0].replace_all_uses_with(source.owner.operands[0])
-    elif editor.is_input(source) and _all_want(source, op.results[0]):
+        result.replace_all_uses_with(source.owner.operands[0])
+    elif editor.is_input(source):
         readers = [use.operation for use in source.uses]
-        argument = editor.retype(source, op.results[0].type)
-        for reader in readers:
-            reader.results[0].replace_all_uses_with(argument)
-            reader.detach()
-            reader.erase()
-
-
-def _all_want(source: SSAValue, result: SSAValue) -> bool:
-    return all(
-        _is_reshape(use.operation) and use.operation.results[0].type == result.type for use in source.uses
-    )
+        if all(is_reshape(reader) and reader.results[0].type == result.type for reader in readers):
+            argument = editor.retype(source, result.type)
+            for reader in readers:
+                reader.results[0].replace_all_uses_with(argument)
+                reader.detach()
+                reader.erase()
 
 
 def _fold_into_return(op: Operation) -> None:

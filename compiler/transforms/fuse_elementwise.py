@@ -65,9 +65,7 @@ class FuseElementwise:
         )
 
 
-def _fuse(
-    editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp, index: int
-) -> linalg.GenericOp:
+def _fuse(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp, index: int) -> linalg.GenericOp:
     producer_maps, consumer_maps = maps_of(producer), maps_of(consumer)
     back = producer_maps[-1].inverse_permutation()
     assert back is not None

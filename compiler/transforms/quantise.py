@@ -40,9 +40,7 @@ class QuantiseW8A8:
             editor.rename(argument, name)
         ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
         return editor.finish(
-            Signature(
-                tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
-            )
+            Signature(tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs)
         )
 
 

@@ -159,9 +159,7 @@ def _names(state: Quantiser, op: linalg.GenericOp) -> dict[str, str]:
     return {"bias": state.editor.name(params[0])} if len(params) == 1 else {}
 
 
-def _in_floats(
-    state: Quantiser, op: linalg.GenericOp, returned: bool
-) -> tuple[linalg.GenericOp, Code | None]:
+def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[linalg.GenericOp, Code | None]:
     builder, mapping = _Builder(op), dict[SSAValue, SSAValue]()
     for argument, value, layout in zip(op.body.block.args, op.inputs, maps_of(op), strict=False):
         mapping[argument] = _as_float(state, builder, value, layout)

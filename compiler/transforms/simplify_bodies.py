@@ -1,4 +1,4 @@
-"""Folds arithmetic on constants inside the bodies, drops neutral operations, and writes ReLU as one maximum."""
+"""Folds constants inside the bodies, drops neutral operations, and writes ReLU and clamps as maxima and minima."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from xdsl.ir import Operation, SSAValue
 from compiler.interpreter.scalar import evaluate, is_scalar_op
 from compiler.program import Program
 from compiler.transforms.editor import Editor
-from compiler.transforms.generics import body_ops, constant, scalar_constant
+from compiler.transforms.generics import body_ops, constant, is_reduction, scalar_constant, yielded
 
-_GREATER = {2, 3, 9, 10}  # ogt, oge, ugt, uge
+_GREATER, _LESS = {2, 3, 9, 10}, {4, 5, 11, 12}  # the ordered and unordered predicates of arith.cmpf
+
+_COMMUTATIVE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class SimplifyBodies:
 
 
 def simplify_body(op: linalg.GenericOp) -> None:
-    for rule in (_fold_constant, _drop_neutral, _use_maximum):
+    for rule in (_fold_constant, _drop_neutral, _use_extreme):
         for inner in body_ops(op):
             found = rule(inner)
             if isinstance(found, Operation):
@@ -40,6 +42,7 @@ def simplify_body(op: linalg.GenericOp) -> None:
             if found is not None:
                 inner.results[0].replace_all_uses_with(found)
     _remove_repeated(op)
+    _accumulator_first(op)
     for inner in reversed(body_ops(op)):
         if all(result.first_use is None for result in inner.results):
             inner.detach()
@@ -83,13 +86,21 @@ def _equals(value: SSAValue, number: float) -> bool:
     return known is not None and bool(known == number)
 
 
-def _use_maximum(op: Operation) -> Operation | None:
-    """select(x > c, x, c) is how ReLU arrives."""
+def _use_extreme(op: Operation) -> Operation | None:
+    """select(x > c, x, c) is how ReLU arrives, and its likes how clamps do."""
     if not isinstance(op, arith.SelectOp) or not isinstance(op.cond.owner, arith.CmpfOp):
         return None
     compare = op.cond.owner
-    same = compare.lhs is op.lhs and _same(compare.rhs, op.rhs)
-    return arith.MaximumfOp(op.lhs, op.rhs) if same and compare.predicate.value.data in _GREATER else None
+    predicate = compare.predicate.value.data
+    if _same(compare.lhs, op.lhs) and _same(compare.rhs, op.rhs):
+        takes_larger = predicate in _GREATER
+    elif _same(compare.lhs, op.rhs) and _same(compare.rhs, op.lhs):
+        takes_larger = predicate in _LESS
+    else:
+        return None
+    if predicate not in _GREATER | _LESS:
+        return None
+    return (arith.MaximumfOp if takes_larger else arith.MinimumfOp)(op.lhs, op.rhs)
 
 
 def _same(x: SSAValue, y: SSAValue) -> bool:
@@ -108,10 +119,16 @@ def _key(op: Operation) -> tuple[Any, ...]:
     )
 
 
+def _accumulator_first(op: linalg.GenericOp) -> None:
+    """A reduction combines its running result with the next term, in this order."""
+    combine, accumulator = yielded(op).owner, op.body.block.args[-1]
+    if isinstance(combine, _COMMUTATIVE) and combine.operands[1] is accumulator and is_reduction(op):
+        combine.operands[0], combine.operands[1] = accumulator, combine.operands[0]
+
+
 def _remove_repeated(op: linalg.GenericOp) -> None:
     seen: dict[tuple[Any, ...], Operation] = {}
     for inner in body_ops(op):
         first = seen.setdefault(_key(inner), inner)
         if first is not inner:
             inner.results[0].replace_all_uses_with(first.results[0])
-

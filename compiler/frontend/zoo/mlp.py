@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 
 from compiler.errors import PenstockError
@@ -43,7 +45,7 @@ class Mlp(torch.nn.Module):
 
     def __init__(self, widths: list[int], *, bias: bool, residual: bool) -> None:
         super().__init__()
-        pairs = list(zip(widths, widths[1:], strict=False))
+        pairs = list(pairwise(widths))
         self.residual = residual
         self.hidden = torch.nn.ModuleList(torch.nn.Linear(m, n, bias=bias) for m, n in pairs[:-1])
         self.head = torch.nn.Linear(*pairs[-1], bias=bias)

@@ -1,0 +1,78 @@
+"""`python -m compiler.frontend MODEL OUTDIR`: import one model in a process that can be thrown away.
+
+Writes `Program.save(OUTDIR)` and exits with 0, or writes OUTDIR/error.json (the fields of a PenstockError) and exits
+with 1; with 2 if it was called wrongly, with 3 if an error of Penstock's own keeps it from importing (error.json then
+holds the traceback too). Standard output stays empty; what the user's code prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Generator
+from pathlib import Path
+
+from compiler.errors import PenstockError
+from compiler.frontend import import_model
+
+IMPORTED, REFUSED, USAGE, INTERNAL = 0, 1, 2, 3
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2:
+        print("usage: python -m compiler.frontend MODEL OUTDIR", file=sys.stderr)  # noqa: T201
+        return USAGE
+    reference, folder = arguments[0], Path(arguments[1])
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"cannot create {folder}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return USAGE
+    with contextlib.redirect_stdout(sys.stderr), _private_temporary_folder():
+        try:
+            import_model(reference).save(folder)
+        except PenstockError as error:
+            _write_error(folder, error.to_dict())
+            return REFUSED
+        except Exception as error:  # noqa: BLE001  (a disposable process: the parent reads it from the file)
+            _write_error(folder, _internal(error, reference))
+            return INTERNAL
+    return IMPORTED
+
+
+@contextlib.contextmanager
+def _private_temporary_folder() -> Generator[None]:
+    """On failure torch-mlir writes its IR to a fixed name in the temporary folder; two imports must not share it."""
+    before = os.environ.get("TMPDIR")
+    with tempfile.TemporaryDirectory(prefix="penstock-import-") as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = None
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
+
+
+def _internal(error: Exception, reference: str) -> dict[str, str]:
+    described = PenstockError(
+        code="internal-error",
+        what=f"importing failed in Penstock itself: {type(error).__name__}: {error}",
+        where=reference,
+        hint="please report it with the model, if you can share it",
+    )
+    return {**described.to_dict(), "traceback": traceback.format_exc()}
+
+
+def _write_error(folder: Path, fields: dict[str, str]) -> None:
+    (folder / "error.json").write_text(json.dumps(fields, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,54 @@
+"""Refuses, before any pass runs, what no pass can bring into the canonical form, and names its layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, func, tensor
+from xdsl.dialects.builtin import TensorType, UnregisteredOp
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
+from xdsl.utils.hints import isa
+
+from compiler.interpreter.scalar import is_scalar_op
+from compiler.program import Program
+from compiler.transforms.check_canonical import unsupported
+from compiler.transforms.editor import Editor, shape_of
+from compiler.transforms.generics import maps_of
+
+_MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, func.ReturnOp)
+
+
+@dataclass(frozen=True)
+class CheckSupported:
+    """Changes nothing."""
+
+    def apply(self, program: Program) -> Program:
+        for op in Editor(program).block.ops:
+            if isinstance(op, linalg.GenericOp):
+                _check_generic(op, program.name)
+            elif isinstance(op, UnregisteredOp):
+                raise unsupported(op, program.name, f"the operation {op.op_name.data}")
+            elif not isinstance(op, _MOVES) and not isinstance(op, arith.ConstantOp) and not is_scalar_op(op):
+                raise unsupported(op, program.name, f"the operation {op.name}")
+        return program
+
+
+def _check_generic(op: linalg.GenericOp, model: str) -> None:
+    if len(op.results) != 1:
+        raise unsupported(op, model, f"an operation with {len(op.results)} results")
+    for value, layout in zip(op.operands, maps_of(op), strict=True):
+        if isa(value.type, TensorType) and any(size < 1 for size in shape_of(value)):
+            raise unsupported(op, model, f"a tensor of shape {shape_of(value)}")
+        for expr in layout.results:
+            if not isinstance(expr, AffineDimExpr) and expr != AffineConstantExpr(0):
+                raise unsupported(op, model, f"a window or stride (index {expr})")
+    for inner in op.body.block.ops:
+        if not _is_body_op(inner):
+            name = inner.op_name.data if isinstance(inner, UnregisteredOp) else inner.name
+            raise unsupported(op, model, f"the scalar operation {name}")
+
+
+def _is_body_op(op: Operation) -> bool:
+    return is_scalar_op(op) or isinstance(op, linalg.YieldOp | linalg.IndexOp)

@@ -1,0 +1,49 @@
+"""Removes results that nobody reads from operations with several: a maximum arrives with the index of its element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.linalg import ops as linalg
+
+from compiler.program import Program
+from compiler.transforms.editor import LAYER, Editor
+from compiler.transforms.generics import build_generic, iterators_of, maps_of
+from compiler.transforms.simplify_bodies import simplify_body
+
+
+@dataclass(frozen=True)
+class DropDeadResults:
+    """Only where one result stays; the rest is for `CheckSupported` to refuse."""
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for op in editor.generics():
+            live = [index for index, result in enumerate(op.results) if result.first_use is not None]
+            if len(op.results) > 1 and len(live) == 1:
+                _keep_only(op, live[0])
+        return editor.finish()
+
+
+def _keep_only(op: linalg.GenericOp, kept: int) -> None:
+    maps, count, layer = maps_of(op), len(op.inputs), op.attributes[LAYER]
+    assert isinstance(layer, StringAttr)
+    block = op.body.detach_block(0)
+    terminator = block.last_op
+    assert isinstance(terminator, linalg.YieldOp)
+    block.add_op(linalg.YieldOp(terminator.operands[kept]))
+    terminator.detach()
+    terminator.erase()
+    new = build_generic(
+        op.inputs, op.outputs[kept], [*maps[:count], maps[count + kept]], iterators_of(op), block, layer.data
+    )
+    assert op.parent is not None
+    op.parent.insert_op_before(new, op)
+    op.results[kept].replace_all_uses_with(new.results[0])
+    op.detach()
+    op.erase()
+    simplify_body(new)
+    for argument in reversed(block.args[count:]):
+        if argument.index != count + kept:
+            block.erase_arg(argument)

@@ -1,0 +1,140 @@
+"""Removes reshapes between layers by letting the operations around them loop over the finer shape.
+
+A layer that reads a flattened tensor reads the unflattened one with two loops where it had one; a layer whose result
+is unflattened writes it that way. Parameters are reshaped to follow. So merges of dimensions move down and splits
+move up, until they meet each other or the function's border.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
+from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self
+
+from compiler.program import Program
+from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type
+from compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape
+from compiler.transforms.generics import (
+    build_generic,
+    empty,
+    filled_with,
+    iterators_of,
+    maps_of,
+)
+from compiler.transforms.reshapes import groups, reshape
+
+
+@dataclass(frozen=True)
+class SplitLoops:
+    """`max_steps` ends the search where two reshapes want to split one dimension differently."""
+
+    max_steps: int = 1000
+
+    def apply(self, program: Program) -> Program:
+        editor = Editor(program)
+        for _ in range(self.max_steps):
+            cancel_reshapes(editor)
+            editor.remove_dead()
+            if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op)):
+                break
+        return editor.finish()
+
+
+def _move(editor: Editor, op: Operation) -> bool:
+    source, result = op.operands[0], op.results[0]
+    if isinstance(op, tensor.CollapseShapeOp):
+        for use in result.uses:
+            if isinstance(use.operation, linalg.GenericOp):
+                _split(editor, use.operation, use.index, shape_of(source), source)
+                return True
+    producer = source.owner
+    if isinstance(op, tensor.ExpandShapeOp) and isinstance(producer, linalg.GenericOp):
+        _split(editor, producer, len(producer.inputs), shape_of(result), None)
+        return True
+    return False
+
+
+def _split(
+    editor: Editor, op: linalg.GenericOp, operand: int, shape: tuple[int, ...], replacement: SSAValue | None
+) -> None:
+    """Rebuild `op` so that this operand has the finer shape; an input may have a replacement that has it already."""
+    layout, old_shape = maps_of(op)[operand], shape_of(op.operands[operand])
+    sizes: dict[int, tuple[int, ...]] = {}
+    for expr, group in zip(layout.results, groups(shape, old_shape), strict=True):
+        assert isinstance(expr, AffineDimExpr)
+        sizes[expr.position] = tuple(shape[d] for d in group)
+    first: list[int] = []  # where the loops of each old loop begin
+    count = 0
+    for loop in range(layout.num_dims):
+        first.append(count)
+        count += len(sizes.get(loop, (0,)))
+    inputs: list[SSAValue] = []
+    for index, value in enumerate(op.inputs):
+        if index == operand and replacement is not None:
+            inputs.append(replacement)
+        else:
+            inputs.append(_finer(editor, op, value, _finer_shape(value, maps_of(op)[index], sizes)))
+    maps = [_finer_map(layout, sizes, first, count) for layout in maps_of(op)]
+    iterators = [kind for loop, kind in enumerate(iterators_of(op)) for _ in sizes.get(loop, (0,))]
+    result = op.results[0]
+    init = _finer_init(op, _finer_shape(result, maps_of(op)[-1], sizes))
+    new = build_generic(inputs, init, maps, iterators, op.body.detach_block(0), layer_of(op))
+    editor.block.insert_op_before(new, op)
+    replaced: SSAValue = new.results[0]
+    if shape_of(replaced) != shape_of(result):
+        merge = reshape(replaced, shape_of(result))
+        editor.block.insert_op_before(merge, op)
+        replaced = merge.results[0]
+    result.replace_all_uses_with(replaced)
+    op.detach()
+    op.erase()
+
+
+def _finer_shape(value: SSAValue, layout: AffineMap, sizes: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+    shape: list[int] = []
+    for size, expr in zip(shape_of(value), layout.results, strict=True):
+        assert isinstance(expr, AffineDimExpr)
+        shape.extend(sizes.get(expr.position, (size,)))
+    return tuple(shape)
+
+
+def _finer_map(layout: AffineMap, sizes: dict[int, tuple[int, ...]], first: list[int], count: int) -> AffineMap:
+    results: list[AffineExpr] = []
+    for expr in layout.results:
+        assert isinstance(expr, AffineDimExpr)
+        start = first[expr.position]
+        results.extend(AffineDimExpr(start + i) for i in range(len(sizes.get(expr.position, (0,)))))
+    return AffineMap(count, 0, tuple(results))
+
+
+def _finer(editor: Editor, op: Operation, value: SSAValue, shape: tuple[int, ...]) -> SSAValue:
+    if shape == shape_of(value):
+        return value
+    if editor.is_param(value):
+        only_reader = all(use.operation is op for use in value.uses)
+        if only_reader and value.uses.get_length() == 1:
+            return editor.retype(value, tensor_type(shape, get_element_type_or_self(value.type)))
+        return editor.add_param(editor.name(value), editor.data(value).reshape(shape))
+    finer = reshape(value, shape)
+    editor.block.insert_op_before(finer, op)
+    return finer.results[0]
+
+
+def _finer_init(op: linalg.GenericOp, shape: tuple[int, ...]) -> SSAValue:
+    kind = op.results[0].type
+    assert isa(kind, TensorType)
+    target = empty(tensor_type(shape, kind.element_type))
+    assert op.parent is not None
+    op.parent.insert_op_before(target, op)
+    start = filled_with(op.outputs[0])
+    if start is None:
+        return target.tensor
+    fill = linalg.FillOp([start.result], [target.tensor])
+    op.parent.insert_op_before(fill, op)
+    return fill.results[0]
