@@ -12,7 +12,7 @@ the figures are then approximate, and say so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
@@ -30,17 +30,21 @@ _GAP = 2  # cycles between the nests of a task
 
 @dataclass(frozen=True)
 class ChannelTimes:
-    """Cycle of the write and of the read of the sampled tokens (or blocks) `index` of `count`."""
+    """Cycle of the write and of the read of the sampled tokens (or blocks) `index` of `count`.
+
+    `claimed` is when the writer takes the slot: the write itself, or the first part of a block.
+    """
 
     index: Times
     count: int
+    claimed: Times
     written: Times
     read: Times
 
     @property
     def high_water(self) -> int:
         """Slots that the writer needs so that it never waits for the reader."""
-        freed = np.searchsorted(self.read, self.written, side="left")
+        freed = np.searchsorted(self.read, self.claimed, side="left")
         before = np.concatenate(([0], self.index + 1))[freed]
         return max(1, int((self.index + 1 - before).max()))
 
@@ -78,7 +82,8 @@ class _Access:
     local: Times
     waits: Times
     """Local time at which the access (or for a block, its first part) must be possible."""
-    part: slice = field(default_factory=lambda: slice(None))
+    part: slice
+    is_block: bool = False
 
 
 @dataclass
@@ -109,6 +114,9 @@ class _Nest:
             stage = next(p.stage for p in self.schedule.ports if p.direction == "write")
             issued = access.local - (stage - read_stage) if flushing else access.local
             self.writes_seen.append((seen(issued, sorted_reads), seen(access.local, sorted_writes)))
+        self.claims_seen: list[tuple[Times, Times]] = []
+        for access in self.writes:
+            self.claims_seen.append((seen(access.waits, sorted_reads), seen(access.waits, sorted_writes)))
 
     @property
     def latency(self) -> int:
@@ -137,6 +145,7 @@ class _Solver:
         self.network = network
         self.samples = sample_tokens(network)
         self.written: dict[str, Times] = {}
+        self.claimed: dict[str, Times] = {}
         self.read: dict[str, Times] = {}
         self.times: dict[str, TaskTimes] = {}
         self.first_output = 0
@@ -166,7 +175,7 @@ class _Solver:
             if port.kind == "block":
                 last = np.ceil((iterations_of(pattern, tokens) + schedule.block_iterations - 1) * period)
                 # a block passes at its last access, but must be there (or be free) at its first
-                access = _Access(channel, last.astype(np.int64) + port.stage, at + port.stage, access.part)
+                access = _Access(channel, last.astype(np.int64) + port.stage, at + port.stage, access.part, True)
             (nest.writes if port.direction == "write" else nest.reads).append(access)
         return nest
 
@@ -191,6 +200,10 @@ class _Solver:
             for access, (r, w) in zip(nest.writes, nest.writes_seen, strict=True):
                 offset = np.maximum(reads[r], writes[w])
                 moved |= self._set(self.written, access, start + access.local + offset)
+            for access, (r, w) in zip(nest.writes, nest.claims_seen, strict=True):
+                if access.is_block:
+                    offset = np.maximum(reads[r], writes[w])
+                    moved |= self._set(self.claimed, access, start + access.waits + offset)
             wait = int(max(reads[-1], writes[-1]))
             if position == 0:
                 begun = self._begin(nest, late_reads)
@@ -249,7 +262,9 @@ class _Solver:
 
     def _channel(self, name: str) -> ChannelTimes:
         index = self.samples[name]
-        return ChannelTimes(index, int(index[-1]) + 1, self.written[name], self.read[name])
+        written = self.written[name]
+        claimed = self.claimed.get(name, written)
+        return ChannelTimes(index, int(index[-1]) + 1, claimed, written, self.read[name])
 
     def result(self) -> Timeline:
         channels = {name: self._channel(name) for name in self.network.channels}

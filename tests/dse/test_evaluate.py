@@ -1,0 +1,161 @@
+"""Evaluation: the pieced-together network is the lowered one, depths are safe, constraints and reasons are right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compiler.errors import PenstockError
+from compiler.pipeline import lower
+from compiler.platforms import Resources, load_platform
+from compiler.program import Program
+from compiler.schedule import load_library
+from dse.assemble import Assembler
+from dse.evaluate import Evaluator
+from dse.fifo import bridges, check_depths, safe_depths
+from dse.tiling import TilingOptions
+from profiling.model import ChannelFigures, model_design
+from profiling.network import Network, network_of
+from profiling.timeline import compute_timeline
+from tests.compiler.designs import Dense, build_network, designs, networks
+
+
+def shape_of(network: Network) -> object:
+    """All that timing and area look at, without the names that nests keep for people."""
+    tasks = {
+        task.name: [
+            (n.iterations, n.block_iterations, n.ii, n.depth, n.memories, n.logic,
+             [(p.kind, p.direction, p.bits, p.stage, p.pattern,
+               task.channel(p.channel) if p.kind != "external" else "") for p in n.ports])
+            for n in task.nests
+        ]
+        for task in network.tasks
+    }  # fmt: skip
+    return tasks, dict(network.channels)
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
+    program = data.draw(networks())
+    platform = load_platform("u55c")
+    assembler = Assembler(program, platform, 300.0)
+    library = load_library(platform.operators, 300.0)
+    for _ in range(2):
+        design = data.draw(designs(program.module))
+        whole = network_of(lower(program, design).top, library)
+        assert shape_of(assembler.network(design)) == shape_of(whole)
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
+    """At the chosen depths the design runs, and as fast as if only blocks held it back."""
+    program = data.draw(networks())
+    evaluator = Evaluator.create(program, "u55c")
+    evaluation = evaluator.evaluate_design(replace(data.draw(designs(program.module)), fifo_depths={}))
+    network = evaluator.assembler.network(evaluation.design)
+    endless = {n: 10**6 for n, c in network.channels.items() if c.kind == "stream"}
+    board, clock = evaluator.platform, 250.0
+    chosen = compute_timeline(network, flushing=False, read_stage=1, platform=board, clock_mhz=clock)
+    unbounded = compute_timeline(
+        network.with_depths(endless), flushing=False, read_stage=1, platform=board, clock_mhz=clock
+    )
+    assert chosen.latency == unbounded.latency
+    assert evaluation.figures == model_design(network, evaluator.platform, 250.0)
+
+
+def residual() -> Program:
+    return build_network("int8", None, 8, (Dense(8, False, True), Dense(8, False, False)), seed=3)
+
+
+def test_a_skipped_connection_has_room_for_all_of_its_tokens():
+    evaluation = Evaluator.create(residual(), "u55c").evaluate({})
+    alone = bridges(evaluation.figures.channels)
+    around = [c for c in evaluation.figures.channels if c.name not in alone and c.kind == "stream"]
+    assert len(around) >= 3
+    for channel in around:
+        assert evaluation.design.fifo_depths[channel.name] == max(2, channel.tokens)
+
+
+def test_a_depth_by_hand_that_could_deadlock_is_refused():
+    evaluator = Evaluator.create(residual(), "u55c")
+    design = evaluator.evaluate({}).design
+    alone = bridges(evaluator.evaluate({}).figures.channels)
+    risky = next(name for name, depth in design.fifo_depths.items() if name not in alone and depth > 2)
+    with pytest.raises(PenstockError, match="parts and meets again") as caught:
+        evaluator.evaluate_design(design.with_fifo_depths({risky: 1}))
+    assert caught.value.where == risky
+    safe = next(name for name in design.fifo_depths if name in alone)
+    assert evaluator.evaluate_design(design.with_fifo_depths({safe: 9})).design.fifo_depths[safe] == 9
+
+
+def channel(name: str, writer: str, reader: str, tokens: int = 8, high_water: int = 3, kind: str = "stream"):
+    return ChannelFigures(name, kind, writer, reader, 2, 8, tokens, high_water, Resources())
+
+
+def test_bridges_are_what_holds_the_network_together():
+    diamond = [channel("a", "s", "f"), channel("b", "f", "g"), channel("c", "f", "h"),
+               channel("d", "g", "j"), channel("e", "h", "j"), channel("o", "j", "t")]  # fmt: skip
+    assert bridges(diamond) == {"a", "o"}
+    assert safe_depths(diamond) == {"a": 3, "b": 8, "c": 8, "d": 8, "e": 8, "o": 3}
+    twins = [channel("a", "s", "t"), channel("b", "s", "t")]
+    assert bridges(twins) == set()
+    with pytest.raises(PenstockError):
+        check_depths(twins, {"a": 2})
+    check_depths(twins, {"a": 8})
+
+
+def test_two_sources_for_two_readers_are_a_cycle_too():
+    """No path meets another's start here, and still each reader may wait for the source that the other blocks."""
+    crossed = [channel(w + r, w, r) for w in "ab" for r in "cd"]
+    assert bridges(crossed) == set()
+
+
+def test_constraints_are_shares_of_the_safe_limits():
+    program = build_network("float32", None, 8, (Dense(8, False, False),), seed=1)
+    evaluator = Evaluator.create(program, "u55c")
+    evaluation = evaluator.evaluate({})
+    limits = evaluator.platform.limits.as_dict()
+    for name, used in evaluation.figures.resources.items():
+        assert evaluation.constraints[name] == pytest.approx(used / limits[name] - 1)
+    assert evaluation.feasible
+    assert evaluation.values == (evaluation.figures.latency, max(evaluation.shares.values()))
+    assert evaluation.evidence == "modelled"
+    assert evaluation.binding_resource in evaluation.explanation
+
+
+def test_a_design_that_is_too_large_says_of_what():
+    program = build_network("float32", None, 64, (Dense(64, False, False),), seed=1)
+    evaluator = Evaluator.create(program, "ecp5-25k", options=TilingOptions(max_lanes=64))
+    evaluation = evaluator.evaluate({"overall_unroll_size": 64, "default_tile_size": 64})
+    assert not evaluation.feasible
+    assert evaluation.constraints["lut"] > 0
+    assert "Over the limit" in evaluation.explanation
+
+
+def test_a_design_for_another_platform_is_refused():
+    program = build_network("int8", None, 4, (Dense(4, False, False),), seed=1)
+    design = Evaluator.create(program, "u55c").evaluate({}).design
+    with pytest.raises(PenstockError, match="for platform u55c"):
+        Evaluator.create(program, "u280").evaluate_design(design)
+
+
+@pytest.mark.parametrize(("platform", "clock"), [("nowhere", None), ("u55c", 2000.0), ("u55c", 0.0)])
+def test_platform_and_clock_are_checked(platform: str, clock: float | None):
+    program = build_network("int8", None, 4, (Dense(4, False, False),), seed=1)
+    with pytest.raises(PenstockError):
+        Evaluator.create(program, platform, clock_mhz=clock)
+
+
+def test_a_piece_is_lowered_once():
+    program = build_network("int8", None, 8, (Dense(8, False, False), Dense(8, False, False)), seed=1)
+    evaluator = Evaluator.create(program, "u55c")
+    params = evaluator.space.default_params()
+    first = evaluator.evaluate(params)
+    pieces = evaluator.assembler.pieces
+    assert evaluator.evaluate(params) == first
+    assert evaluator.assembler.pieces == pieces > 0

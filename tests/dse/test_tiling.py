@@ -1,0 +1,133 @@
+"""The tiling space: legal designs only, lanes where the time is, neighbours that agree."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compiler.analysis.graph import read_graph
+from compiler.design import KernelDesign
+from compiler.errors import PenstockError
+from compiler.pipeline import lower
+from compiler.platforms import load_platform
+from compiler.program import Program
+from dse.tiling import TilingOptions, TilingSpace, divisors
+from tests.compiler.designs import Dense, build_network, networks
+
+
+def space_of(program: Program, platform: str = "u55c", options: TilingOptions | None = None) -> TilingSpace:
+    return TilingSpace(read_graph(program.module), load_platform(platform), 100.0, None, options or TilingOptions())
+
+
+def mlp(*widths: int, first: int = 8, kind: str = "int8") -> Program:
+    return build_network(kind, None, first, tuple(Dense(w, False, False) for w in widths), seed=1)
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_every_setting_is_a_legal_design(data: st.DataObject):
+    program = data.draw(networks())
+    space = space_of(program)
+    params = {name: data.draw(st.sampled_from(values)) for name, values in space.choices.items()}
+    design = space.design(params)
+    assert design == space.design(dict(reversed(params.items())))
+    lower(program, design)
+    budget = int(params["overall_unroll_size"])
+    assert sum(design.kernels[op.layer].lanes for op in space.heavy) <= max(budget, len(space.graph.operations))
+
+
+def test_lanes_go_where_the_time_is():
+    """64x8 takes eight times as long as 8x8, and gets the lanes."""
+    space = space_of(mlp(64, 1, first=64))
+    design = space.design({"default_tile_size": 64, "overall_unroll_size": 32, "connect": False})
+    assert design.kernels["fc0"].lanes >= 16
+    assert design.kernels["fc1"].lanes == 1
+
+
+def test_lanes_stop_when_the_slowest_kernel_has_no_more():
+    space = space_of(mlp(2, 8, first=1), options=TilingOptions(per_kernel=False))
+    most = space.choices["overall_unroll_size"][-1]
+    design = space.design({"default_tile_size": space.choices["default_tile_size"][-1], "overall_unroll_size": most})
+    assert max(k.lanes for k in design.kernels.values()) <= 16
+
+
+def test_a_boost_moves_lanes():
+    space = space_of(mlp(8, 8))
+    base = {"default_tile_size": 8, "overall_unroll_size": 16, "connect": False}
+    plain = space.design({**base, "boost.fc0": 0, "boost.fc1": 0})
+    boosted = space.design({**base, "boost.fc0": 0, "boost.fc1": 2})
+    assert boosted.kernels["fc1"].lanes > plain.kernels["fc1"].lanes
+
+
+def test_reductions_outside_parallel_loops_inside():
+    space = space_of(mlp(8))
+    parallel = space.design({"order": "parallel-outer"}).kernels["fc0"]
+    reduction = space.design({"order": "reduction-outer"}).kernels["fc0"]
+    (reduced,) = space.graph.by_layer["fc0"].reductions
+    assert parallel.order[-1] == reduced
+    assert reduction.order[0] == reduced
+
+
+def test_elementwise_kernels_walk_like_their_producer():
+    space = space_of(mlp(8, 8))
+    design = space.design({"default_tile_size": 4, "overall_unroll_size": 16, "unroll_along": "parallel"})
+    product, relu = design.kernels["fc0"], design.kernels["fc0.relu"]
+    assert product.unroll[0] > 1
+    assert (relu.tile[0], relu.unroll[0]) == (product.tile[0], product.unroll[0])
+
+
+def test_connected_kernels_agree_on_lanes():
+    space = space_of(mlp(8, 8))
+    params = {
+        "default_tile_size": 8,
+        "overall_unroll_size": 32,
+        "unroll_along": "parallel",
+        "boost.fc0": 0,
+        "boost.fc1": 0,
+    }
+    apart = space.design({**params, "connect": False}).kernels
+    together = space.design({**params, "connect": True}).kernels
+    assert apart["fc1"].unroll != together["fc1"].unroll
+    assert together["fc1"].unroll[1] == together["fc0"].unroll[0]
+    assert together["fc1"].lanes == apart["fc1"].lanes
+
+
+def test_kernels_decided_by_hand_are_left_alone():
+    fixed = KernelDesign((4, 8), (2, 2), (1, 0))
+    space = space_of(mlp(8, 8), options=TilingOptions(kernels={"fc0": fixed}))
+    assert space.design(space.default_params()).kernels["fc0"] == fixed
+    assert "boost.fc0" not in space.choices
+
+
+def test_weights_leave_the_chip_only_where_there_is_a_memory():
+    assert space_of(mlp(8)).weights == "rom"
+    assert space_of(mlp(8), options=TilingOptions(weights="stream")).weights == "stream"
+
+
+def test_the_space_ends_where_the_device_ends():
+    large = mlp(512, first=512)
+    small, big = space_of(large, "ecp5-25k"), space_of(large, "u55c")
+    assert small.max_lanes < 500 < big.max_lanes
+    limited = space_of(large, "u55c", TilingOptions(max_lanes=16))
+    assert limited.choices["overall_unroll_size"][-1] == 16
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"default_tile_size": 3}, "bad-parameter"),
+        ({"tile": 4}, "unknown-parameter"),
+        ({"order": "any"}, "bad-parameter"),
+    ],
+)
+def test_a_setting_outside_the_space_is_named(params: dict[str, int | str], code: str):
+    with pytest.raises(PenstockError) as caught:
+        space_of(mlp(8)).design(params)
+    assert caught.value.code == code
+    assert caught.value.limit
+
+
+@given(st.integers(1, 5000))
+def test_divisors(number: int):
+    assert divisors(number) == tuple(d for d in range(1, number + 1) if number % d == 0)

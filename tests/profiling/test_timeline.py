@@ -1,0 +1,192 @@
+"""Token times against measured RTL, and against a simulator that steps through every cycle."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from compiler.dialects.nest import Term
+from compiler.platforms import load_platform
+from compiler.schedule import NestSchedule
+from profiling import sampling
+from profiling.network import Network
+from profiling.protocol import ProfilingError
+from profiling.timeline import Timeline, compute_timeline
+from tests.profiling.steppers import Stuck, nest, network, port, step_through
+
+
+def times(net: Network, *, flushing: bool = False, bounded: bool = True) -> Timeline:
+    board = load_platform("ecp5-85k")
+    return compute_timeline(net, flushing=flushing, read_stage=0, platform=board, clock_mhz=100.0, bounded=bounded)
+
+
+def product(name: str, m: int, n: int, k: int, lanes: int, pack: int, source: str, sink: str) -> NestSchedule:
+    """A matrix product of the open route: a row is read in a burst and kept, results leave packed."""
+    trips = [m, n // pack, pack, k // lanes]
+    depth = 7 + int(math.log2(lanes)) + (pack > 1)
+    first, last = [Term(1, "eq", 0), Term(2, "eq", 0)], [Term(2, "eq", pack - 1), Term(3, "eq", k // lanes - 1)]
+    ports = [port(source, "read", 0, trips, first), port(sink, "write", depth - 1, trips, last)]
+    return nest(name, trips, ports, depth=depth)
+
+
+def chain(m: int, k: int, hidden: int, first: int, outputs: int, second: int, depth: int) -> Network:
+    """Two products in a row, fed and drained every cycle."""
+    tokens, results = m * k // first, m * outputs // 4
+    nests = [
+        nest("source", [tokens], [port("a", "write", 0, [tokens])]),
+        product("t1", m, hidden, k, first, second, "a", "mid"),
+        product("t2", m, outputs, hidden, second, 4, "mid", "o"),
+        nest("sink", [results], [port("o", "read", 0, [results])]),
+    ]
+    return network(nests, {"a": tokens, "mid": depth, "o": results})
+
+
+MEASURED = [
+    ("balanced", 4, 4, 1024, 17411, 1090, 15),
+    ("balanced", 4, 4, 2, 29696, 1090, 2),
+    ("balanced", 4, 4, 7, 24896, 1090, 7),
+    ("balanced", 4, 4, 14, 18176, 1090, 14),
+    ("balanced", 4, 4, 15, 17411, 1090, 15),
+    ("slow consumer", 8, 4, 1024, 16900, 579, 128),
+    ("slow consumer", 8, 4, 2, 22945, 579, 2),
+    ("slow consumer", 8, 4, 64, 16900, 579, 64),
+    ("slow consumer", 8, 4, 127, 16900, 579, 127),
+    ("fast consumer", 4, 8, 1024, 16908, 1067, 3),
+    ("fast consumer", 4, 8, 2, 18753, 1067, 2),
+]
+
+
+@pytest.mark.parametrize("flushing", [True, False])
+@pytest.mark.parametrize(("name", "first", "second", "depth", "latency", "initial", "high_water"), MEASURED)
+def test_two_products_in_a_row_at_every_measured_depth(
+    flushing: bool, name: str, first: int, second: int, depth: int, latency: int, initial: int, high_water: int
+):
+    """RTL figures of the open route, to the cycle; ours has one more, in which the source makes its first token."""
+    timeline = times(chain(16, 64, 64, first, 64, second, depth), flushing=flushing)
+    assert timeline.tasks["t2"].end == latency + 1, name
+    assert int(timeline.channels["o"].written[0]) == initial + 1
+    assert timeline.channels["mid"].high_water == high_water
+
+
+def test_the_papers_five_tokens():
+    """StreamTensor's example: a token a cycle from cycle 5, taken every second: three wait at most, done at 15."""
+    five = [5]
+    nests = [
+        nest("source", five, [port("fifo", "write", 4, five)], depth=5),
+        nest("target", five, [port("fifo", "read", 0, five)], ii=2, depth=2),
+    ]
+    timeline = times(network(nests, {"fifo": 5}))
+    assert timeline.channels["fifo"].high_water == 3
+    assert timeline.latency == 15
+
+
+@st.composite
+def drawn_networks(draw: st.DrawFn) -> Network:
+    """Chains and reconvergent paths of nests with guards, II, depth; some channels are ping-pong blocks."""
+    tokens = draw(st.sampled_from([4, 6, 8, 12]))
+    count = draw(st.integers(2, 5))
+    skips = [edge for edge in ((0, 2), (1, 3), (0, 4)) if edge[1] < count and draw(st.booleans())]
+    edges = [*((i, i + 1) for i in range(count - 1)), *skips]
+    blocks = {f"c{a}{b}" for a, b in edges if draw(st.integers(0, 3)) == 0}
+    parts = draw(st.sampled_from([d for d in (1, 2, 4) if tokens % d == 0]))
+    nests: list[NestSchedule] = []
+    for i in range(count):
+        extra, depth = draw(st.integers(1, 3)), draw(st.integers(1, 6))
+        outside = draw(st.booleans())
+        trips = [parts, extra, tokens // parts] if outside else [parts, tokens // parts, extra]
+        repeated = 1 if outside else 2
+        ports = []
+        for a, b in edges:
+            if i not in (a, b):
+                continue
+            name, writes = f"c{a}{b}", i == a
+            when = [Term(repeated, "eq", draw(st.sampled_from([0, extra - 1])))]
+            stage = depth - 1 if writes else draw(st.integers(0, depth - 1))
+            is_block = name in blocks
+            ports.append(
+                port(name, "write" if writes else "read", stage, trips, [] if is_block else when,
+                     "block" if is_block else "stream")
+            )  # fmt: skip
+        nests.append(nest(f"t{i}", trips, ports, ii=draw(st.integers(1, 3)), depth=depth, block_loops=1))
+    depths = {f"c{a}{b}": draw(st.integers(1, 5)) for a, b in edges}
+    return network(nests, depths, sorted(blocks))
+
+
+@given(drawn_networks())
+@settings(max_examples=120, deadline=None)
+def test_times_agree_with_stepping_through_every_cycle(net: Network):
+    try:
+        stepped: dict[str, int] | None = step_through(net)
+    except Stuck:
+        stepped = None
+    if stepped is None:
+        with pytest.raises(ProfilingError, match="does not settle"):
+            times(net)
+    else:
+        assert {name: t.end for name, t in times(net).tasks.items()} == stepped
+
+
+@given(drawn_networks())
+@settings(max_examples=50, deadline=None)
+def test_depths_at_the_high_water_mark_cost_no_time(net: Network):
+    free = times(net, bounded=False)
+    enough = {name: channel.high_water for name, channel in free.channels.items()}
+    assert times(net.with_depths(enough)).latency == free.latency
+    assert step_through(net.with_depths(enough)) == {name: t.end for name, t in free.tasks.items()}
+
+
+@given(drawn_networks())
+@settings(max_examples=50, deadline=None)
+def test_shallower_channels_never_help(net: Network):
+    try:
+        bounded = times(net)
+    except ProfilingError:
+        return
+    free = times(net, bounded=False)
+    assume(bounded.exact)
+    assert bounded.latency >= free.latency
+    assert free.latency >= max(free.busy.values())
+
+
+def test_long_channels_are_sampled_and_say_so(monkeypatch: pytest.MonkeyPatch):
+    net = chain(16, 64, 64, 4, 64, 4, 1024)
+    whole = times(net)
+    monkeypatch.setattr(sampling, "MAX_TOKENS", 64)
+    sampled = times(net)
+    assert whole.exact
+    assert not sampled.exact
+    assert sampled.latency == pytest.approx(whole.latency, rel=0.01)
+
+
+def test_ends_that_do_not_match_are_named():
+    nests = [
+        nest("source", [4], [port("c", "write", 0, [4])]),
+        nest("sink", [5], [port("c", "read", 0, [5])]),
+    ]
+    with pytest.raises(ProfilingError, match="4 tokens are written and 5 read") as caught:
+        times(network(nests, {"c": 2}))
+    assert caught.value.where == "c"
+
+
+def test_a_deadlock_names_the_channels():
+    """The first stage sends its long row one way before it serves the other, which is too shallow to wait."""
+    row = [8, 2]
+    nests = [
+        nest("fork", row, [
+            port("a", "write", 0, row, [Term(1, "eq", 0)]), port("b", "write", 0, row, [Term(1, "eq", 1)]),
+        ]),
+        nest("hold", [8], [port("a", "read", 0, [8]), port("c", "write", 7, [8])], depth=8),
+        nest("wait", [2, 8], [
+            port("c", "read", 0, [2, 8], [Term(0, "eq", 0)]), port("b", "read", 0, [2, 8], [Term(0, "eq", 1)]),
+        ]),
+    ]  # fmt: skip
+    net = network(nests, {"a": 2, "b": 2, "c": 2})
+    with pytest.raises(ProfilingError, match="does not settle") as caught:
+        times(net)
+    assert "b" in caught.value.where.split(", ")
+    with pytest.raises(Stuck):
+        step_through(net)
+    assert times(net.with_depths({"b": 8})).latency > 0
