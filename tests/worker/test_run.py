@@ -76,9 +76,7 @@ def test_a_model_becomes_a_package(running: Service) -> None:
     assert [t.number for t in trials] == [0, 1, 2, 3]
     assert complete_in_study(running, run) == 4
     chosen = trials[ended.summary["chosen_trial"]]
-    assert chosen.figures["latency_cycles"] == min(
-        t.figures["latency_cycles"] for t in trials if t.state == "complete"
-    )
+    assert chosen.figures["latency_cycles"] == min(t.figures["latency_cycles"] for t in trials if t.state == "complete")
     [archive] = [artifact for name, artifact in artifacts.items() if name.endswith(".penstock.zip")]
     data = ContentStore(running.home / "store").read_bytes(archive.sha256)
     with zipfile.ZipFile(io.BytesIO(data)) as package:

@@ -1,0 +1,208 @@
+"""kill -9 of a worker in the middle of a trial, the API, Redis (its data gone) and Postgres, in seeded order.
+
+Whatever is killed when: the run completes, every trial counts exactly once in our tables and in the study's,
+and no illegal move is recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from db import Database, lifecycle
+from db.migrate import migrate
+from db.records import Event, Run
+from db.states import RunState, StepState
+from services.steps.graph import TRIAL, run_steps
+from services.store import ContentStore
+from services.supervisor.folders import open_folder
+from services.supervisor.postgres import EmbeddedPostgres
+from services.supervisor.redis import EmbeddedRedis
+from tests.fixtures.service import Service, assert_legal
+from tests.worker.test_run import MODEL
+
+TRIALS = 12
+FEW, MANY = 3, 20
+
+
+@dataclass
+class Stack:
+    """A service with servers of its own, each of which can be killed and started again."""
+
+    service: Service
+    postgres: EmbeddedPostgres
+    redis: EmbeddedRedis
+    listener: socket.socket
+    workers: list[subprocess.Popen[bytes]]
+    api: subprocess.Popen[bytes]
+
+    def kill_worker(self, pause: float) -> None:
+        victim = self.workers.pop(0)
+        self.service.kill(victim)
+        time.sleep(pause)
+        self.workers.append(self.service.worker())
+
+    def kill_api(self, pause: float) -> None:
+        self.service.kill(self.api)
+        time.sleep(pause)
+        self.api = start_api(self.service, self.listener)
+
+    def kill_redis(self, pause: float) -> None:
+        kill(self.redis.pid)
+        time.sleep(pause)
+        self.redis.start()  # it keeps nothing on disk: all messages are gone
+
+    def kill_postgres(self, pause: float) -> None:
+        kill(self.postgres.pid)
+        time.sleep(pause)
+        self.postgres.start()
+
+    def submit(self) -> Run:
+        stored = ContentStore(self.service.home / "store").put_bytes(MODEL)
+        options = {"platform": "u55c", "trials": TRIALS, "quantize": "w8a8"}
+
+        def work(tx: Any) -> Run:
+            model = tx.models.create(
+                name="tiny", kind="python", source="tiny.py:model", sha256=stored.sha256, size=stored.size,
+                details={"file": "tiny.py", "function": "model"},
+            )  # fmt: skip
+            return lifecycle.submit(
+                tx, model_id=model.id, name="tiny", steps=run_steps(model, options), options=options, owner=None
+            )
+
+        return self.service.database.run(work)
+
+    def api_says(self, run: Run) -> str:
+        port = self.listener.getsockname()[1]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/runs/{run.id}", timeout=30) as answer:
+            return json.load(answer)["state"]
+
+
+def kill(pid: int) -> None:
+    process = psutil.Process(pid)
+    process.kill()
+    process.wait(10)
+
+
+def start_api(service: Service, listener: socket.socket) -> subprocess.Popen[bytes]:
+    return service.start("services.supervisor.serve_api", str(listener.fileno()), files=(listener.fileno(),))
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Postgres is started as in production, since a kill -9 must not cost it a commit."""
+    folder = open_folder()
+    postgres = EmbeddedPostgres(folder / "pg", folder / "p")
+    redis = EmbeddedRedis(folder / "redis", folder / "r")
+    listener = socket.create_server(("127.0.0.1", 0))
+    database: Database | None = None
+    service: Service | None = None
+    try:
+        postgres.start()
+        redis.start()
+        migrate(postgres.url)
+        database = Database(postgres.url)
+        service = Service(tmp_path_factory.mktemp("home"), database, redis, "tests.worker.slow_trials")
+        service.dispatcher()
+        workers = [service.worker(), service.worker()]
+        stack = Stack(service, postgres, redis, listener, workers, start_api(service, listener))
+        service.wait(stack.submit(), 120)  # the import is known from here on: rounds meet trials soon
+        yield stack
+    finally:
+        if service is not None:
+            service.end()
+        if database is not None:
+            database.close()
+        listener.close()
+        redis.stop()
+        postgres.stop()
+        shutil.rmtree(folder)
+
+
+def play_round(stack: Stack, seed: int) -> None:
+    service = stack.service
+    rng = random.Random(seed)
+    victims: list[Callable[[float], None]] = [
+        stack.kill_worker, stack.kill_api, stack.kill_redis, stack.kill_postgres,
+    ]  # fmt: skip
+    rng.shuffle(victims)
+    run = stack.submit()
+    for victim in victims:
+        service.until(lambda: trials_running(stack, run) or is_over(stack, run), 60, lambda: service.explain(run))
+        time.sleep(rng.uniform(0.0, 0.3))
+        victim(rng.uniform(0.0, 0.8))
+    ended = service.wait(run, 120)
+    assert ended.state == RunState.SUCCEEDED, service.explain(run)
+    events = service.events(run)
+    assert_legal(events)
+    assert_counted_once(stack, run)
+    assert worker_was_lost(events), "the kill met no step: the round shows nothing"
+    assert stack.api_says(run) == RunState.SUCCEEDED
+
+
+def trials_running(stack: Stack, run: Run) -> bool:
+    page = stack.service.database.run(lambda tx: tx.steps.list(run.id, kinds=[TRIAL], states=[StepState.RUNNING]))
+    return bool(page.items)
+
+
+def is_over(stack: Stack, run: Run) -> bool:
+    return stack.service.run_of(run).is_over
+
+
+def worker_was_lost(events: tuple[Event, ...]) -> bool:
+    return any(event.kind == "step.lose" for event in events)
+
+
+def assert_counted_once(stack: Stack, run: Run) -> None:
+    """Each trial once: in our tables, in the study, and as successes in the record of what happened."""
+    service = stack.service
+    states = text(
+        "SELECT state::text, count(*) FROM optuna.trials JOIN optuna.studies USING (study_id) "
+        "WHERE study_name = :name GROUP BY state"
+    )
+    with service.database.begin() as tx:
+        ours = [trial.number for trial in tx.trials.list(run.id).items]
+        study = {state: count for state, count in tx.connection.execute(states, {"name": run.id})}  # noqa: C416
+    assert ours == list(range(TRIALS))
+    assert study["COMPLETE"] == TRIALS
+    assert "RUNNING" not in study
+    succeeded = [event.data["key"] for event in service.events(run) if event.kind == "step.succeed"]
+    assert len(succeeded) == len(set(succeeded))
+    assert sum(key.startswith(TRIAL) for key in succeeded) == TRIALS
+
+
+@pytest.mark.parametrize("seed", range(FEW))
+def test_a_run_survives_the_kill_of_everything(stack: Stack, seed: int) -> None:
+    play_round(stack, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FEW, FEW + MANY))
+def test_many_runs_survive_the_kill_of_everything(stack: Stack, seed: int) -> None:
+    play_round(stack, seed)
+
+
+def test_nothing_is_left_running_in_the_work_folders(stack: Stack) -> None:
+    """After all rounds: no tool, no step process but the pool's own."""
+    work = str(stack.service.home / "work")
+    inside = [p for p in psutil.process_iter() if _cwd(p).startswith(work)]
+    assert inside == []
+
+
+def _cwd(process: psutil.Process) -> str:
+    try:
+        return process.cwd()
+    except (psutil.Error, OSError):
+        return ""
