@@ -58,9 +58,6 @@ def _log_axis(low: float, high: float, start: float, end: float) -> Axis:
     heads = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     ticks = tuple(
-        head * 10.0**power
-        for power in range(first, last + 1)
-        for head in heads
-        if low <= head * 10.0**power <= high
+        head * 10.0**power for power in range(first, last + 1) for head in heads if low <= head * 10.0**power <= high
     )
     return Axis(low, high, start, end, True, ticks)

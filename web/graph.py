@@ -13,7 +13,6 @@ BOX_HEIGHT = 72
 BOX_WIDTH = 138
 GAP = 34
 MOST_CELLS = 600
-_ORDER = ("failed", "cancelled", "running", "queued", "pending", "succeeded")
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,14 @@ def draw_graph(
 
 
 def joint_state(states: Sequence[str]) -> str:
-    """One state for many steps: what most deserves attention."""
+    """One state for many trials; a few that failed do not make the exploration a failure."""
     present = Counter(states)
-    if present and present["succeeded"] + present["failed"] == len(states) and present["succeeded"]:
-        return "succeeded"
-    if present["succeeded"] and not present["failed"] and present["queued"] + present["pending"]:
+    done = present["succeeded"] + present["infeasible"] + present["failed"]
+    if done and done == len(states):
+        return "failed" if present["failed"] == done else "succeeded"
+    if present["running"] or (done and present["queued"] + present["pending"]):
         return "running"
-    return next((state for state in _ORDER if present[state]), "pending")
+    return next((state for state in ("cancelled", "queued", "failed") if present[state]), "pending")
 
 
 def _trials_box(node: Node, trials: Sequence[tuple[str, str]], x: float, width: float) -> Box:

@@ -12,11 +12,12 @@ from web.event_lines import EventLine, event_lines
 from web.graph import Drawing, Node, draw_graph, joint_state
 from web.pareto import Dot, Plot, draw_pareto
 from web.runs_view import best_latency, progress_text, style_of
-from web.trials_view import TrialTable, view_trials
+from web.trials_view import TrialTable, scarcest, view_trials
 
 Record = Mapping[str, Any]
 OVER = ("succeeded", "failed", "cancelled")
 _AFTER_TRIALS = ("select", "verify", "package")
+_SHOWN_ELSEWHERE = ("chosen_trial", "evidence", "latency_cycles", "latency_us", "resource_share", "trials")
 _STEP_LOOK = {"blocked": "pending"}
 
 
@@ -74,6 +75,7 @@ class RunView:
     age: str
     lasted: str
     findings: tuple[tuple[str, str], ...]
+    binding: str
 
 
 def view_run(
@@ -106,6 +108,7 @@ def view_run(
         age=text.age(run["created_at"], now),
         lasted=text.between(run["started_at"], run["finished_at"], now),
         findings=_findings(run["summary"]),
+        binding=_binding(run["best"], trials),
     )
 
 
@@ -126,7 +129,7 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
         return Story(
             "warn",
             "Waiting: no worker is alive",
-            f"Nothing moves until one starts; nothing is lost meanwhile. `penstock up` starts one. {news}",
+            f"Nothing moves until one starts; nothing is lost meanwhile. The command penstock up starts one. {news}",
         )
     if run["waiting_for"]:
         return Story("warn", "Waiting", f"{run['waiting_for'][:1].upper()}{run['waiting_for'][1:]}. {news}")
@@ -198,7 +201,7 @@ def _plot(trials: Sequence[Record]) -> Plot | None:
     return draw_pareto(
         dots,
         x_name="latency" if unit == "latency_us" else "latency in cycles",
-        y_name="largest share of any resource",
+        y_name="largest share of a resource's limit",
         x_text=text.microseconds if unit == "latency_us" else text.quantity,
         y_text=text.percent,
         y_limit=1.0,
@@ -233,7 +236,7 @@ def _step_row(step: Record, now: datetime) -> StepRow:
         lasted=text.between(step["started_at"], step["finished_at"], now),
         note="its outputs were already known" if step["reused"] else step["progress_text"] or "",
         error=step["error"],
-        attempts=tuple(_attempt_line(attempt) for attempt in step["attempts"] if attempt["error"]),
+        attempts=tuple(_attempt_line(attempt) for attempt in step["attempts"][:-1] if attempt["error"]),
     )
 
 
@@ -241,13 +244,26 @@ def _attempt_line(attempt: Record) -> str:
     return f"attempt {attempt['number']} on {attempt['worker']}: {attempt['error']['what']}"
 
 
+def _figure(name: str, value: float) -> str:
+    return text.percent(value) if name.endswith(("accuracy", "share")) else text.quantity(value)
+
+
+def _binding(best: Record | None, trials: Sequence[Record]) -> str:
+    """The resource that the best trial needs most of."""
+    if best is None:
+        return ""
+    return next((scarcest(trial["figures"]) for trial in trials if trial["number"] == best["trial"]), "")
+
+
 def _findings(summary: Record) -> tuple[tuple[str, str], ...]:
     """The plain facts of a run's summary; whatever is nested has a place of its own in the report."""
     found: list[tuple[str, str]] = []
     for name, value in summary.items():
+        if name in _SHOWN_ELSEWHERE:
+            continue
         if isinstance(value, bool):
             found.append((name.replace("_", " "), "yes" if value else "no"))
         elif isinstance(value, int | float | str):
-            shown = text.quantity(value) if isinstance(value, int | float) else value
+            shown = value if isinstance(value, str) else _figure(name, value)
             found.append((name.replace("_", " "), shown))
     return tuple(found)

@@ -26,7 +26,7 @@ _COLUMNS = (
     Column("latency_us", "Latency", text.microseconds),
     Column("latency_cycles", "Cycles", text.quantity),
     Column("interval_cycles", "Interval", text.quantity),
-    Column("resource_share", "Largest share", text.percent),
+    Column("resource_share", "Share of limit", text.percent),
 )
 _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
 
@@ -52,6 +52,16 @@ class TrialTable:
     constants: tuple[tuple[str, str], ...]
     left_out: int
     sort: str
+
+
+def scarcest(figures: Record) -> str:
+    """The resource that a design needs most of, as a share of its limit; empty if the shares are not known."""
+    shares = {
+        name.removesuffix("_share"): value
+        for name, value in figures.items()
+        if name.endswith("_share") and name != "resource_share" and isinstance(value, int | float)
+    }
+    return max(shares, key=lambda name: shares[name], default="").upper()
 
 
 def view_trials(trials: Sequence[Record], *, left_out: int, sort: str) -> TrialTable:
@@ -92,7 +102,9 @@ def _row(trial: Record, columns: Sequence[Column], varying: Sequence[str]) -> Tr
     params, figures, error = trial["params"], trial["figures"], trial["error"]
     note = error["what"] if error else ""
     if trial["state"] == "infeasible":
-        note = str(figures.get("violation") or "does not fit the platform")
+        name, share = scarcest(figures), figures.get("resource_share")
+        fits = f"{text.percent(share)} of its {name} limit" if isinstance(share, int | float) else "is too small"
+        note = f"does not fit: {fits}".rstrip()
     if trial["attempt"] > 1:
         note = f"attempt {trial['attempt']}" + (f"; {note}" if note else "")
     return TrialRow(

@@ -96,7 +96,7 @@ class Problem(HTTPException):
         if self.limit:
             text += f" ({self.limit})"
         if self.hint:
-            text += f". {self.hint[:1].upper()}{self.hint[1:]}"
+            text += f" - {self.hint}"
         return text
 
     def document(self, *, instance: str, request_id: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def best_text(best: Best | None) -> str:
     elif best.latency is not None:
         parts.append(f"{best.latency:,.0f} cycles")
     if best.resource_share is not None:
-        parts.append(f"{best.resource_share:.1%} of the device")
+        parts.append(f"{best.resource_share:.1%} of the limit")
     return f"{', '.join(parts)} [{best.evidence}]"
 
 

@@ -1,0 +1,154 @@
+"""Runs in every state, made through the repositories as workers would make them, with plausible figures."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from db import Database, Transaction, lifecycle
+from db.lifecycle import Outcome
+from db.records import Model, NewArtifact, Run, Step, TrialSummary
+from services.steps.graph import run_steps, trial_steps
+from services.store import ContentStore
+
+LEASE_SECONDS = 30.0
+OPTIONS = {
+    "platform": "u55c", "trials": 24, "quantize": "w8a8", "seed": 7, "objectives": ["latency", "resources"],
+}  # fmt: skip
+
+
+@dataclass
+class Seeder:
+    """Plays the workers' part. Each call is a transaction of its own, as in life."""
+
+    database: Database
+    store: ContentStore
+    worker: str = "lab-node-3:4711:1"
+
+    def model(self, name: str = "digits_mlp", kind: str = "python") -> Model:
+        source = {"python": f"{name}.py:model", "onnx": f"{name}.onnx"}.get(kind, f"zoo:{name}")
+        stored = self.store.put_bytes(f"# {name}\n".encode()) if kind in ("python", "onnx") else None
+        with self.database.begin() as tx:
+            return tx.models.create(
+                name=name,
+                kind=kind,
+                source=source,
+                sha256=stored.sha256 if stored else None,
+                size=stored.size if stored else None,
+            )
+
+    def run(self, model: Model | None = None, name: str = "", **options: Any) -> Run:
+        known = model or self.model()
+        with self.database.begin() as tx:
+            return lifecycle.submit(
+                tx,
+                model_id=known.id,
+                name=name or known.name,
+                steps=run_steps(known, options),
+                options=OPTIONS | options,
+                owner=None,
+            )
+
+    def claim(self, run: Run, key: str) -> Step:
+        with self.database.begin() as tx:
+            known = tx.steps.by_key(run.id, key)
+            assert known is not None, f"{run.id} has a step {key}"
+            step = lifecycle.claim(tx, known.id, worker=self.worker, lease_seconds=LEASE_SECONDS)
+            assert step is not None, f"{key} can be claimed"
+            return step
+
+    def finish(self, run: Run, key: str, outcome: Outcome | None = None) -> None:
+        step = self.claim(run, key)
+        with self.database.begin() as tx:
+            lifecycle.finish(tx, step, outcome or Outcome(result={}))
+
+    def fail(self, run: Run, key: str, **error: str) -> None:
+        step = self.claim(run, key)
+        with self.database.begin() as tx:
+            lifecycle.fail(tx, step, error)
+
+    def lose(self, run: Run, key: str) -> None:
+        """The worker of the step vanishes; the step goes back to the queue."""
+        step = self.claim(run, key)
+        with self.database.begin() as tx:
+            lifecycle.retry(tx, step, {"code": "worker-lost", "what": f"worker {self.worker} went silent"})
+
+    def explore(self, run: Run, trials: int) -> None:
+        """Finishes import and explore, whose trials are then ready to be claimed."""
+        self.finish(run, "import", Outcome(result={}, artifacts=[self.file("program.tar", b"linalg" * 900)]))
+        self.finish(run, "explore", Outcome(result={}, new_steps=trial_steps(trials)))
+
+    def trial(self, run: Run, number: int) -> None:
+        summary = summary_of(number)
+        self.finish(run, f"trial/{number:04}", Outcome(result={}, trial=summary))
+
+    def complete(self, run: Run, chosen: int) -> None:
+        """Finishes what comes after the trials."""
+        figures = summary_of(chosen).figures
+        found = {"chosen_trial": chosen, "evidence": "modelled", "on_front": 9, **figures}
+        self.finish(run, "select", Outcome(result={}, run_summary=found))
+        accuracy = {"float_accuracy": 0.9722, "accelerator_accuracy": 0.9694}
+        self.finish(run, "verify", Outcome(result={}, run_summary=accuracy))
+        files = [
+            self.file("digits_mlp.penstock.zip", b"PK\x03\x04" + bytes(range(256)) * 300, "application/zip"),
+            self.file("report.json", b'{"schema_version": 1, "name": "digits_mlp"}\n', "application/json"),
+            self.file("report.html", b"<!doctype html><title>Report</title><p>Report", "text/html; charset=utf-8"),
+        ]
+        self.finish(run, "package", Outcome(result={}, artifacts=files))
+
+    def file(self, name: str, content: bytes, media_type: str = "application/x-tar") -> NewArtifact:
+        stored = self.store.put_bytes(content)
+        return NewArtifact(name=name, sha256=stored.sha256, size=stored.size, media_type=media_type)
+
+    def finished_run(self, trials: int = 24, **options: Any) -> Run:
+        run = self.run(trials=trials, **options)
+        self.explore(run, trials)
+        numbers = range(trials)
+        for number in numbers:
+            self.trial(run, number)
+        fitting = [number for number in numbers if summary_of(number).state == "complete"]
+        self.complete(run, min(fitting, key=lambda number: summary_of(number).figures["latency_us"]))
+        return self.reload(run)
+
+    def reload(self, run: Run) -> Run:
+        with self.database.begin() as tx:
+            found = tx.runs.get(run.id)
+        assert found is not None, f"{run.id} exists"
+        return found
+
+    def cancel(self, run: Run) -> None:
+        with self.database.begin() as tx:
+            lifecycle.cancel_run(tx, run.id)
+
+
+def summary_of(number: int) -> TrialSummary:
+    """The outcome of a trial, from its number alone: more lanes are faster and take more of the device."""
+    chance = random.Random(number)
+    lanes = [2 ** chance.randint(0, 5) for _ in range(3)]
+    cycles = round(sum(size / lane for size, lane in zip((4096, 2048, 640), lanes, strict=True)) + 90)
+    share = round(0.03 + 0.006 * sum(lanes) ** 1.35 * chance.uniform(0.85, 1.2), 4)
+    figures = {
+        "latency_cycles": cycles, "latency_us": cycles / 300.0, "interval_cycles": round(cycles * 0.8),
+        "resource_share": share, "lut_share": share, "dsp_share": round(share * 0.6, 4),
+    }  # fmt: skip
+    return TrialSummary(
+        number=number,
+        state="complete" if share <= 1.0 else "infeasible",
+        params={
+            "fc1.unroll": lanes[0], "fc2.unroll": lanes[1], "fc3.unroll": lanes[2],
+            "fc1.tile": [16, 2 ** chance.randint(2, 5)], "clock_mhz": 300,
+        },
+        figures=figures,
+        evidence="modelled",
+        design=None,
+        seconds=round(0.4 + math.log2(sum(lanes)) / 9, 2),
+    )  # fmt: skip
+
+
+def newest_artifact(tx: Transaction, run: Run, name: str) -> str:
+    """The id of the run's artifact of that name."""
+    found: Sequence[Any] = tx.artifacts.list(run.id).items
+    return next(artifact.id for artifact in found if artifact.name == name)

@@ -1,0 +1,124 @@
+"""Taking models in: files by their hash, zoo models by name, and everything that is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain
+
+import httpx
+import pytest
+
+from services.settings import Settings
+from services.store import ContentStore
+from tests.api.conftest import MakeClient, check_problem
+
+SOURCE = b"def model():\n    return None\n"
+ONNX = b"\x08\x08\x12\x07pytorch"
+
+
+def upload(client: httpx.Client, content: bytes = SOURCE, file: str = "net.py", **fields: str) -> httpx.Response:
+    return client.post("/v1/models", files={"file": (file, content)}, data=fields)
+
+
+def test_a_python_file_is_stored_by_its_hash(client: httpx.Client, settings: Settings) -> None:
+    response = upload(client, entry="model")
+    assert response.status_code == 201
+    model = response.json()
+    assert response.headers["location"] == model["url"]
+    assert (model["name"], model["kind"], model["source"]) == ("net", "python", "net.py:model")
+    assert ContentStore(settings.store_folder).read_bytes(model["sha256"]) == SOURCE
+    assert client.get(model["url"]).json() == model
+
+
+def test_an_onnx_file_and_a_zoo_model_are_taken(client: httpx.Client) -> None:
+    onnx = upload(client, ONNX, "tagger.onnx", name="jet tagger").json()
+    assert (onnx["name"], onnx["kind"], onnx["size"]) == ("jet tagger", "onnx", len(ONNX))
+    zoo = client.post("/v1/models", json={"zoo": "mlp", "arguments": {"hidden": 64, "bias": True}}).json()
+    assert (zoo["kind"], zoo["source"], zoo["sha256"]) == ("zoo", "zoo:mlp?hidden=64&bias=true", None)
+    listed = client.get("/v1/models").json()["items"]
+    assert [model["id"] for model in listed] == [zoo["id"], onnx["id"]]
+
+
+def test_python_is_refused_where_settings_do_not_allow_it(make_client: MakeClient, settings: Settings) -> None:
+    client = make_client(replace(settings, allow_python_models=False))
+    check_problem(upload(client, entry="model"), "python-models-refused", 403, "net.py", "mlp")
+
+
+@pytest.mark.parametrize(
+    ("content", "file", "fields", "code", "status", "words"),
+    [
+        (SOURCE, "net.py", {}, "entry-missing", 422, ("net.py", "file.py:FUNCTION")),
+        (SOURCE, "net.py", {"entry": "modle"}, "entry-not-found", 422, ("modle", "'model'")),
+        (SOURCE, "net.py", {"entry": "a b"}, "entry-not-found", 422, ("a b",)),
+        (b"def (", "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python", "line 1")),
+        (b"\xff\xfe\x00", "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python",)),
+        (b"(" * 5000, "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python",)),
+        (b"<html>", "net.onnx", {}, "model-file-invalid", 422, ("not an ONNX model",)),
+        (b"", "net.onnx", {}, "model-file-invalid", 422, ("not an ONNX model",)),
+        (b"x", "net.pkl", {}, "model-file-unsupported", 422, ("net.pkl", ".onnx")),
+        (b"x", "../../etc/passwd", {}, "model-file-unsupported", 422, ("'passwd'",)),
+        (SOURCE, "net.py", {"entry": "model", "colour": "red"}, "unknown-option", 422, ("colour", "entry")),
+        (SOURCE, "net.py", {"entry": "m\x00"}, "invalid-request", 422, ("entry",)),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_models(
+    shared_client: httpx.Client, content: bytes, file: str, fields: dict[str, str], code: str, status: int,
+    words: tuple[str, ...],
+) -> None:  # fmt: skip
+    check_problem(upload(shared_client, content, file, **fields), code, status, *words)
+
+
+def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
+    check_problem(shared_client.post("/v1/models", data={"entry": "m"}, files={"x": b""}), "unknown-option", 422, "'x'")
+    check_problem(shared_client.post("/v1/models"), "unsupported-media-type", 415, "multipart/form-data")
+    check_problem(shared_client.post("/v1/models", content=b"x", headers={"Content-Type": "text/plain"}),
+                  "unsupported-media-type", 415, "text/plain")  # fmt: skip
+    form = {"Content-Type": "multipart/form-data; boundary=x"}
+    check_problem(shared_client.post("/v1/models", content=b"garbage\r\n\r\n", headers=form), "malformed-body", 400)
+    check_problem(shared_client.post("/v1/models", content=b"--x--", headers=form), "model-file-missing", 422, "file=@")
+    plain = {"Content-Type": "multipart/form-data"}
+    check_problem(shared_client.post("/v1/models", content=b"", headers=plain), "malformed-body", 400)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "status", "word"),
+    [
+        (b'{"zoo": "mpl"}', "model-not-found", 404, "'mlp'"),
+        (b'{"zoo": "mlp", "argumants": {}}', "unknown-option", 422, "argumants"),
+        (b'{"zoo": "mlp", "arguments": {"a b": 1}}', "zoo-reference-invalid", 422, "a b"),
+        (b'{"zoo": "mlp", "arguments": {"a": "\\u0000"}}', "zoo-reference-invalid", 422, "'a'"),
+        (b'{"zoo": "mlp", "name": "\\u0000"}', "invalid-request", 422, "control character"),
+        (b'{"zoo": 3}', "invalid-request", 422, "zoo"),
+        (b"[]", "invalid-request", 422, "body"),
+        (b"{", "malformed-body", 400, "JSON"),
+        (b"\xff", "malformed-body", 400, "JSON"),
+    ],
+)
+def test_zoo_references_that_are_refused(
+    shared_client: httpx.Client, body: bytes, code: str, status: int, word: str
+) -> None:
+    response = shared_client.post("/v1/models", content=body, headers={"Content-Type": "application/json"})
+    check_problem(response, code, status, word)
+
+
+def test_sizes_are_limited_by_header_and_while_streaming(make_client: MakeClient) -> None:
+    client = make_client(max_model_bytes=100_000, max_source_bytes=1000, max_body_bytes=2000)
+    check_problem(upload(client, b"#" * 1001, entry="model"), "too-large", 413, "1000 bytes")
+    check_problem(upload(client, ONNX + bytes(200_000), "a.onnx"), "too-large", 413)
+    head = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.onnx"\r\n\r\n'
+    body = chain([head], (bytes(50_000) for _ in range(10)))  # no Content-Length: counted as it comes
+    headers = {"Content-Type": "multipart/form-data; boundary=x"}
+    check_problem(client.post("/v1/models", content=body, headers=headers), "too-large", 413, "over")
+    check_problem(client.post("/v1/runs", json={"model": "x" * 3000}), "too-large", 413, "2000 bytes")
+
+
+def test_nothing_is_taken_in_when_the_disk_is_nearly_full(make_client: MakeClient) -> None:
+    client = make_client(low_disk_bytes=2**62)
+    response = upload(client, entry="model")
+    check_problem(response, "storage-full", 503, "bytes are free")
+    assert response.headers["retry-after"] == "300"
+
+
+def test_a_model_that_does_not_exist(shared_client: httpx.Client) -> None:
+    for model in ("mdl_0", "mdl_01m7xngjf73j71t75hyx4msfc9", "%00", "run_01m7xngjf73j71t75hyx4msfc9"):
+        check_problem(shared_client.get(f"/v1/models/{model}"), "model-not-found", 404, "POST /v1/models")
