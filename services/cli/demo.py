@@ -6,7 +6,11 @@ It speaks to the service through REST as any user would, and prints what a user 
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import tempfile
 import time
 import zipfile
 from pathlib import Path
@@ -18,6 +22,7 @@ from compiler.errors import PenstockError
 
 EXAMPLE = "examples/digits_mlp.py:model"
 RUN_SECONDS = 300.0
+SHORT = {"default_tile_size": "tile", "overall_unroll_size": "unroll", "unroll_along": "along"}
 
 
 def demo(
@@ -33,30 +38,45 @@ def demo(
     from services.cli.watching import follow
     from services.supervisor.borrowed import borrowed_stack
 
-    console = Console(highlight=False)
-    began = time.monotonic()
+    show = Show()
     source = ModelSource.parse(located(model))
-    console.print("[bold]1. A private service[/] (Postgres, Redis, API, worker; removed at the end)")
+    show.title("A private service: Postgres, Redis, API, worker")
     with borrowed_stack() as stack, Service(stack.url) as service:
-        console.print(f"   {stack.url}, ready in {stack.seconds:.1f} s")
-        console.print(f"[bold]2. Submit[/] {source.path}, w8a8, {trials} trials on {platform}")
+        show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
+        show.title(f"Submit {model}: w8a8, {trials} trials on {platform}")
         submitted = service.submit_model(source)
         run = service.submit_run(submitted.id, trials=trials, quantize="w8a8", platform=platform)
-        console.print(f"   run {run.id}")
-        console.print("[bold]3. Watch[/]")
-        finish(follow(service, run.id, console, timeout=RUN_SECONDS))
-        console.print("[bold]4. The trials[/]")
-        console.print(trials_table(service.trials(run.id)))
-        console.print("[bold]5. Fetch[/]")
+        show.lines(f"run {run.id}, page {stack.url}{run.page}")
+        show.title("Watch")
+        finish(follow(service, run.id, Console(highlight=False), timeout=RUN_SECONDS))
+        show.title("The trials; the arrow marks the chosen one")
+        show.lines(*trial_lines(service.trials(run.id)))
+        show.title("Fetch and unpack the package")
         folder = fetch(service, run.id, out)
-    console.print(f"   the service is stopped; the package lies in {folder}")
+        show.lines(str(folder))
     report = json.loads((folder / "report.json").read_text())
-    console.print("[bold]6. The chosen design[/]")
-    for line in design_lines(report):
-        console.print(f"   {line}")
-    console.print(f"   try it: python {folder / 'run.py'} --digit 17")
-    console.print(f"[bold]done[/] in {time.monotonic() - began:.0f} s")
+    show.title("The service is stopped. What the report says; in brackets where each figure comes from")
+    show.lines(*design_lines(report))
+    show.title("Run the accelerator's emulation from the package alone")
+    show.lines(*self_test(folder))
+    show.title(f"Done. Try: python {folder / 'run.py'} --digit 17")
     return 0 if report["verify"]["csim"]["equal"] else 1
+
+
+class Show:
+    """Numbered headings with the seconds so far, and indented lines below them."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._number = 0
+
+    def title(self, text: str) -> None:
+        self._number += 1
+        print(f"\n{self._number}. {text}  ({time.monotonic() - self._began:.0f} s)", flush=True)
+
+    def lines(self, *texts: str) -> None:
+        for text in texts:
+            print(f"   {text}", flush=True)
 
 
 def located(model: str) -> str:
@@ -74,26 +94,28 @@ def finish(run: Any) -> None:
         raise PenstockError(code="run-failed", what=f"the run ended as {run.state}: {error_line(run)}")
 
 
-def trials_table(trials: list[Any]) -> Any:
-    """Every trial with its decisions and figures; the chosen one is marked."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("TRIAL", "STATE", "DECISIONS", "LATENCY", "SHARE", "EVIDENCE"):
-        table.add_column(column, justify="right" if column in ("TRIAL", "LATENCY", "SHARE") else "left")
+def trial_lines(trials: list[Any]) -> list[str]:
+    """Every trial with its figures and decisions, a line each."""
+    lines = [f"  {'TRIAL':>5}  {'STATE':<10} {'LATENCY':>11} {'SHARE':>8}  {'EVIDENCE':<10} DECISIONS"]
     for trial in sorted(trials, key=lambda one: one.number):
-        figures = trial.figures
-        style = "bold green" if trial.chosen else "" if trial.state == "complete" else "bright_black"
-        table.add_row(
-            f"{'→ ' if trial.chosen else ''}{trial.number}",
-            trial.state,
-            " ".join(f"{name}={_short(value)}" for name, value in trial.params.items()),
-            _figure(figures.get("latency_us"), "{:,.2f} µs"),
-            _figure(figures.get("resource_share"), "{:.2%}"),
-            trial.evidence or "–",
-            style=style,
+        latency = _figure(trial.figures.get("latency_us"), "{:,.2f} µs")
+        share = _figure(trial.figures.get("resource_share"), "{:.2%}")
+        lines.append(
+            f"{'→' if trial.chosen else ' '} {trial.number:>5}  {trial.state:<10} {latency:>11} {share:>8}  "
+            f"{trial.evidence or '–':<10} {decisions(trial.params)}"
         )
-    return table
+    return lines
+
+
+def decisions(params: dict[str, Any]) -> str:
+    """The decisions of a trial on one line: the long names of the study shortened, boosts put together."""
+    boosts = [str(value) for name, value in params.items() if name.startswith("boost.")]
+    words = [
+        f"{SHORT.get(name, name)} {_short(value)}"
+        for name, value in sorted(params.items())
+        if not name.startswith("boost.")
+    ]
+    return ", ".join(words + ([f"boost {'/'.join(boosts)}"] if boosts else []))
 
 
 def fetch(service: Any, run_id: str, out: Path) -> Path:
@@ -107,6 +129,18 @@ def fetch(service: Any, run_id: str, out: Path) -> Path:
     with zipfile.ZipFile(archive) as package:
         package.extractall(folder)
     return folder
+
+
+def self_test(folder: Path) -> list[str]:
+    """The package's own test, in a process that knows nothing of this project."""
+    command = [sys.executable, str(folder.resolve() / "run.py"), "--self-test"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with tempfile.TemporaryDirectory() as elsewhere:
+        answer = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True)
+    if answer.returncode != 0:
+        last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
+        raise PenstockError(code="self-test-failed", what=f"the package's self-test failed: {' '.join(last)}")
+    return answer.stdout.strip().splitlines()
 
 
 def design_lines(report: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from services.supervisor.process import Child
 
 # -P keeps the working folder, which is the data folder, out of the import path.
 PYTHON = (sys.executable, "-P", "-m")
+MOST_STEPS_AT_ONCE = 4  # each one needs up to a gigabyte
 ROTATE_BYTES = 10 * 2**20
 
 
@@ -44,6 +45,7 @@ def shared_environment(home: Path, url: str, host: str, port: int) -> dict[str, 
     }
     # On one's own machine the submitter and the owner are the same person.
     environment.setdefault("PENSTOCK_ALLOW_PYTHON_MODELS", "1")
+    environment.setdefault("PENSTOCK_CONCURRENCY", str(min(len(os.sched_getaffinity(0)), MOST_STEPS_AT_ONCE)))
     source = Path(__file__).resolve().parents[2]
     if source != Path(sysconfig.get_paths()["purelib"]).resolve():
         known = environment.get("PYTHONPATH")
