@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from compiler.backend.host.pictures import FRONT_ROWS, dataflow, front_rows, scatter
+from compiler.backend.host.dataflow import dataflow
 from compiler.backend.host.render import grouped, percent, rate, render_html
 from compiler.backend.host.report import (
     Amount,
@@ -24,6 +24,7 @@ from compiler.backend.host.report import (
     TrialInfo,
     report_schema,
 )
+from compiler.backend.host.scatter import FRONT_ROWS, front_rows, scatter
 from compiler.backend.host.sections import resources_section, timing_section
 from compiler.platforms import load_platform
 from tests.package import hand_made
@@ -102,9 +103,7 @@ class _Links(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("script", "link", "img", "iframe", "object", "embed", "base"):
             self.found.append(tag)
-        self.found += [
-            f"{k}={v}" for k, v in attrs if k in ("src", "href", "srcset", "action") or k.startswith("on")
-        ]
+        self.found += [f"{k}={v}" for k, v in attrs if k in ("src", "href", "srcset", "action") or k.startswith("on")]
 
 
 def test_page_needs_nothing_else(report: Report) -> None:
@@ -148,8 +147,7 @@ def test_empty_report_renders(report: Report) -> None:
 
 def _chain(report: Report, names: list[str], edges: list[tuple[str, str]]) -> Report:
     kernels = tuple(
-        KernelInfo(name=n, operation="op", trips=(4,), tile=(4,), unroll=(1,), order=(0,), weights="rom")
-        for n in names
+        KernelInfo(name=n, operation="op", trips=(4,), tile=(4,), unroll=(1,), order=(0,), weights="rom") for n in names
     )
     channels = tuple(
         ChannelInfo(name=f"{a}_{b}", source=a, target=b, kind="fifo", token="i8", width_bits=8, depth=2)
@@ -171,6 +169,21 @@ def test_dataflow_boxes_do_not_overlap_and_stay_inside(report: Report) -> None:
         for other in picture.boxes[:index]:
             apart = abs(box.x - other.x) >= box.width or abs(box.y - other.y) >= box.height
             assert apart, (box.name, other.name)
+
+
+def test_channel_that_skips_a_kernel_goes_around_it(report: Report) -> None:
+    picture = dataflow(_chain(report, ["a", "b", "c"], [("a", "b"), ("b", "c"), ("a", "c")]))
+    lowest = max(box.y + box.height for box in picture.boxes)
+    straight = [pipe for pipe in picture.pipes if pipe.label_y < lowest]
+    assert [pipe.title.split(":")[0] for pipe in picture.pipes if pipe not in straight] == ["a_c"]
+    assert picture.height > lowest + 20
+
+
+def test_forks_are_drawn_as_helpers(report: Report) -> None:
+    picture = dataflow(_chain(report, ["a", "b"], [("", "fork"), ("fork", "a"), ("fork", "b")]))
+    assert {box.name: box.kind for box in picture.boxes} == {
+        "host ▸": "host", "fork": "helper", "a": "kernel", "b": "kernel",
+    }  # fmt: skip
 
 
 def test_wider_tokens_are_thicker_pipes(report: Report) -> None:

@@ -132,9 +132,7 @@ def test_source_that_does_not_compile_names_the_first_error(package: Path) -> No
     assert list((package / ".cache").iterdir()) == []
 
 
-def test_archive_is_run_without_unpacking_it(
-    archive: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_archive_is_run_without_unpacking_it(archive: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with load(archive) as accelerator:
         assert accelerator.run(np.zeros(16)).shape == (4,)

@@ -9,7 +9,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from compiler.backend.host import pictures
+from compiler.backend.host import scatter as plots
+from compiler.backend.host.dataflow import dataflow
 from compiler.backend.host.report import Evidence, Report
 from compiler.program import Program
 
@@ -29,10 +30,10 @@ def render_html(report: Report) -> str:
     exploration = report.exploration
     return _environment().get_template("report.html.j2").render(
         r=report,
-        flow=pictures.dataflow(report),
-        plot=pictures.scatter(exploration) if exploration else None,
-        front=pictures.front_rows(exploration) if exploration else (),
-        plot_size=pictures,
+        flow=dataflow(report),
+        plot=plots.scatter(exploration) if exploration else None,
+        front=plots.front_rows(exploration) if exploration else (),
+        plot_size=plots,
         meanings=EVIDENCE_MEANING,
     )  # fmt: skip
 

@@ -10,14 +10,12 @@ import numpy as np
 from compiler.backend.host.report import (
     Accuracy,
     Amount,
-    CsimCheck,
     Evidence,
     KernelResources,
     KernelTiming,
     ModelInfo,
     PlatformInfo,
     PortInfo,
-    PytorchCheck,
     ResourceUse,
     Timing,
 )
@@ -84,23 +82,6 @@ def resources_section(
     have, limits = platform.available.as_dict(), platform.limits.as_dict()
     amounts = {name: _amount(used.get(name), have[name], limits[name]) for name in RESOURCE_NAMES}
     return ResourceUse(evidence=evidence, kernels=tuple(kernels), note=note, **amounts)
-
-
-def csim_section(exact: Sequence[Array], expected: Sequence[Array], evidence: Evidence) -> CsimCheck:
-    """Compare the emitted C++'s own numbers with the interpreter's, value by value."""
-    values = sum(int(a.size) for a in expected)
-    same = sum(int(np.count_nonzero(a == b)) for a, b in zip(exact, expected, strict=True))
-    return CsimCheck(equal=same == values, values=values, values_equal=same, samples=1, evidence=evidence)
-
-
-def pytorch_section(
-    answers: Sequence[Array], reference: Sequence[Array], tolerance: float, evidence: Evidence
-) -> PytorchCheck:
-    error = max(
-        float(np.max(np.abs(np.asarray(a, np.float64) - np.asarray(b, np.float64)), initial=0.0))
-        for a, b in zip(answers, reference, strict=True)
-    )
-    return PytorchCheck(max_abs_error=error, tolerance=tolerance, ok=error <= tolerance, samples=1, evidence=evidence)
 
 
 def accuracy_section(held_out: Evaluation, answers: Array, evidence: Evidence) -> Accuracy:

@@ -15,7 +15,7 @@ from .accelerator import Accelerator, here, refuse
 from .backends import BACKENDS, open_backend
 from .errors import PackageError
 from .package import Evaluation, Package, open_package
-from .ports import Array
+from .ports import Array, same_bits
 
 SHADES = " .:-=+*#%@"
 
@@ -69,7 +69,7 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
         exact = accelerator.run_exact(samples.inputs)
         if samples.expected:
             pairs = list(zip(exact, samples.expected))
-            equal = sum(int(np.count_nonzero(a == b.reshape(a.shape))) for a, b in pairs)
+            equal = sum(int(np.count_nonzero(same_bits(a, b.reshape(a.shape)))) for a, b in pairs)
             total = sum(a.size for a in exact)
             result.update(values=total, values_equal=equal)
             lines.append(f"samples   {equal} of {total} values equal the compiler's interpreter, bit for bit")
@@ -113,7 +113,7 @@ def evaluate(accelerator: Accelerator, as_json: bool) -> int:
     if held_out.expected is not None:
         checked = len(held_out.expected)
         expected = held_out.expected.reshape(checked, -1)
-        equal = int(np.count_nonzero((exact[:checked].reshape(checked, -1) == expected).all(axis=1)))
+        equal = int(np.count_nonzero(same_bits(exact[:checked].reshape(checked, -1), expected).all(axis=1)))
         result.update(examples_checked=checked, examples_equal=equal)
         lines.append(f"exact bits     {equal} of {checked} examples equal the compiler's interpreter")
         passed = equal == checked

@@ -106,6 +106,11 @@ def split_into_calls(ports: Sequence[Port], values: Sequence[Any]) -> Calls:
     raise _wrong_shape(ports, arrays, single, fits)
 
 
+def same_bits(ours: Array, theirs: Array) -> Array:
+    """Where two arrays of one shape hold the same value; NaN is the same as NaN."""
+    return (ours == theirs) | ((ours != ours) & (theirs != theirs))
+
+
 def _equal_lengths(arrays: Sequence[Array]) -> bool:
     return len({len(a) for a in arrays}) == 1
 
