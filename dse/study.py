@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -60,8 +61,10 @@ class Told:
 class Study:
     """One search: a space, objectives to minimise, and the trials so far."""
 
-    def __init__(self, study: optuna.Study, choices: Choices) -> None:
+    def __init__(self, study: optuna.Study, choices: Choices, storage: BaseStorage) -> None:
         self._study = study
+        # also when it is merely forgotten: an open connection would outlive its use
+        self._closing = weakref.finalize(self, _close_storage, storage)
         self._choices = choices
         self._distributions = {name: _distribution(values) for name, values in choices.items()}
 
@@ -83,11 +86,15 @@ class Study:
         """
         storage = _open_storage(storage_url)
         made, created = _open_study(name, storage, make_sampler(sampler, seed + 7919 * worker))
-        study = Study(made, choices)
+        study = Study(made, choices, storage)
         if created:
             for params in first:
                 study.enqueue(params)
         return study
+
+    def close(self) -> None:
+        """Give the connections back. The study itself stays in the storage."""
+        self._closing()
 
     @property
     def name(self) -> str:
@@ -168,8 +175,8 @@ class Study:
         return Trial(self._study, self._trial_id(number))
 
     def _trial_id(self, number: int) -> int:
-        study_id = self._storage.get_study_id_from_name(self.name)
         try:
+            study_id = self._storage.get_study_id_from_name(self.name)
             return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
         except KeyError as error:
             raise PenstockError(
@@ -242,6 +249,11 @@ def _open_storage(url: str | None) -> BaseStorage:
     raise AssertionError("unreachable")
 
 
+def _close_storage(storage: BaseStorage) -> None:
+    if isinstance(storage, RDBStorage):
+        storage.engine.dispose()
+
+
 def _open_study(name: str, storage: BaseStorage, sampler: BaseSampler) -> tuple[optuna.Study, bool]:
     """The study, and whether this call created it."""
     directions = [StudyDirection.MINIMIZE] * len(OBJECTIVES)
@@ -258,7 +270,10 @@ def _open_study(name: str, storage: BaseStorage, sampler: BaseSampler) -> tuple[
 
 def delete_study(name: str, storage_url: str) -> None:
     """Forget a study and all its trials; one that is not there is forgotten already."""
+    storage = _open_storage(storage_url)
     try:
-        optuna.delete_study(study_name=name, storage=_open_storage(storage_url))
+        optuna.delete_study(study_name=name, storage=storage)
     except KeyError:
         return
+    finally:
+        _close_storage(storage)

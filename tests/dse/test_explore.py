@@ -1,0 +1,109 @@
+"""The local exploration: the same under a seed, better than its start, and what is selected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.errors import PenstockError
+from dse.evaluate import Evaluator
+from dse.explore import Tried, explore, nearest_miss, pareto_front, select_best
+from dse.tiling import TilingOptions
+from tests.compiler.designs import Dense, build_network
+
+
+@dataclass
+class Point:
+    values: tuple[float, float] | None
+    constraints: dict[str, float] = field(default_factory=lambda: {"dsp": -0.5})
+
+    @property
+    def feasible(self) -> bool:
+        return self.values is not None and all(v <= 0 for v in self.constraints.values())
+
+
+def over(latency: float, **excess: float) -> Point:
+    return Point((latency, 1.0), excess)
+
+
+def test_the_fastest_feasible_design_is_selected():
+    points = [Point((30.0, 0.1)), Point((10.0, 0.9)), over(1.0, dsp=0.01), Point((20.0, 0.5))]
+    assert select_best(points) is points[1]
+
+
+def test_ties_go_to_the_smaller_then_to_the_earlier():
+    points = [Point((10.0, 0.9)), Point((10.0, 0.3)), Point((10.0, 0.3))]
+    assert select_best(points) is points[1]
+
+
+def test_where_nothing_fits_the_nearest_miss_and_what_is_short_are_named():
+    points = [over(1.0, dsp=4.0, lut=0.2), over(9.0, dsp=0.5, lut=0.1), over(2.0, dsp=-0.5, lut=0.7)]
+    assert nearest_miss(points) is points[1]
+    with pytest.raises(PenstockError, match=r"1\.50 times the dsp") as caught:
+        select_best(points)
+    assert caught.value.code == "nothing-fits"
+
+
+def test_where_nothing_was_evaluated_it_says_so():
+    for points in ([], [Point(None)]):
+        with pytest.raises(PenstockError) as caught:
+            select_best(points)
+        assert caught.value.code == "nothing-evaluated"
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.booleans()), max_size=30))
+def test_the_front_is_what_nothing_beats(drawn: list[tuple[int, int, bool]]):
+    points = [Point((a, b), {"dsp": -1.0 if ok else 1.0}) for a, b, ok in drawn]
+    front = pareto_front(points)
+    feasible = [p for p in points if p.feasible]
+    for p in front:
+        assert p.feasible
+        assert p.values is not None
+        rivals = [q.values for q in feasible if q.values is not None and q.values != p.values]
+        assert not any(a <= p.values[0] and b <= p.values[1] for a, b in rivals)
+    best = {p.values for p in front if p.values is not None}
+    for p in feasible:
+        assert p.values is not None
+        assert any(a <= p.values[0] and b <= p.values[1] for a, b in best)
+    assert len(best) == len(front)
+
+
+def evaluator(platform: str = "ecp5-45k", max_lanes: int | None = None) -> Evaluator:
+    layers = (Dense(8, False, False), Dense(8, False, False))
+    return Evaluator.create(
+        build_network("int8", None, 16, layers, seed=1), platform, options=TilingOptions(max_lanes=max_lanes)
+    )
+
+
+def test_equal_seeds_explore_equally():
+    first, again = explore(evaluator(), 12, seed=3), explore(evaluator(), 12, seed=3)
+    assert [t.evaluation for t in first.tried] == [t.evaluation for t in again.tried]
+    assert first.best.evaluation.design.digest() == again.best.evaluation.design.digest()
+
+
+def test_progress_the_front_and_the_best():
+    seen: list[Tried] = []
+    result = explore(evaluator(), 15, progress=lambda tried, total: seen.append(tried) or None)
+    assert seen == list(result.tried)
+    assert len(seen) == 15
+    assert result.best in result.front
+    start = result.tried[0].evaluation
+    assert start.params == evaluator().space.default_params()
+    assert result.best.evaluation.values <= start.values
+    assert result.best.evaluation.feasible
+
+
+def test_asking_for_nothing_is_refused():
+    with pytest.raises(PenstockError, match="0 trials"):
+        explore(evaluator(), 0)
+
+
+def test_an_exploration_in_which_nothing_fits_says_what_is_short():
+    """A megabit of weights, and 1,008 kbit of block RAM: no tiling helps."""
+    heavy = build_network("float32", None, 64, (Dense(512, False, False),), seed=1)
+    with pytest.raises(PenstockError, match="bram18") as caught:
+        explore(Evaluator.create(heavy, "ecp5-25k"), 3)
+    assert caught.value.code == "nothing-fits"
