@@ -105,5 +105,5 @@ def test_an_exploration_in_which_nothing_fits_says_what_is_short():
     """A megabit of weights, and 1,008 kbit of block RAM: no tiling helps."""
     heavy = build_network("float32", None, 64, (Dense(512, False, False),), seed=1)
     with pytest.raises(PenstockError, match="bram18") as caught:
-        explore(Evaluator.create(heavy, "ecp5-25k"), 3)
+        explore(Evaluator.create(heavy, "ecp5-25k", options=TilingOptions(max_lanes=4)), 3)
     assert caught.value.code == "nothing-fits"
