@@ -24,26 +24,27 @@ def compile(
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
     from compiler.design import Design
     from profiling.tool_runner import ToolRunner
-    from services.cli.options import check_output, check_target, summary_lines, write_output
+    from services.cli.options import check_output, check_target, documented_exit_codes, summary_lines, write_output
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
     from services.steps.flow.package import build_package
     from services.steps.flow.search import SearchSettings, find_design
 
-    given = Design.load(design) if design is not None else None
-    target = check_target(platform, clock, quantize, evidence, given)
-    check_output(out)
-    with Stages().running() as stages:
-        stages.begin("importing the model")
-        program = load_program(model, target.quantize)
-        exploration = None
-        if given is None:
-            stages.begin(f"searching {trials} designs")
-            settings = SearchSettings(seed=seed)
-            given, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
-                                             settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
-        built = build_package(program, given, ToolRunner(), exploration, stages.begin)
-        archive = write_output(built, out)
+    with documented_exit_codes():
+        given = Design.load(design) if design is not None else None
+        target = check_target(platform, clock, quantize, evidence, given)
+        check_output(out)
+        with Stages().running() as stages:
+            stages.begin("importing the model")
+            program = load_program(model, target.quantize)
+            exploration = None
+            if given is None:
+                stages.begin(f"searching {trials} designs")
+                settings = SearchSettings(seed=seed)
+                given, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
+                                                 settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
+            built = build_package(program, given, ToolRunner(), exploration, stages.begin)
+            archive = write_output(built, out)
     print(built.report.to_json() if as_json else "\n".join(summary_lines(built.report, archive)))
     if not built.checked.passed:
         print(f"penstock: verification failed; see {out / 'report.html'}", file=sys.stderr)

@@ -28,21 +28,22 @@ def explore(
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
     from rich.console import Console
 
-    from services.cli.options import check_target
+    from services.cli.options import check_target, documented_exit_codes, save_design
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
     from services.steps.flow.search import SearchSettings, find_design
 
-    target = check_target(platform, clock, quantize, "modelled", None)
-    settings = SearchSettings(sampler, seed)
-    with Stages().running() as stages:
-        stages.begin("importing the model")
-        program = load_program(model, target.quantize)
-        stages.begin(f"searching {trials} designs")
-        best, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
-                                        settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
-    if save is not None:
-        best.save(save)
+    with documented_exit_codes():
+        target = check_target(platform, clock, quantize, "modelled", None)
+        settings = SearchSettings(sampler, seed)
+        with Stages().running() as stages:
+            stages.begin("importing the model")
+            program = load_program(model, target.quantize)
+            stages.begin(f"searching {trials} designs")
+            best, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
+                                            settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
+        if save is not None:
+            save_design(best, save)
     if as_json:
         print(json.dumps({"design": best.to_json(), "exploration": exploration.model_dump()}))
         return 0

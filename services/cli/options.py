@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +18,24 @@ from profiling.evidence import EVIDENCE
 from services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
+FAILED, USAGE, CONSTRAINTS_UNMET = 1, 2, 3
+DOES_NOT_FIT = {"does-not-fit", "nothing-fits"}
+MISTAKES = {"clock-out-of-range", "evidence-not-available", "design-conflict", "unsafe-depth"}
+MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
 AVAILABLE_EVIDENCE = ("modelled",)
+
+
+@contextmanager
+def documented_exit_codes() -> Iterator[None]:
+    """Gives every error the exit code that docs/cli.md promises; what is not named here ends with 1."""
+    try:
+        yield
+    except PenstockError as error:
+        code = CONSTRAINTS_UNMET if error.code in DOES_NOT_FIT else FAILED
+        if error.code in MISTAKES or error.code.startswith(MISTAKEN):
+            code = USAGE
+        error.__dict__["exit_code"] = code
+        raise
 
 
 @dataclass(frozen=True)
@@ -70,6 +89,16 @@ def write_output(built: Built, out: Path) -> Path:
         raise PenstockError(
             code="output-not-writable", what=f"cannot write the package: {error.strerror or error}", where=str(out),
             hint="choose another folder with -o",
+        ) from error  # fmt: skip
+
+
+def save_design(design: Design, path: Path) -> None:
+    try:
+        design.save(path)
+    except OSError as error:
+        raise PenstockError(
+            code="output-not-writable", what=f"cannot write the design: {error.strerror or error}", where=str(path),
+            hint="choose another file with --save",
         ) from error  # fmt: skip
 
 

@@ -126,13 +126,13 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["--platform", "u999"], 1, "u999"),
-        (["--quantize", "w3a3"], 1, "there is no quantisation 'w3a3' (known: w8a8)"),
-        (["--evidence", "guessed"], 1, "there is no evidence 'guessed'"),
-        (["--evidence", "board"], 1, "no tool for 'board' figures is set up (available: modelled)"),
-        (["--clock", "9000"], 1, "9000 MHz"),
+        (["--platform", "u999"], 2, "u999"),
+        (["--quantize", "w3a3"], 2, "there is no quantisation 'w3a3' (known: w8a8)"),
+        (["--evidence", "guessed"], 2, "there is no evidence 'guessed'"),
+        (["--evidence", "board"], 2, "no tool for 'board' figures is set up (available: modelled)"),
+        (["--clock", "9000"], 2, "9000 MHz"),
         (["--trials", "0"], 2, "--trials"),
-        (["--design", "missing.json"], 1, "missing.json"),
+        (["--design", "missing.json"], 2, "missing.json"),
     ],
 )
 def test_wrong_options_are_one_line_before_anything_slow(
@@ -154,7 +154,7 @@ def test_wrong_options_are_one_line_before_anything_slow(
     ],
 )
 def test_wrong_models_are_one_line(model: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert penstock("compile", model, "-o", str(tmp_path / "out")) == 1
+    assert penstock("compile", model, "-o", str(tmp_path / "out")) == 2
     error = capsys.readouterr().err.splitlines()
     assert says in error[-1]
     assert error[-1].startswith("penstock: ")
@@ -163,22 +163,39 @@ def test_wrong_models_are_one_line(model: str, says: str, tmp_path: Path, capsys
 def test_design_that_contradicts_an_option(compiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = str(compiled / "design.json")
     code = penstock("compile", MODEL, "--design", record, "--platform", "u280", "-o", str(tmp_path / "out"))
-    assert code == 1
+    assert code == 2
     assert "--platform u280 contradicts the design's u55c" in capsys.readouterr().err
 
 
 def test_folder_with_other_files_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    assert penstock("compile", MODEL, "-o", str(tmp_path)) == 1
+    assert penstock("compile", MODEL, "-o", str(tmp_path)) == 2
     assert "holds other files" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_failed_compile_keeps_the_older_package(compiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = sorted(p.name for p in compiled.iterdir())
-    assert penstock("compile", "missing.py:model", "-o", str(compiled)) == 1
+    assert penstock("compile", "missing.py:model", "-o", str(compiled)) == 2
     capsys.readouterr()
     assert sorted(p.name for p in compiled.iterdir()) == before
+
+
+def test_unsupported_model_names_the_operation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "sorting.py"
+    file.write_text(
+        "import torch\n"
+        "class Sorting(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return torch.sort(x, dim=1).values\n"
+        "def model():\n"
+        "    return Sorting(), (torch.ones(1, 4),)\n"
+    )
+    assert penstock("compile", f"{file}:model", "-o", str(tmp_path / "out")) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("penstock: ")
+    assert "sort" in error
+    assert not (tmp_path / "out").exists()
 
 
 def test_model_that_fits_no_platform_says_what_is_short(
@@ -191,7 +208,7 @@ def test_model_that_fits_no_platform_says_what_is_short(
     (tmp_path / "wide.json").write_text(json.dumps(record))
     code = penstock("compile", MODEL, "--design", str(tmp_path / "wide.json"), "-o", str(tmp_path / "out"))
     error = capsys.readouterr().err.splitlines()[-1]
-    assert code == 1
+    assert code == 3
     assert "the design needs" in error
     assert "ecp5-25k offers" in error
 
