@@ -74,9 +74,7 @@ class Repository:
             statement = statement.where(table.c.id < cursor)
         return self._page(record, statement, limit, lambda row: row["id"])
 
-    def _page(
-        self, record: type[R], statement: Select[Any], limit: int, cursor_of: Callable[[Any], object]
-    ) -> Page[R]:
+    def _page(self, record: type[R], statement: Select[Any], limit: int, cursor_of: Callable[[Any], object]) -> Page[R]:
         limit = max(1, min(limit, MAX_PAGE))
         rows = self.connection.execute(statement.limit(limit + 1)).mappings().all()
         shown = rows[:limit]

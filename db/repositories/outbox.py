@@ -49,9 +49,7 @@ class Outbox(Repository):
     def published_counts(self) -> dict[str, int]:
         """For each queue, how many messages ought to be with the broker or on their way to a worker."""
         statement = (
-            select(outbox.c.queue, func.count())
-            .where(outbox.c.published_at.is_not(None))
-            .group_by(outbox.c.queue)
+            select(outbox.c.queue, func.count()).where(outbox.c.published_at.is_not(None)).group_by(outbox.c.queue)
         )
         return self._pairs(statement)
 

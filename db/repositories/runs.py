@@ -17,9 +17,7 @@ from db.tables import runs, steps
 
 
 class Runs(Repository):
-    def create(
-        self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None
-    ) -> Run:
+    def create(self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None) -> Run:
         """A queued run without steps; db.lifecycle.submit makes one with its graph."""
         row = {
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,

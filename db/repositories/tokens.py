@@ -25,9 +25,7 @@ class Tokens(Repository):
 
     def by_prefix(self, prefix: str) -> Token | None:
         """The token's row if it can be used now; the caller compares digests in constant time."""
-        usable = tokens.c.revoked_at.is_(None) & (
-            tokens.c.expires_at.is_(None) | (tokens.c.expires_at > func.now())
-        )
+        usable = tokens.c.revoked_at.is_(None) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > func.now()))
         return self._first(Token, select(tokens).where(tokens.c.prefix == prefix, usable))
 
     def touch(self, token_id: str) -> None:

@@ -96,16 +96,20 @@ class Trials(Repository):
         """
         value = trials.c.figures[figure]
         rank = func.array_position(array(EVIDENCE), trials.c.evidence)
-        statement = (
-            select(trials.c.run_id, trials.c.number, trials.c.figures, trials.c.evidence)
+        place = func.row_number().over(
+            partition_by=trials.c.run_id, order_by=(rank.desc(), cast(value, Numeric), trials.c.number)
+        )
+        ranked = (
+            select(trials.c.run_id, trials.c.number, trials.c.figures, trials.c.evidence, place.label("place"))
             .where(
                 trials.c.run_id.in_(run_ids),
                 trials.c.state == "complete",
                 func.jsonb_typeof(value) == "number",
             )
-            .distinct(trials.c.run_id)
-            .order_by(trials.c.run_id, rank.desc(), cast(value, Numeric), trials.c.number)
+            .subquery()
         )
+        columns = (ranked.c.run_id, ranked.c.number, ranked.c.figures, ranked.c.evidence)
+        statement = select(*columns).where(ranked.c.place == 1)
         return {best.run_id: best for best in self._all(BestTrial, statement)}
 
     def count(self, run_id: str) -> int:

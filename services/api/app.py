@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import structlog
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
@@ -22,6 +21,7 @@ from services.api.broker import look_at_workers
 from services.api.context import Context
 from services.api.health import BrokerWatch
 from services.api.hub import EventHub
+from services.api.logs import get_logger
 from services.api.middleware import BodyLimit, RequestContext, SameSite
 from services.api.options import ApiOptions
 from services.api.routes import events, health, models, results, runs
@@ -30,7 +30,7 @@ from services.api.version import version
 from services.settings import Settings
 from services.store import ContentStore
 
-log = structlog.get_logger("penstock.api")
+log = get_logger()
 
 DESCRIPTION = (
     "Submit a model, follow its run, fetch its accelerator. Every error is an RFC 9457 problem document "

@@ -6,7 +6,6 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
@@ -14,11 +13,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 
 from db.database import is_transient
+from services.api.logs import get_logger
 from services.api.problems import RETRY_SOON_SECONDS, Problem
 from services.api.schemas import OPTION_NAMES
 from web.render import render_problem
 
-log = structlog.get_logger("penstock.api")
+log = get_logger()
 _UNDEFINED_TABLE = "42P01"
 
 _HTTP_CODES = {

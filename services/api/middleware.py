@@ -9,13 +9,13 @@ import re
 import secrets
 from collections.abc import Callable, Iterable
 
-import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from services.api.logs import get_logger
 from services.api.problems import Problem
 
-log = structlog.get_logger("penstock.api")
+log = get_logger()
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 CONTENT_SECURITY_POLICY = (

@@ -1,0 +1,96 @@
+"""Server-sent events: complete, in order, and taken up again anywhere."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any
+
+import httpx
+
+from tests.api.conftest import MakeClient, check_problem
+from tests.api.seeding import Seeder
+
+
+def read_stream(client: httpx.Client, url: str, **headers: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """The events of a stream that ends by itself, with their ids; and the names of its other messages."""
+    events, names, current = [], [], {}
+    with client.stream("GET", url, headers=headers) as response:
+        assert response.status_code == 200, response.read()
+        assert response.headers["content-type"].startswith("text/event-stream")
+        for line in response.iter_lines():
+            if line:
+                name, _, value = line.partition(": ")
+                current[name] = value
+            elif "event" in current:
+                names.append(current["event"])
+                current = {}
+            elif "data" in current:
+                event = json.loads(current["data"])
+                assert int(current["id"]) == event["id"]
+                events.append(event)
+                current = {}
+            else:
+                current = {}
+    return events, names
+
+
+def test_a_finished_run_is_told_whole_and_ends(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.finished_run(3)
+    events, names = read_stream(client, f"/v1/runs/{run.id}/events")
+    assert names == ["end"]
+    assert events[0]["kind"] == "run.create"
+    assert events[-1]["kind"] == "run.succeed"
+    ids = [event["id"] for event in events]
+    assert ids == sorted(set(ids))
+    assert [event["id"] for event in client.get(f"/v1/runs/{run.id}/history?limit=500").json()["items"]] == ids
+    middle = ids[len(ids) // 2]
+    rest, _ = read_stream(client, f"/v1/runs/{run.id}/events", **{"Last-Event-ID": str(middle)})
+    assert [event["id"] for event in rest] == [number for number in ids if number > middle]
+    again, _ = read_stream(client, f"/v1/runs/{run.id}/events?after={middle}")
+    assert again == rest
+    over = client.get(f"/v1/runs/{run.id}/events", headers={"Last-Event-ID": str(ids[-1])})
+    assert (over.status_code, over.content) == (204, b"")
+
+
+def test_events_arrive_as_they_happen(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run()
+
+    def work() -> None:
+        seeder.explore(run, 1)
+        seeder.trial(run, 0)
+        seeder.complete(run, 0)
+
+    later = threading.Timer(0.3, work)
+    later.start()
+    events, names = read_stream(client, f"/v1/runs/{run.id}/events")
+    later.join()
+    assert names == ["end"]
+    kinds = [event["kind"] for event in events]
+    assert kinds[0] == "run.create"
+    assert kinds[-1] == "run.succeed"
+    assert kinds.count("step.succeed") == 6
+
+
+def test_long_histories_come_whole(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=300)
+    seeder.explore(run, 300)  # 300 steps made and released: more than one batch
+    seeder.cancel(run)
+    events, _ = read_stream(client, f"/v1/runs/{run.id}/events")
+    assert len(events) > 900
+    assert events[-1]["kind"] == "run.end_cancelled"
+
+
+def test_bad_event_ids_and_too_many_streams(make_client: MakeClient, seeder: Seeder) -> None:
+    client = make_client(max_streams=1)
+    run = seeder.run()
+    for bad in ("abc", "-1", "1.5", str(2**63), "9" * 50):
+        response = client.get(f"/v1/runs/{run.id}/events", headers={"Last-Event-ID": bad})
+        check_problem(response, "bad-event-id", 422, "Last-Event-ID")
+    check_problem(client.get(f"/v1/runs/{run.id}/history?after=x"), "invalid-request", 422, "query.after")
+    with client.stream("GET", f"/v1/runs/{run.id}/events") as stream:
+        first = next(stream.iter_lines())
+        assert first.startswith("retry:")
+        response = client.get(f"/v1/runs/{run.id}", params={"wait": 5})
+        check_problem(response, "too-many-streams", 429, "at most 1")
+        seeder.cancel(run)
