@@ -49,9 +49,7 @@ def other_user(uid: int) -> Caller:
     for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         if Path(python).exists() and _others_can_enter(Path(python).resolve()):
             packages = f"{ROOT}{os.pathsep}{sysconfig.get_paths()['purelib']}"
-            return Caller(
-                python, uid, {"PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nowhere"}
-            )
+            return Caller(python, uid, {"PYTHONPATH": packages, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nowhere"})
     pytest.skip("no Python of this version that another user can run")
 
 
@@ -94,9 +92,7 @@ def kind(command: Sequence[str]) -> str:
     return next((word for word in words if word in line), line or "gone")
 
 
-def run_up(
-    caller: Caller, home: Path, *arguments: str, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run_up(caller: Caller, home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A start that is expected to end by itself."""
     return subprocess.run(
         caller.command("up", *arguments), env=_environment(caller, home, environment), cwd=ROOT,
@@ -138,7 +134,9 @@ def up(caller: Caller, home: Path, *arguments: str, **environment: str) -> Itera
 
 def _environment(caller: Caller, home: Path, more: dict[str, str]) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
-    return inherited | caller.environment | {"PENSTOCK_HOME": str(home)} | more
+    # No step runs in these tests, so the workers need not load the compiler.
+    light = {"PENSTOCK_STEP_MODULES": "services.steps.registry"}
+    return inherited | caller.environment | light | {"PENSTOCK_HOME": str(home)} | more
 
 
 def eventually(true: Callable[[], bool], seconds: float) -> bool:

@@ -80,9 +80,7 @@ def test_a_restart_that_fails_is_tried_again(keeper: Keeper, said: list[str], tm
         if len(starts) == 1:
             starts.append(starts[0])
             raise PenstockError(code="x", what="no memory")
-        child = Child(
-            "program", ["/bin/sh", "-c", "exit 0" if not starts else "exec sleep 60"], tmp_path / "log"
-        )
+        child = Child("program", ["/bin/sh", "-c", "exit 0" if not starts else "exec sleep 60"], tmp_path / "log")
         child.start()
         starts.append(child)
         return child

@@ -160,9 +160,7 @@ time.sleep(60)
 
 
 def test_servers_die_with_a_killed_parent(folder: Path) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout is not None
     with parent.stdout:
         pids = [int(text) for text in parent.stdout.readline().split()]

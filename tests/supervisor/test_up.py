@@ -105,7 +105,14 @@ def test_what_crashes_comes_back(shared: Up, program: str) -> None:
     assert eventually(back, 30)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_ends_it_in_order(folder: Path, number: signal.Signals) -> None:
     with up(myself(), folder) as running:
         pids = running.pids()
@@ -157,9 +164,7 @@ def test_an_interrupted_start_leaves_nothing(folder: Path) -> None:
         ({"PENSTOCK_SERVERS": "nowhere"}, "not installed"),
     ],
 )
-def test_what_cannot_start_says_why_in_one_line(
-    folder: Path, environment: dict[str, str], words: str
-) -> None:
+def test_what_cannot_start_says_why_in_one_line(folder: Path, environment: dict[str, str], words: str) -> None:
     answer = run_up(myself(), folder, "--port", "0", **environment)
     assert answer.returncode == 1
     assert words in answer.stderr
