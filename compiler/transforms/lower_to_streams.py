@@ -58,11 +58,15 @@ class _Lowering:
     channels: list[Operation] = field(default_factory=list[Operation])
     tasks: list[Operation] = field(default_factory=list[Operation])
     fifo: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    inputs: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     top: Block = field(default_factory=Block)
     top_names: list[str] = field(default_factory=list[str])
     top_kinds: list[str] = field(default_factory=list[str])
 
     def run(self) -> ModuleOp:
+        for argument in self.kernel.body.block.args:
+            if self.argument_kinds[argument.index] == "input":  # a port each, read or not: the host counts on it
+                self.inputs[argument] = self._memory(self.argument_names[argument.index], "input", argument.type)
         for op in self.kernel.body.block.ops:
             for value in op.results:
                 if isinstance(value.type, ITensorType):
@@ -111,8 +115,7 @@ class _Lowering:
         assert isinstance(op.source, BlockArgument)
         assert isinstance(op.result.type, ITensorType)
         name = self.argument_names[op.source.index]
-        is_input = self.argument_kinds[op.source.index] == "input"
-        memory = self._memory(name, "input" if is_input else "parameter", op.source.type)
+        memory = self.inputs.get(op.source) or self._memory(name, "parameter", op.source.type)
         body, (loops, offset) = Block(), _walk(itensor_loops(op.result.type), op.result.type)
         value = nest.LoadOp(memory, offset, ALWAYS, _token(op.result.type))
         body.add_ops([value, nest.WriteOp(value.result, self.fifo[op.result], ALWAYS)])

@@ -54,17 +54,26 @@ def networks(draw: st.DrawFn) -> Program:
         )
     )
     seed = draw(st.integers(0, 2**16))
-    return build_network(kind, batch, first, tuple(layers), seed)
+    return build_network(kind, batch, first, tuple(layers), seed, tap=draw(st.booleans()))
 
 
-def build_network(kind: str, batch: int | None, first: int, layers: tuple[Dense, ...], seed: int) -> Program:
-    """The program as text, parsed: dense -> bias, relu and narrowing -> (sum with the layer's input) -> ..."""
+def build_network(
+    kind: str, batch: int | None, first: int, layers: tuple[Dense, ...], seed: int, *, tap: bool = False
+) -> Program:
+    """The program as text, parsed: dense -> bias, relu and narrowing -> (sum with the layer's input) -> ...
+
+    With `tap` the first layer's output is a result of the model too. There is an input that nothing reads.
+    """
     scalar, wide, product, add, relu = _SCALARS[kind]
     generator = np.random.default_rng(seed)
     params: dict[str, np.ndarray] = {}
-    arguments = [f'%in: tensor<{_shape(batch, first)}{scalar}> {{penstock.name = "x", penstock.kind = "input"}}']
+    arguments = [
+        f'%unread: tensor<3x{scalar}> {{penstock.name = "unread", penstock.kind = "input"}}',
+        f'%in: tensor<{_shape(batch, first)}{scalar}> {{penstock.name = "x", penstock.kind = "input"}}',
+    ]
     body: list[str] = []
     value, width = "%in", first
+    tapped, tapped_width = value, width
     rows, ij = ("i, ", "(i, j)") if batch else ("", "(j)")
     outer = '"parallel", ' if batch else ""
     for index, layer in enumerate(layers):
@@ -116,12 +125,18 @@ def build_network(kind: str, batch: int | None, first: int, layers: tuple[Dense,
   }} -> {out}""")
             value = f"%{n}s"
         width = outputs
-    result = f"tensor<{_shape(batch, width)}{scalar}>"
-    head = f"func.func @main({', '.join(arguments)}) -> {result}"
-    module = Parser(make_context(), f"{head} {{{''.join(body)}\n  func.return {value} : {result}\n}}").parse_module()
+        if index == 0:
+            tapped, tapped_width = value, width
+    results = [(value, width)] + ([(tapped, tapped_width)] if tap else [])
+    types = ", ".join(f"tensor<{_shape(batch, w)}{scalar}>" for _, w in results)
+    head = f"func.func @main({', '.join(arguments)}) -> ({types})"
+    values = ", ".join(v for v, _ in results)
+    text = f"{head} {{{''.join(body)}\n  func.return {values} : {types}\n}}"
+    module = Parser(make_context(), text).parse_module()
     module.verify()
-    ports = [Port("x", _dims(batch, first), kind), Port("output", _dims(batch, width), kind)]
-    return Program("drawn", module, params, Signature((ports[0],), (ports[1],)))
+    inputs = (Port("unread", (3,), kind), Port("x", _dims(batch, first), kind))
+    outputs_of = tuple(Port(f"output{i}", _dims(batch, w), kind) for i, (_, w) in enumerate(results))
+    return Program("drawn", module, params, Signature(inputs, outputs_of))
 
 
 def _traits(maps: list[str], iterators: str) -> str:

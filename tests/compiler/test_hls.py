@@ -62,8 +62,9 @@ def test_csim_names_what_is_wrong(tmp_path: Path) -> None:
     folder = emitted(small(), tmp_path)
     csim = build_csim(folder, ToolRunner())
     (folder / "short.bin").write_bytes(b"123")
+    (folder / "unread.bin").write_bytes(b"123")
     answer = subprocess.run(
-        [str(csim.program), "short.bin", "--", "out.bin"], cwd=folder, capture_output=True, text=True
+        [str(csim.program), "unread.bin", "short.bin", "--", "out.bin"], cwd=folder, capture_output=True, text=True
     )
     assert answer.returncode == 1
     assert "short.bin holds 3 bytes, one frame is 8" in answer.stderr

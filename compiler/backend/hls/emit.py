@@ -119,7 +119,9 @@ def emit_hls(
 
 def _ports(top: stream.TopOp) -> tuple[Port, ...]:
     ports: list[Port] = []
-    taken: dict[str, int] = {}
+    # An argument may bear a layer's name, as "fc3.bias" does, but in C++ it would hide the layer's function.
+    inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
+    taken = {c_name(op.sym_name.data): 1 for op in inside}
     for argument, name, kind in zip(top.body.block.args, top.argument_names, top.argument_kinds, strict=True):
         memory = memref_type(argument)
         safe = c_name(name.data)
@@ -181,6 +183,9 @@ def _top_cpp(top: stream.TopOp, ports: tuple[Port, ...], title: str) -> str:
             out.add(f"#pragma HLS INTERFACE m_axi {link}")
         out.add("#pragma HLS INTERFACE s_axilite port=return")
         out.add("#pragma HLS DATAFLOW")
+        for argument in top.body.block.args:
+            if argument.first_use is None:
+                out.add(f"(void){names[argument]};  // the model does not use it")
         for channel in channels:
             _channel_cpp(channel, names[channel.result], out)
         for call in calls:

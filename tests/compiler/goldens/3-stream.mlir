@@ -1,7 +1,7 @@
 ModuleOp(
 	builtin.module {
-	  "stream.top"() <{sym_name = "penstock_top", argument_names = ["x", "output_0"], argument_kinds = ["input", "output"]}> ({
-	  ^bb0(%x: memref<2x4xi8>, %output: memref<2x6xi8>):
+	  "stream.top"() <{sym_name = "penstock_top", argument_names = ["unread", "x", "output_0"], argument_kinds = ["input", "input", "output"]}> ({
+	  ^bb0(%unread: memref<3xi8>, %x: memref<2x4xi8>, %output: memref<2x6xi8>):
 	    %load_x__fc0 = stream.stream "load_x__fc0" : !stream.stream<vector<1x2xi8>, depth: 2>
 	    %fc0__convert_fc0 = stream.stream "fc0__convert_fc0" : !stream.stream<vector<1x3xi32>, depth: 2>
 	    %convert_fc0__fc0_relu = stream.stream "convert_fc0__fc0_relu" : !stream.stream<vector<1x2xi32>, depth: 2>

@@ -8,6 +8,7 @@ extern "C" int penstock_csim(const void *const *inputs, const void *const *param
     (void)outputs;
     penstock_top(
         static_cast<const int8_t *>(inputs[0]),
+        static_cast<const int8_t *>(inputs[1]),
         static_cast<int8_t *>(outputs[0]));
     return 0;
 }

@@ -9,6 +9,6 @@
 #include "hls_streamofblocks.h"
 #include "hls_vector.h"
 
-extern "C" void penstock_top(const int8_t *x, int8_t *output_0);
+extern "C" void penstock_top(const int8_t *unread, const int8_t *x, int8_t *output_0);
 
 #endif  // PENSTOCK_TOP_H
