@@ -20,15 +20,18 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     TensorType,
+    VectorType,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from compiler.design import Design
 from compiler.dialects import itensor, nest, stream
 from compiler.dialects.itensor import ITensorType
+from compiler.dialects.stream import StreamType
 from compiler.platforms import Platform
 from compiler.program import Program
 from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
+from compiler.transforms.build_compute_nest import build_compute_nest
 from compiler.transforms.lower_to_streams import LowerToStreams
 from compiler.transforms.names import c_name
 from compiler.transforms.tile_to_kernels import TileToKernels
@@ -83,7 +86,8 @@ class Assembler:
         key = _key(op)
         piece = self._pieces.get(key)
         if piece is None:
-            piece = self._pieces[key] = self._lower_alone(op)
+            lower = self._compute_alone if isinstance(op, itensor.TaskOp) else self._lower_alone
+            piece = self._pieces[key] = lower(op)
         name, layer = _sym(op), _sym(op)
         for suffix, block in piece.blocks:
             channels[name + suffix] = replace(block, name=name + suffix)
@@ -93,6 +97,21 @@ class Assembler:
         made = [r for r in op.results if isinstance(r.type, ITensorType)]
         renamed |= {_output_channel(op, i): channel_name(r) for i, r in enumerate(made)}
         return [Task(c_name(name + t.suffix), layer, t.nests, renamed) for t in piece.tasks]
+
+    def _compute_alone(self, op: Operation) -> _Piece:
+        """The one nest of a compute task, built by the lowering's own builder between FIFOs of its own."""
+        assert isinstance(op, itensor.TaskOp)
+        streams: dict[int, SSAValue] = {}
+        roms: dict[int, str] = {}
+        for index, operand in enumerate(op.operands_):
+            if isinstance(operand.type, ITensorType):
+                streams[index] = _fifo(_input_channel(op, len(streams)), operand.type)
+            else:
+                roms[index] = f"memory{index}"
+        assert isinstance(op.result.type, ITensorType)
+        output = _fifo(_output_channel(op, 0), op.result.type)
+        _, built = build_compute_nest(op, streams, roms, output)
+        return _Piece((_PieceTask("", (self._schedule(built, _ALONE),)),), ())
 
     def _lower_alone(self, op: Operation) -> _Piece:
         """Lower one operation between loads and stores, and keep what it became itself."""
@@ -151,6 +170,10 @@ def _key(op: Operation) -> object:
     if isinstance(op, itensor.TaskOp):
         return op.name, _sym(op), op.schedule, types
     return op.name, types
+
+
+def _fifo(name: str, kind: ITensorType) -> SSAValue:
+    return stream.StreamOp(name, StreamType.of(VectorType(kind.dtype, list(kind.element_shape)), 1)).result
 
 
 def _token_bits(kind: ITensorType) -> int:
