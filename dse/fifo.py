@@ -1,7 +1,8 @@
-"""FIFO depths from token times: no writer ever waits for a slot, and no choice of depths here can deadlock.
+"""FIFO depths from token times: they cost no time, and no choice of depths here can deadlock.
 
 A channel that is the only connection between two parts of the network (a bridge) cannot be part of a cycle of
-waiting tasks, so any depth is safe there; it gets as many slots as the modelled times ask for, and at least 2.
+waiting tasks, so any depth is safe there; it gets as many slots as its reader needs by the modelled times, so
+that it never waits for want of depth, and at least 2.
 On all other channels, where paths part and meet again, the times must not be trusted with safety: they get room
 for every token of a run, so that their writers never wait at all. Narrow, but certain.
 """
@@ -21,9 +22,17 @@ LEAST_DEPTH = 2
 
 def safe_depths(channels: Iterable[ChannelFigures]) -> dict[str, int]:
     """A depth for every FIFO, from figures that were modelled without regard to depths."""
-    fifos = [c for c in channels if c.kind == "stream"]
-    alone = bridges(channels)
-    return {c.name: max(LEAST_DEPTH, c.high_water if c.name in alone else c.tokens) for c in fifos}
+    listed = list(channels)
+    written = Counter(c.writer for c in listed)
+    alone = bridges(listed)
+
+    def slots(channel: ChannelFigures) -> int:
+        if channel.name not in alone:
+            return channel.tokens
+        # a writer of several channels must not wait for one of them: the others' readers would wait with it
+        return channel.least_depth if written[channel.writer] == 1 else channel.high_water
+
+    return {c.name: max(LEAST_DEPTH, slots(c)) for c in listed if c.kind == "stream"}
 
 
 def bridges(channels: Iterable[ChannelFigures]) -> set[str]:

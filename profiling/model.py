@@ -61,6 +61,7 @@ class ChannelFigures:
     bits: int
     tokens: int
     high_water: int
+    least_depth: int
     resources: Resources
 
 
@@ -110,7 +111,7 @@ def with_depths(
 ) -> DesignFigures:
     """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
     deepened = network.with_depths(depths)
-    if any(c.high_water > deepened.channels[c.name].depth for c in figures.channels):
+    if any(_enough(c, figures) > deepened.channels[c.name].depth for c in figures.channels):
         return model_design(deepened, platform, clock_mhz)
     library = load_library(platform.operators, clock_mhz)
     channels = tuple(
@@ -120,6 +121,12 @@ def with_depths(
     )
     area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])
     return replace(figures, channels=channels, resources=area)
+
+
+def _enough(channel: ChannelFigures, figures: DesignFigures) -> int:
+    """The depth from which on a channel leaves the design's latency alone."""
+    alone = sum(c.writer == channel.writer for c in figures.channels) == 1
+    return channel.least_depth if alone and channel.kind == "stream" else channel.high_water
 
 
 def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
@@ -153,6 +160,7 @@ def _channel_figures(network: Network, timeline: Timeline, library: OperatorLibr
             bits=channel.bits,
             tokens=timeline.channels[name].count,
             high_water=timeline.channels[name].high_water,
+            least_depth=timeline.channels[name].least_depth,
             resources=channel.area(library),
         )
         for name, channel in network.channels.items()

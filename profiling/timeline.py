@@ -13,6 +13,7 @@ the figures are then approximate, and say so.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 
 import numpy as np
@@ -47,6 +48,28 @@ class ChannelTimes:
         freed = np.searchsorted(self.read, self.claimed, side="left")
         before = np.concatenate(([0], self.index + 1))[freed]
         return max(1, int((self.index + 1 - before).max()))
+
+    @cached_property
+    def least_depth(self) -> int:
+        """Slots with which the reader never waits longer, though the writer may; at most the high water.
+
+        Right for a writer that serves no other channel: what holds it back then delays nobody. Its own
+        suppliers are held back with it, never sooner than they are needed.
+        """
+        low, high = 1, self.high_water
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._in_time(middle) else (middle + 1, high)
+        return low
+
+    def _in_time(self, depth: int) -> bool:
+        """Whether a writer that waits for the slots of so deep a channel still writes before every read."""
+        freed_by = self.index - depth
+        known = freed_by >= 0
+        place = np.searchsorted(self.index, freed_by[known], side="left")
+        late = np.zeros_like(self.written)
+        late[known] = np.maximum(self.read[place] + 1 - self.written[known], 0)
+        return bool((self.written + np.maximum.accumulate(late) < self.read).all())
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,22 @@ def test_depths_at_the_high_water_mark_cost_no_time(net: Network):
 
 @given(drawn_networks())
 @settings(max_examples=50, deadline=None)
+def test_a_writer_of_one_channel_may_wait_without_anybody_noticing(net: Network):
+    """At the least depth of such channels, all others being deep enough, the design ends when it always did."""
+    free = times(net, bounded=False)
+    writers = [writer for writer, _ in net.ends().values()]
+    depths = {
+        name: channel.least_depth
+        if net.channels[name].kind == "stream" and writers.count(net.ends()[name][0]) == 1
+        else channel.count
+        for name, channel in free.channels.items()
+    }
+    last = net.tasks[-1].name
+    assert times(net.with_depths(depths)).tasks[last].end == free.tasks[last].end
+
+
+@given(drawn_networks())
+@settings(max_examples=50, deadline=None)
 def test_shallower_channels_never_help(net: Network):
     try:
         bounded = times(net)
