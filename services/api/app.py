@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from db import Database
 from services.api import errors, pages
 from services.api.broker import look_at_workers
 from services.api.context import Context
+from services.api.description import describe
 from services.api.health import BrokerWatch
 from services.api.hub import EventHub
 from services.api.logs import get_logger
@@ -44,9 +46,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
     settings = settings or Settings.from_environment()
     options = options or ApiOptions.from_environment(settings)
     settings.home.mkdir(parents=True, exist_ok=True)
-    database = Database(
-        settings.require_database_url(), application="penstock-api", pool_size=DATABASE_CONNECTIONS
-    )
+    database = Database(settings.require_database_url(), application="penstock-api", pool_size=DATABASE_CONNECTIONS)
     context = Context(
         settings=settings,
         options=options,
@@ -92,6 +92,7 @@ def bare_app(lifespan: Any = None) -> FastAPI:
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=Path(web.__file__).parent / "static"), name="static")
     errors.install(app)
+    app.openapi = partial(describe, app)
     return app
 
 

@@ -32,10 +32,7 @@ _LONG_WAIT = timedelta(seconds=15)
 
 def model_out(model: Model) -> ModelOut:
     return ModelOut.model_validate(
-        {
-            field: getattr(model, field)
-            for field in ("id", "name", "kind", "source", "sha256", "size", "created_at")
-        }
+        {field: getattr(model, field) for field in ("id", "name", "kind", "source", "sha256", "size", "created_at")}
         | {"url": f"/v1/models/{model.id}"}
     )
 
@@ -59,8 +56,7 @@ def run_list(tx: Transaction, runs: Sequence[Run]) -> list[RunOut]:
     counts = tx.steps.counts_by_kind(ids)
     best = tx.trials.best(ids)
     return [
-        RunOut.model_validate(_run_fields(run, models[run.model_id], counts[run.id], best.get(run.id)))
-        for run in runs
+        RunOut.model_validate(_run_fields(run, models[run.model_id], counts[run.id], best.get(run.id))) for run in runs
     ]
 
 

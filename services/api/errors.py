@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from db.database import is_transient
 from services.api.logs import get_logger
@@ -94,11 +95,9 @@ def from_http(error: HTTPException, request: Request) -> Problem:
     if isinstance(error, Problem):
         return error
     if error.status_code == 404:
-        return Problem(
-            "not-found", f"{request.url.path} leads nowhere", hint="see /openapi.json for what exists"
-        )
+        return Problem("not-found", f"{request.url.path} leads nowhere", hint="see /openapi.json for what exists")
     if error.status_code == 405:
-        allowed = (error.headers or {}).get("Allow", "")
+        allowed = ", ".join(_methods_of(request))
         return Problem(
             "method-not-allowed",
             f"{request.url.path} does not take {request.method}",
@@ -107,6 +106,16 @@ def from_http(error: HTTPException, request: Request) -> Problem:
         )
     code = _HTTP_CODES.get(error.status_code, "bad-request" if error.status_code < 500 else "internal")
     return Problem(code, str(error.detail))
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What the address takes: the framework names the methods of the first of its routes only."""
+    found: set[str] = set()
+    for method in ("GET", "HEAD", "POST"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
+            found.add(method)
+    return sorted(found)
 
 
 def database_unavailable() -> Problem:

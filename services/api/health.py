@@ -132,9 +132,7 @@ def _workers(signs: tuple[Sign, ...], leases: dict[str, tuple[int, datetime]]) -
     if not any(worker.alive for worker in found):
         now = datetime.now(UTC)
         found += [
-            WorkerHealth(
-                name=name, queues=[], concurrency=count, last_sign_of_life=min(until, now), alive=True
-            )
+            WorkerHealth(name=name, queues=[], concurrency=count, last_sign_of_life=min(until, now), alive=True)
             for name, (count, until) in sorted(leases.items())
             if until > now
         ]

@@ -86,9 +86,7 @@ def once(
             hint="use a fresh key for each new request",
         )
     assert known.status is not None, "the key and its answer are written in one transaction"
-    return JSONResponse(
-        known.body, status_code=known.status, headers={**(known.headers or {}), REPLAYED: "true"}
-    )
+    return JSONResponse(known.body, status_code=known.status, headers={**(known.headers or {}), REPLAYED: "true"})
 
 
 def json_response(document: BaseModel, status: int, headers: dict[str, str]) -> JSONResponse:

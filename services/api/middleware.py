@@ -33,9 +33,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 async def _send_problem(problem: Problem, scope: Scope, receive: Receive, send: Send) -> None:
-    response = problem.response(
-        instance=scope["path"], request_id=str(scope.get("state", {}).get("request_id", ""))
-    )
+    response = problem.response(instance=scope["path"], request_id=str(scope.get("state", {}).get("request_id", "")))
     await response(scope, receive, send)
 
 

@@ -49,9 +49,7 @@ class ApiOptions:
         env = os.environ if environment is None else environment
         loopback = is_loopback(settings.api_host)
         auth = _auth(env.get("PENSTOCK_AUTH", "").strip().lower() or "auto", loopback)
-        hosts = tuple(
-            name.strip() for name in env.get("PENSTOCK_ALLOWED_HOSTS", "").split(",") if name.strip()
-        )
+        hosts = tuple(name.strip() for name in env.get("PENSTOCK_ALLOWED_HOSTS", "").split(",") if name.strip())
         default_hosts = ("*",) if auth else (*LOOPBACK_NAMES, settings.api_host)
         default = ApiOptions()
         read = _counts(env)

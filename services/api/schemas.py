@@ -71,12 +71,8 @@ class RunOptions(Asked):
         DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service"
     )
     trials: StrictInt = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
-    quantize: Quantise | None = Field(
-        None, description="w8a8: 8-bit weights and activations; null: as the model is"
-    )
-    seed: StrictInt = Field(
-        0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs"
-    )
+    quantize: Quantise | None = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
+    seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     objectives: Annotated[list[Objective], AfterValidator(_each_once)] = Field(
         ["latency", "resources"], min_length=1, max_length=2, description="what a good design keeps small"
     )
@@ -86,9 +82,7 @@ class NewRun(RunOptions):
     """A run to start."""
 
     model: PlainText = Field(min_length=1, max_length=64, description="the id of a model")
-    name: PlainText = Field(
-        "", max_length=LONGEST_NAME, description="what to call the run; default: the model's name"
-    )
+    name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the run; default: the model's name")
 
 
 OPTION_NAMES = tuple(NewRun.model_fields)
@@ -101,9 +95,7 @@ class ZooReference(Asked):
     arguments: dict[str, str | int | float | bool] = Field(
         default_factory=dict, max_length=32, description="arguments of its entry function"
     )
-    name: PlainText = Field(
-        "", max_length=LONGEST_NAME, description="what to call the model; default: its zoo name"
-    )
+    name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its zoo name")
 
 
 class Given(BaseModel):
@@ -146,9 +138,7 @@ class Progress(Given):
 
     steps_done: int
     steps_total: int
-    trials_done: int = Field(
-        description="trials that ended, whether they fit the platform, do not, or failed"
-    )
+    trials_done: int = Field(description="trials that ended, whether they fit the platform, do not, or failed")
     trials_failed: int
     trials_running: int
     trials_total: int
@@ -222,9 +212,7 @@ class TrialOut(Given):
     chosen: bool
     params: dict[str, Any]
     figures: dict[str, Any]
-    evidence: str | None = Field(
-        description="where all figures of this trial come from; null while there are none"
-    )
+    evidence: str | None = Field(description="where all figures of this trial come from; null while there are none")
     seconds: float | None
     attempt: int
     worker: str | None

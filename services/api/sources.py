@@ -123,11 +123,7 @@ def _top_level_names(tree: ast.Module) -> set[str] | None:
             names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names.update(
-                name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
-            )
+            names.update(name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
         elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
-            stack.extend(
-                child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node
-            )
+            stack.extend(child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node)
     return names

@@ -89,8 +89,8 @@ def test_bad_event_ids_and_too_many_streams(make_client: MakeClient, seeder: See
         check_problem(response, "bad-event-id", 422, "Last-Event-ID")
     check_problem(client.get(f"/v1/runs/{run.id}/history?after=x"), "invalid-request", 422, "query.after")
     with client.stream("GET", f"/v1/runs/{run.id}/events") as stream:
-        first = next(stream.iter_lines())
-        assert first.startswith("retry:")
+        lines = stream.iter_lines()
+        assert next(lines).startswith("retry:")
         response = client.get(f"/v1/runs/{run.id}", params={"wait": 5})
         check_problem(response, "too-many-streams", 429, "at most 1")
         seeder.cancel(run)

@@ -43,12 +43,8 @@ async def stream_events(
     run_id: RunId,
     context: Ctx,
     caller: Caller,
-    last_event_id: Annotated[
-        str | None, Header(alias="Last-Event-ID", description="go on after this event")
-    ] = None,
-    after: Annotated[
-        int | None, Query(ge=0, le=_LARGEST_ID, description="the same for a first request")
-    ] = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="go on after this event")] = None,
+    after: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="the same for a first request")] = None,
 ) -> Response:
     """Server-sent events: each has an `id`, and `data` with kind, time and details as JSON."""
     last = _event_id(last_event_id) if last_event_id is not None else after or 0
@@ -79,8 +75,8 @@ async def _stream(
     context: Context, run_id: str, last: int, events: tuple[Event, ...], over: bool
 ) -> AsyncIterator[str]:
     """Sends what is known, then waits for more; the state is read before the events, so none is missed."""
-    yield f"retry: {_RETRY_MILLISECONDS}\n\n"
     async with context.hub.watch(run_id):
+        yield f"retry: {_RETRY_MILLISECONDS}\n\n"
         while True:
             for event in events:
                 last = event.id

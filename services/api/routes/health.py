@@ -47,9 +47,7 @@ def list_platforms(caller: Caller) -> PlatformList:
     platforms = [load_platform(name) for name in platform_names()]
     return PlatformList(
         items=[
-            PlatformOut(
-                name=platform.name, title=platform.title, part=platform.part, clock_mhz=platform.clock_mhz
-            )
+            PlatformOut(name=platform.name, title=platform.title, part=platform.part, clock_mhz=platform.clock_mhz)
             for platform in platforms
         ]
     )

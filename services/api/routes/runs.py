@@ -30,9 +30,7 @@ _OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
 
 
 @router.post("", status_code=202, response_model=RunDetail, summary="Start a run")
-def start_run(
-    asked: NewRun, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None
-) -> JSONResponse:
+def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None) -> JSONResponse:
     """Queues a run of a model. Follow `Location`; the answer to a GET there changes until the run is over."""
     idempotency.check_key(idempotency_key)
     _check_trials(asked.trials, context)
@@ -85,9 +83,7 @@ async def get_run(
     caller: Caller,
     wait: Annotated[
         int,
-        Query(
-            ge=0, le=LONGEST_WAIT_SECONDS, description="seconds to hold the answer back until there is news"
-        ),
+        Query(ge=0, le=LONGEST_WAIT_SECONDS, description="seconds to hold the answer back until there is news"),
     ] = 0,
     after: Annotated[
         int | None,

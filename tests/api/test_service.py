@@ -1,0 +1,255 @@
+"""What stands before every address: tokens, other sites, idempotency, problems, outages, health."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from db import Database
+from services.api.openapi import COMMITTED, document
+from services.api.options import ApiOptions
+from services.api.problems import KINDS
+from services.api.token_admin import create, listing, revoke
+from services.api.tokens import is_well_formed, load_key, make_token
+from services.settings import SettingError, Settings
+from services.supervisor.redis import EmbeddedRedis
+from services.worker.sign_of_life import SignOfLife
+from tests.api.conftest import MakeClient, check_problem
+from tests.api.seeding import Seeder
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_api_imports_without_compiler_packages() -> None:
+    heavy = ("torch", "torch_mlir", "xdsl", "numpy", "optuna", "pulp", "networkx")
+    code = (
+        f"import sys\nfor name in {heavy}: sys.modules[name] = None\n"
+        "import services.api.app, services.api.token_admin, services.cli.client\n"
+        "from services.api.app import bare_app\nbare_app().openapi()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_committed_description_is_that_of_the_code() -> None:
+    assert COMMITTED.read_text() == document(), "run `python -m services.api.openapi` and commit docs/openapi.json"
+
+
+def test_every_problem_is_in_the_documentation() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    missing = [code for code, kind in KINDS.items() if f"| `{code}` | {kind.status} |" not in page]
+    assert missing == []
+
+
+def test_addresses_and_methods_that_do_not_exist(shared_client: httpx.Client) -> None:
+    check_problem(shared_client.get("/v1/nothing"), "not-found", 404, "/v1/nothing", "openapi.json")
+    refused = shared_client.delete("/v1/runs")
+    check_problem(refused, "method-not-allowed", 405, "DELETE")
+    assert "GET" in refused.headers["allow"]
+    check_problem(shared_client.get("/v1/runs/"), "not-found", 404)
+    page = shared_client.get("/nothing", headers={"Accept": "text/html"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "/nothing leads nowhere" in page.text
+
+
+def test_every_response_carries_an_id_and_security_headers(shared_client: httpx.Client) -> None:
+    response = shared_client.get("/v1/platforms", headers={"X-Request-Id": "ci-42"})
+    assert response.headers["x-request-id"] == "ci-42"
+    assert "script-src 'self'" in response.headers["content-security-policy"]
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert "u55c" in [platform["name"] for platform in response.json()["items"]]
+    assert shared_client.get("/healthz", headers={"X-Request-Id": "<x>"}).headers["x-request-id"] != "<x>"
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"},
+                {"Origin": "null"}],
+)  # fmt: skip
+def test_other_sites_cannot_act(shared_client: httpx.Client, headers: dict[str, str]) -> None:
+    refused = shared_client.post("/v1/runs/run_x/cancel", headers=headers)
+    check_problem(refused, "cross-site-request", 403, "another site")
+    assert shared_client.get("/v1/runs", headers=headers).status_code == 200
+
+
+def test_own_pages_and_programs_can_act(shared_client: httpx.Client) -> None:
+    own = str(shared_client.base_url).rstrip("/")
+    for headers in ({"Sec-Fetch-Site": "same-origin", "Origin": own}, {"Origin": own}, {}):
+        check_problem(shared_client.post("/v1/runs/run_x/cancel", headers=headers), "run-not-found", 404)
+
+
+def test_a_rebound_name_is_refused(shared_client: httpx.Client) -> None:
+    for host in ("evil.example", "evil.example:8750", "", "[::2]:80"):
+        check_problem(shared_client.get("/v1/runs", headers={"Host": host}), "unknown-host", 421)
+    for host in ("localhost:8750", "127.0.0.1", "[::1]:8750"):
+        assert shared_client.get("/v1/runs", headers={"Host": host}).status_code == 200
+
+
+def test_tokens_are_well_formed_and_nothing_else_is() -> None:
+    token = make_token()
+    assert is_well_formed(token)
+    assert token.startswith("penstock_")
+    swapped = token[:-1] + ("a" if token[-1] != "a" else "b")
+    for wrong in ("", "penstock_", swapped, token + "x", token.removeprefix("penstock_"), token[:-1] + "é"):
+        assert not is_well_formed(wrong)
+
+
+def test_a_service_with_tokens(make_client: MakeClient, settings: Settings, database: Database) -> None:
+    client = make_client(auth=True)
+    refused = client.get("/v1/runs")
+    check_problem(refused, "unauthenticated", 401, "asks for a token", "token_admin")
+    assert refused.headers["www-authenticate"].startswith("Bearer")
+    token = create(database, settings, "ci")
+    bearer = {"Authorization": f"Bearer {token}"}
+    assert client.get("/v1/runs", headers=bearer).status_code == 200
+    for wrong in (make_token(), "nonsense", "penstock_"):
+        check_problem(client.get("/v1/runs", headers={"Authorization": f"Bearer {wrong}"}), "unauthenticated", 401)
+    assert client.get("/v1/health").json()["auth"] == "tokens"
+    line = listing(database)
+    assert token not in line
+    assert token[:17] in line
+    stored = [row.digest for row in _tokens(database)]
+    assert token.encode() not in stored[0]
+    assert revoke(database, line.split()[0])
+    check_problem(client.get("/v1/runs", headers=bearer), "unauthenticated", 401, "not valid")
+    old = create(database, settings, "old", days=-1)
+    check_problem(client.get("/v1/runs", headers={"Authorization": f"Bearer {old}"}), "unauthenticated", 401)
+
+
+def test_signing_in_with_a_browser(make_client: MakeClient, settings: Settings, database: Database) -> None:
+    client = make_client(auth=True)
+    asked = client.get("/runs?state=failed")
+    assert (asked.status_code, asked.headers["location"]) == (303, "/login?next=/runs%3Fstate%3Dfailed")
+    assert "token is not valid" in client.post("/login", data={"token": "nonsense"}).text
+    token = create(database, settings, "ada")
+    signed = client.post("/login", data={"token": token, "next": "//evil.example"})
+    assert (signed.status_code, signed.headers["location"]) == (303, "/runs")
+    cookie = signed.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert "No runs yet" in client.get("/runs").text
+    assert client.get("/v1/runs").status_code == 200
+    client.get("/logout")
+    assert client.get("/runs").status_code == 303
+
+
+def test_the_key_of_the_digests_is_private_and_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "secret.key"
+    keys: list[bytes] = []
+    threads = [threading.Thread(target=lambda: keys.append(load_key(path))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(keys)) == 1
+    assert path.stat().st_mode & 0o077 == 0
+    assert [file.name for file in path.parent.iterdir()] == ["secret.key"]
+
+
+def test_tokens_are_asked_for_beyond_loopback(settings: Settings) -> None:
+    assert ApiOptions.from_environment(settings, {}).auth is False
+    everywhere = replace(settings, api_host="0.0.0.0")
+    assert ApiOptions.from_environment(everywhere, {}).auth is True
+    assert ApiOptions.from_environment(everywhere, {"PENSTOCK_AUTH": "off"}).auth is False
+    with pytest.raises(SettingError, match="PENSTOCK_AUTH='maybe'"):
+        ApiOptions.from_environment(settings, {"PENSTOCK_AUTH": "maybe"})
+    with pytest.raises(SettingError, match="PENSTOCK_MAX_TRIALS='0'"):
+        ApiOptions.from_environment(settings, {"PENSTOCK_MAX_TRIALS": "0"})
+
+
+def test_an_idempotent_request_is_done_once(client: httpx.Client, seeder: Seeder) -> None:
+    asked = {"model": seeder.model().id, "trials": 4}
+    key = {"Idempotency-Key": "build-17"}
+    first = client.post("/v1/runs", json=asked, headers=key)
+    again = client.post("/v1/runs", json={"trials": 4, "model": asked["model"]}, headers=key)
+    assert (again.status_code, again.json()) == (202, first.json())
+    assert again.headers["location"] == first.headers["location"]
+    assert again.headers["idempotency-replayed"] == "true"
+    assert len(client.get("/v1/runs").json()["items"]) == 1
+    other = client.post("/v1/runs", json=asked | {"trials": 5}, headers=key)
+    check_problem(other, "idempotency-mismatch", 422, "another request")
+    for bad in ("x" * 201, "a b", "\u00e9".encode()):
+        check_problem(client.post("/v1/runs", json=asked, headers={"Idempotency-Key": bad}),
+                      "idempotency-key-invalid", 422, "200")  # fmt: skip
+    files = {"file": ("net.py", b"def model(): pass\n")}
+    model = client.post("/v1/models", files=files, data={"entry": "model"}, headers={"Idempotency-Key": "m"})
+    same = client.post("/v1/models", files=files, data={"entry": "model"}, headers={"Idempotency-Key": "m"})
+    assert same.json()["id"] == model.json()["id"]
+
+
+def test_a_refused_request_does_not_use_up_its_key(client: httpx.Client, seeder: Seeder) -> None:
+    key = {"Idempotency-Key": "k"}
+    check_problem(client.post("/v1/runs", json={"model": "mdl_x"}, headers=key), "model-not-found", 404)
+    assert client.post("/v1/runs", json={"model": seeder.model().id}, headers=key).status_code == 202
+
+
+def test_a_key_in_flight_is_told_and_an_old_one_is_forgotten(client: httpx.Client, seeder: Seeder) -> None:
+    asked = {"model": seeder.model().id}
+    key = {"Idempotency-Key": "slow"}
+    with seeder.database.begin() as tx:
+        assert tx.idempotency.try_lock("anyone", "slow")
+        busy = client.post("/v1/runs", json=asked, headers=key)
+        check_problem(busy, "idempotency-in-flight", 409, "still being worked on")
+        assert busy.headers["retry-after"] == "1"
+    first = client.post("/v1/runs", json=asked, headers=key).json()
+    with seeder.database.begin() as tx:
+        tx.connection.exec_driver_sql("UPDATE penstock.idempotency_keys SET created_at = now() - interval '25 h'")
+    assert client.post("/v1/runs", json=asked, headers=key).json()["id"] != first["id"]
+
+
+def test_a_database_that_is_away_is_a_503(make_client: MakeClient, settings: Settings, tmp_path: Path) -> None:
+    away = replace(settings, database_url=f"postgresql:///penstock?host={tmp_path}")
+    client = make_client(away)
+    for response in (client.get("/v1/runs"), client.post("/v1/runs", json={"model": "mdl_x"})):
+        check_problem(response, "database-unavailable", 503, "nothing was lost")
+        assert response.headers["retry-after"] == "5"
+    ready = client.get("/healthz")
+    assert (ready.status_code, ready.text) == (503, "the database does not answer\n")
+    health = client.get("/v1/health")
+    assert (health.status_code, health.json()["status"], health.json()["database"]["status"]) == (503, "down", "down")
+    page = client.get("/runs", headers={"Accept": "text/html"})
+    assert page.status_code == 503
+    assert "the database does not answer" in page.text
+
+
+def test_health_tells_each_part(
+    make_client: MakeClient, settings: Settings, seeder: Seeder, redis: EmbeddedRedis
+) -> None:
+    client = make_client(replace(settings, redis_url=redis.client_url))
+    run = seeder.run()
+    idle = client.get("/v1/health").json()
+    assert (idle["status"], idle["workers_alive"], idle["broker"]["status"]) == ("degraded", 0, "ok")
+    assert idle["queues"] == [{"name": "import", "waiting": 1, "running": 0}]
+    sign = SignOfLife(redis.client_url, "lab-1", ["import", "explore"], 4)
+    sign.start()
+    _until(lambda: client.get("/v1/health").json()["workers_alive"] == 1)
+    health = client.get("/v1/health").json()
+    assert health["status"] == "ok"
+    assert health["workers"][0]["queues"] == ["import", "explore"]
+    assert health["auth"].startswith("off")
+    sign.stop()
+    _until(lambda: client.get("/v1/health").json()["workers_alive"] == 0)
+    seeder.claim(run, "import")
+    assert client.get("/v1/health").json()["workers_alive"] == 1, "whoever holds a lease is alive"
+    redis.stop()
+    _until(lambda: client.get("/v1/health").json()["broker"]["status"] == "down")
+    assert client.get("/v1/health").json()["status"] == "degraded"
+    assert client.get("/healthz").text == "ok\n"
+
+
+def _until(condition) -> None:
+    for _ in range(100):
+        if condition():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError("it did not come to pass within ten seconds")
+
+
+def _tokens(database: Database):
+    with database.begin() as tx:
+        return tx.tokens.list().items
