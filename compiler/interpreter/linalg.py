@@ -38,7 +38,7 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
 def run_many(program: Program, inputs: Sequence[Array], observe: Observer | None = None) -> list[Array]:
     """Like `run` for many independent runs at once: each input has a leading axis of runs, and so has each output.
 
-    `observe` is called with every tensor that an operation computes.
+    `observe` is called with the result of every generic.
     """
     ports = program.signature.inputs
     if len(inputs) != len(ports):
@@ -64,7 +64,7 @@ def run_many(program: Program, inputs: Sequence[Array], observe: Observer | None
             ]
         result = execute(op, values)
         values[op.results[0]] = result
-        if observe is not None and isa(op.results[0].type, TensorType):
+        if observe is not None and isinstance(op, linalg.GenericOp):
             observe(op.results[0], result)
     raise PenstockError(code="invalid-ir", what="the function never returns", where=program.name)
 
@@ -128,6 +128,14 @@ def execute(op: Operation, values: Values) -> Array:
         case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
             source = values[op.operands[0]]
             return source.reshape(len(source), *_shape(op.results[0]))
+        case tensor.ExtractSliceOp():
+            bounds = zip(op.static_offsets.get_values(), op.static_sizes.get_values(), strict=True)
+            return values[op.source][(slice(None), *(slice(o, o + s) for o, s in bounds))]
+        case tensor.ConcatOp():
+            parts = [values[x] for x in op.inputs]
+            runs = max(len(x) for x in parts)
+            spread = [np.broadcast_to(x, (runs, *x.shape[1:])) for x in parts]
+            return np.concatenate(spread, axis=op.dim.value.data + 1)
         case arith.ConstantOp():
             constant = evaluate(op, [])
             return constant[None] if isa(op.result.type, TensorType) else constant

@@ -145,8 +145,8 @@ def _nonzero(op: str, divisor: Array) -> Array:
 
 
 def _divide_toward_zero(x: Array, y: Array) -> Array:
-    quotient = np.abs(x) // np.abs(_nonzero("integer division", y))
-    return np.where((x < 0) != (y < 0), -quotient, quotient)
+    floor = np.floor_divide(x, _nonzero("integer division", y))
+    return floor + (((x < 0) != (y < 0)) & (floor * y != x)).astype(floor.dtype)
 
 
 def _remainder(x: Array, y: Array) -> Array:
@@ -158,7 +158,8 @@ def _floor_divide(x: Array, y: Array) -> Array:
 
 
 def _ceil_divide(x: Array, y: Array) -> Array:
-    return -np.floor_divide(-x, _nonzero("integer division", y))
+    floor = np.floor_divide(x, _nonzero("integer division", y))
+    return floor + (floor * y != x).astype(floor.dtype)
 
 
 def _unsigned_divide(x: Array, y: Array) -> Array:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
 
 from compiler.program import Program
 from compiler.transforms.editor import LAYER, Editor
@@ -21,9 +22,24 @@ class DropDeadResults:
         editor = Editor(program)
         for op in editor.generics():
             live = [index for index, result in enumerate(op.results) if result.first_use is not None]
-            if len(op.results) > 1 and len(live) == 1:
+            if len(op.results) > 1 and len(live) == 1 and _stands_alone(op, live[0]):
                 _keep_only(op, live[0])
         return editor.finish()
+
+
+def _stands_alone(op: linalg.GenericOp, kept: int) -> bool:
+    """Whether a result is computed without the running values of the others (the index of a maximum is not)."""
+    terminator, block = op.body.block.last_op, op.body.block
+    assert terminator is not None
+    others = {argument for argument in block.args[len(op.inputs) :] if argument.index != len(op.inputs) + kept}
+    needed: list[SSAValue] = [terminator.operands[kept]]
+    while needed:
+        value = needed.pop()
+        if value in others:
+            return False
+        if isinstance(value.owner, Operation) and value.owner.parent is block:
+            needed.extend(value.owner.operands)
+    return True
 
 
 def _keep_only(op: linalg.GenericOp, kept: int) -> None:

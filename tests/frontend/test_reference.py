@@ -1,0 +1,41 @@
+"""Model references: what is accepted, and what each mistake is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.errors import PenstockError
+from compiler.frontend.reference import FileReference, ZooReference, parse_reference
+
+
+def test_files_and_zoo_models() -> None:
+    reference = parse_reference("examples/digits_mlp.py:model")
+    assert reference == FileReference(Path("examples/digits_mlp.py"), "model")
+    assert reference.name == "digits_mlp"
+    assert parse_reference("a/b.py:small").name == "b.small"
+    zoo = parse_reference("zoo:mlp?hidden=64,32&bias=0")
+    assert zoo == ZooReference("mlp", (("hidden", "64,32"), ("bias", "0")))
+    assert str(zoo) == "zoo:mlp?hidden=64,32&bias=0"
+    assert parse_reference("zoo:mlp") == ZooReference("mlp")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model.py", "not a model reference"),
+        ("model.txt:model", "not a model reference"),
+        ("model.py:", "not a model reference"),
+        ("model.py:a b", "not a model reference"),
+        ("", "not a model reference"),
+        ("net.onnx", "ONNX files cannot be imported yet"),
+        ("zoo:mlp?hidden", "cannot read the options 'hidden'"),
+        ("zoo:mlp?hidden=1&hidden=2", "option 'hidden' is given twice"),
+    ],
+)
+def test_anything_else_is_refused(text: str, message: str) -> None:
+    with pytest.raises(PenstockError, match=message) as caught:
+        parse_reference(text)
+    assert caught.value.code == "model-reference"
+    assert caught.value.hint

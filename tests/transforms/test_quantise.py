@@ -1,0 +1,227 @@
+"""W8A8: within a derived error bound of the float model, in integers only where it can be, canonical after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from compiler.errors import PenstockError
+from compiler.frontend.loaded import LoadedEvaluation
+from compiler.frontend.zoo.mlp import Mlp
+from compiler.interpreter.linalg import run, run_rows
+from compiler.program import Program
+from compiler.transforms.canonicalise import quantise, simplify
+from tests.frontend.models import Lambda, import_module, make, seeded
+from tests.goldens import check_golden
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+
+def quantised(module: nn.Module, *inputs: torch.Tensor) -> Program:
+    return quantise(simplify(import_module(module, *inputs)))
+
+
+def answers(program: Program) -> list[np.ndarray]:
+    assert program.samples is not None
+    return program.dequantise_outputs(run(program, program.quantise_inputs(program.samples.inputs)))
+
+
+def uses_floats(program: Program) -> bool:
+    return any(op.name in ("arith.sitofp", "arith.mulf") for op in program.module.walk())
+
+
+def error_bound(module: Mlp, inputs: torch.Tensor) -> np.ndarray:
+    """How far W8A8 may be from the float MLP on the inputs that it was calibrated on (nothing is clipped there).
+
+    Half a step is lost wherever a number is rounded; what a layer is given wrong it passes on times its weights.
+    """
+    with torch.no_grad():
+        x = inputs.double()
+        error = torch.full_like(x, float(x.abs().max() or 1.0) / 127 / 2)
+        for layer in [*module.hidden, module.head]:
+            assert isinstance(layer, nn.Linear)
+            weight = layer.weight.double()
+            step_w = weight.abs().amax(1) / 127
+            spread = error @ weight.abs().t() + (x.abs() + error).sum(1, keepdim=True) * step_w / 2
+            step_x = float(x.abs().max() or 1.0) / 127
+            y = x @ weight.t()
+            if layer.bias is not None:
+                y = y + layer.bias.double()
+                spread = spread + step_x * step_w / 2
+            if layer is not module.head:
+                if module.residual and y.shape == x.shape:
+                    y, spread = y + x, spread + error
+                y = torch.relu(y)
+                spread = spread + float(y.abs().max() or 1.0) / 127 / 2
+            x, error = y, spread
+        return (error * 1.001 + 1e-5).numpy()  # scales and multipliers are rounded to f32 and i32
+
+
+@given(
+    st.lists(st.integers(1, 12), min_size=2, max_size=4),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 3),
+    st.integers(0, 1000),
+)
+@settings(max_examples=8, deadline=None)
+def test_random_mlps_stay_within_the_derived_bound(
+    widths: list[int], bias: bool, residual: bool, batch: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    module, inputs = Mlp(widths, bias=bias, residual=residual), seeded((batch, widths[0]), seed)
+    program = quantised(module, inputs)
+    assert program.samples is not None
+    (ours,), (theirs,) = answers(program), program.samples.outputs
+    assert np.all(np.abs(ours - theirs) <= error_bound(module, inputs))
+
+
+def test_dense_layers_are_integers_throughout() -> None:
+    program = quantised(make(lambda: Mlp([8, 6, 6, 3], bias=True, residual=True)), seeded((2, 8)))
+    assert not uses_floats(program)
+    assert {name: value.dtype.name for name, value in program.params.items() if "weight" in name} == {
+        "hidden.0.weight": "int8",
+        "hidden.1.weight": "int8",
+        "head.weight": "int8",
+    }
+    (given_port,), (result,) = program.signature.inputs, program.signature.outputs
+    assert (given_port.dtype, result.dtype) == ("int8", "int32")
+    assert given_port.quant is not None
+    assert isinstance(given_port.quant.scale, float)
+    assert result.quant is not None
+    assert isinstance(result.quant.scale, tuple)
+    assert len(result.quant.scale) == 3
+
+
+def test_it_is_deterministic() -> None:
+    module = make(lambda: Mlp([8, 6, 3], bias=True, residual=False))
+    program = simplify(import_module(module, seeded((1, 8))))
+    first, second = quantise(program), quantise(program)
+    assert str(first.module) == str(second.module)
+    assert first.signature == second.signature
+    assert all(np.array_equal(first.params[name], second.params[name]) for name in first.params)
+
+
+def dense(*between: nn.Module, bias: bool = True) -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 4, bias=bias), *between, nn.Linear(4, 3))
+
+
+MODELS: dict[str, Any] = {
+    "tanh": (lambda: dense(nn.Tanh()), (2, 8), True, "int32"),
+    "clamp": (lambda: dense(nn.ReLU6()), (2, 8), False, "int32"),
+    "leaky": (lambda: dense(nn.LeakyReLU(0.1)), (2, 8), False, "int32"),
+    "batch norm": (
+        lambda: dense(nn.BatchNorm1d(4), nn.ReLU()),
+        (2, 8),
+        False,
+        "int32",
+    ),
+    "linear after linear": (
+        lambda: dense(bias=False),
+        (2, 8),
+        False,
+        "int32",
+    ),
+    "ends in relu": (lambda: nn.Sequential(nn.Linear(8, 4), nn.ReLU()), (2, 8), False, "int32"),
+    "ends in softmax": (lambda: nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1)), (2, 8), True, "float32"),
+    "maximum": (lambda: Lambda(lambda m, x: m.a(x.amax(1)), a=nn.Linear(8, 4)), (2, 5, 8), False, "int32"),
+    "mean": (lambda: Lambda(lambda m, x: m.a(x.mean(1)), a=nn.Linear(8, 4)), (2, 5, 8), False, "int32"),
+    "transposed result": (lambda: Lambda(lambda m, x: m.a(x).t(), a=nn.Linear(8, 4)), (2, 8), False, "int32"),
+    "product of activations": (
+        lambda: Lambda(lambda m, x: m.a(x) @ m.b(x).t(), a=nn.Linear(8, 4), b=nn.Linear(8, 4)),
+        (3, 8),
+        False,
+        "int32",
+    ),
+    "two branches": (
+        lambda: Lambda(lambda m, x: torch.relu(m.a(x)) - torch.relu(m.b(x)), a=nn.Linear(8, 8), b=nn.Linear(8, 8)),
+        (1, 8),
+        False,
+        "int32",
+    ),
+    "a result that is also used": (
+        lambda: Lambda(lambda m, x: (lambda h: (m.b(h), h))(torch.relu(m.a(x))), a=nn.Linear(8, 8), b=nn.Linear(8, 4)),
+        (1, 8),
+        False,
+        "int32",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_are_close_to_pytorch(name: str) -> None:
+    build, shape, floats, dtype = MODELS[name]
+    program = quantised(make(build), seeded(shape))
+    assert program.samples is not None
+    assert uses_floats(program) == floats
+    assert program.signature.outputs[0].dtype == dtype
+    for ours, theirs in zip(answers(program), program.samples.outputs, strict=True):
+        assert ours.shape == theirs.shape
+        assert np.max(np.abs(ours - theirs)) <= 0.03 * np.max(np.abs(theirs))
+
+
+def test_a_channel_of_zeros_keeps_its_bias() -> None:
+    layer = make(lambda: nn.Linear(8, 3))
+    assert isinstance(layer, nn.Linear)
+    with torch.no_grad():
+        layer.weight[1] = 0
+        layer.bias[1] = 0.7
+    (ours,) = answers(quantised(layer, seeded((2, 8))))
+    np.testing.assert_allclose(ours[:, 1], 0.7, rtol=0.01)
+
+
+def test_a_model_of_zeros_is_zero() -> None:
+    layer = nn.Linear(8, 3)
+    with torch.no_grad():
+        layer.weight.zero_()
+        layer.bias.zero_()
+    (ours,) = answers(quantised(layer, torch.zeros(2, 8)))
+    assert not ours.any()
+
+
+def test_calibration_inputs_decide_the_scales() -> None:
+    rows = seeded((64, 8))
+    labels = torch.zeros(64, dtype=torch.int64)
+    evaluation = LoadedEvaluation("rows", rows, labels, calibration=rows)
+    module = make(lambda: Mlp([8, 6, 3], bias=True, residual=False))
+    program = import_module(module, rows[:1] / 100, evaluation=evaluation)
+    narrow = quantise(simplify(import_module(module, rows[:1] / 100)))
+    wide = quantise(simplify(program))
+    scales = [p.signature.inputs[0].quant for p in (narrow, wide)]
+    assert scales[0] is not None
+    assert scales[1] is not None
+    assert scales[1].scale == pytest.approx(float(rows.abs().max()) / 127, rel=1e-5)
+    assert program.evaluation is not None
+    error = np.abs(run_rows(wide, program.evaluation.inputs) - program.evaluation.outputs)
+    assert error.max() < 0.05 * np.abs(program.evaluation.outputs).max()
+
+
+def test_golden_of_a_small_mlp() -> None:
+    module = make(lambda: Mlp([4, 3, 2], bias=True, residual=False))
+    program = quantised(module, seeded((2, 4)))
+    check_golden(GOLDENS / "quantised_mlp.mlir", str(program.module) + "\n")
+
+
+def test_sums_that_overflow_32_bits_are_refused() -> None:
+    layer = nn.Linear(140_000, 1, bias=False)
+    with torch.no_grad():
+        layer.weight.fill_(1.0)
+    program = simplify(import_module(layer, torch.ones(1, 140_000)))
+    with pytest.raises(PenstockError, match="do not fit 32 bits"):
+        quantise(program)
+
+
+def test_infinite_activations_are_refused() -> None:
+    layer = nn.Linear(4, 2)
+    with torch.no_grad():
+        layer.weight.fill_(1.0)
+    program = simplify(import_module(layer, torch.full((1, 4), 3e38)))
+    with pytest.raises(PenstockError, match="infinity or not-a-number"):
+        quantise(program)

@@ -1,0 +1,169 @@
+"""Every pass keeps the numbers, and all together reach the canonical form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from xdsl.dialects.linalg import ops as linalg
+
+from compiler.errors import PenstockError
+from compiler.frontend.zoo.mlp import Mlp
+from compiler.interpreter.linalg import run
+from compiler.program import Program
+from compiler.transforms.canonicalise import SIMPLIFY, simplify
+from compiler.transforms.editor import layer_of
+from tests.frontend.models import Lambda, import_module, make, seeded
+from tests.goldens import check_golden
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+
+def layers(program: Program) -> list[str]:
+    return [layer_of(op) for op in program.module.walk() if isinstance(op, linalg.GenericOp)]
+
+
+def assert_matches_pytorch(program: Program) -> None:
+    assert program.samples is not None
+    outputs = run(program, program.samples.inputs)
+    for ours, theirs in zip(outputs, program.samples.outputs, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+@given(
+    st.lists(st.integers(1, 7), min_size=2, max_size=4),
+    st.booleans(),
+    st.booleans(),
+    st.integers(1, 3),
+    st.integers(0, 1000),
+)
+@settings(max_examples=8, deadline=None)
+def test_every_pass_keeps_the_numbers_of_random_mlps(
+    widths: list[int], bias: bool, residual: bool, batch: int, seed: int
+) -> None:
+    torch.manual_seed(seed)
+    module = Mlp(widths, bias=bias, residual=residual)
+    program = import_module(module, seeded((batch, widths[0]), seed))
+    assert_matches_pytorch(program)
+    for step in SIMPLIFY:
+        before = str(program.module)
+        after = step.apply(program)
+        assert str(program.module) == before, f"{type(step).__name__} changed the program that it was given"
+        assert_matches_pytorch(after)
+        program = after
+    assert len(set(layers(program))) == len(layers(program))
+    assert simplify(program).params.keys() == program.params.keys()
+
+
+MODELS: dict[str, Any] = {
+    "one value": (lambda: nn.Sequential(nn.Linear(1, 1), nn.ReLU(), nn.Linear(1, 1)), (1, 1)),
+    "no batch dimension": (lambda: nn.Linear(8, 4), (8,)),
+    "three dimensions": (lambda: nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 4)), (2, 3, 8)),
+    "flatten": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(24, 4)), (2, 4, 6)),
+    "flatten between layers": (
+        lambda: Lambda(lambda m, x: m.b(torch.relu(m.a(x)).flatten(1)), a=nn.Linear(8, 4), b=nn.Linear(12, 5)),
+        (2, 3, 8),
+    ),
+    "unflatten between layers": (
+        lambda: Lambda(lambda m, x: m.b(torch.relu(m.a(x)).view(2, 3, 4)), a=nn.Linear(8, 12), b=nn.Linear(4, 5)),
+        (2, 8),
+    ),
+    "result in another shape": (lambda: Lambda(lambda m, x: m.a(x).view(2, 2, 2), a=nn.Linear(8, 4)), (2, 8)),
+    "transposed result": (lambda: Lambda(lambda m, x: m.a(x).t(), a=nn.Linear(8, 4)), (2, 8)),
+    "transposed input": (lambda: Lambda(lambda m, x: m.a(x.t()), a=nn.Linear(8, 4)), (8, 2)),
+    "batch norm": (lambda: nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3)), (2, 8)),
+    "layer norm": (lambda: nn.Sequential(nn.Linear(8, 4), nn.LayerNorm(4), nn.Linear(4, 3)), (2, 8)),
+    "softmax": (lambda: nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1)), (2, 8)),
+    "softmax of one row": (lambda: nn.Sequential(nn.Linear(8, 4), nn.Softmax(-1)), (1, 8)),
+    "tanh": (lambda: nn.Sequential(nn.Linear(8, 4), nn.Tanh(), nn.Linear(4, 3)), (1, 8)),
+    "gelu": (lambda: nn.Sequential(nn.Linear(8, 4), nn.GELU(), nn.Linear(4, 3)), (2, 8)),
+    "clamp": (lambda: nn.Sequential(nn.Linear(8, 4), nn.ReLU6(), nn.Linear(4, 3)), (2, 8)),
+    "two branches": (
+        lambda: Lambda(lambda m, x: torch.relu(m.a(x)) + torch.relu(m.b(x)), a=nn.Linear(8, 8), b=nn.Linear(8, 8)),
+        (1, 8),
+    ),
+    "two results": (lambda: Lambda(lambda m, x: (m.a(x), m.b(x)), a=nn.Linear(8, 8), b=nn.Linear(8, 4)), (1, 8)),
+    "a result that is also used": (
+        lambda: Lambda(lambda m, x: (lambda h: (h, m.b(h)))(torch.relu(m.a(x))), a=nn.Linear(8, 8), b=nn.Linear(8, 4)),
+        (1, 8),
+    ),
+    "mean": (lambda: Lambda(lambda m, x: m.a(x.mean(1)), a=nn.Linear(8, 4)), (2, 5, 8)),
+    "maximum": (lambda: Lambda(lambda m, x: m.a(x.amax(1)), a=nn.Linear(8, 4)), (2, 5, 8)),
+    "a tensor made of constants": (lambda: Lambda(lambda m, x: m.a(x + torch.arange(8.0)), a=nn.Linear(8, 4)), (2, 8)),
+    "attention": (
+        lambda: Lambda(
+            lambda m, x: torch.softmax(m.q(x) @ m.k(x).t() / 8**0.5, -1) @ m.v(x),
+            q=nn.Linear(8, 8),
+            k=nn.Linear(8, 8),
+            v=nn.Linear(8, 8),
+        ),
+        (5, 8),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_reach_the_canonical_form(name: str) -> None:
+    build, shape = MODELS[name]
+    program = import_module(make(build), seeded(shape))
+    canonical = simplify(program)
+    assert_matches_pytorch(canonical)
+    assert canonical.signature == program.signature
+    assert len(set(layers(canonical))) == len(layers(canonical))
+
+
+def test_weights_that_are_shared_are_kept_once() -> None:
+    module = Lambda(lambda m, x: (x @ m.w) @ m.w, w=nn.Parameter(seeded((4, 4))))
+    program = simplify(import_module(module, seeded((2, 4))))
+    assert list(program.params) == ["w"]
+    assert_matches_pytorch(program)
+
+
+def test_fusion_never_enters_a_reduction_and_never_repeats_work() -> None:
+    def forward(m: Lambda, x: torch.Tensor) -> torch.Tensor:
+        column = torch.tanh(m.b(x))  # one number a row, read by all columns: fusing would repeat the tanh
+        return m.c(torch.exp(m.a(x)) * column)
+
+    module = make(lambda: Lambda(forward, a=nn.Linear(8, 4), b=nn.Linear(8, 1), c=nn.Linear(4, 3)))
+    program = simplify(import_module(module, seeded((2, 8))))
+    assert_matches_pytorch(program)
+    assert layers(program) == ["b", "b.tanh", "a", "a.mul", "c", "c.bias"]
+
+
+def test_golden_of_a_small_mlp() -> None:
+    module = make(lambda: Mlp([4, 3, 3, 2], bias=True, residual=True))
+    program = simplify(import_module(module, seeded((2, 4))))
+    check_golden(GOLDENS / "residual_mlp.mlir", str(program.module) + "\n")
+
+
+REFUSED: dict[str, Any] = {
+    "tensor.concat": lambda: Lambda(lambda m, x: m.b(torch.cat([m.a(x), x], 1)), a=nn.Linear(8, 8), b=nn.Linear(16, 8)),
+    "tensor.extract_slice": lambda: Lambda(lambda m, x: m.a(x[:, 2:6]), a=nn.Linear(4, 8)),
+    "tm_tensor.sort": lambda: Lambda(lambda m, x: m.a(x).sort()[0], a=nn.Linear(8, 4)),
+    "2 results": lambda: Lambda(lambda m, x: m.a(x).argmax(1), a=nn.Linear(8, 4)),
+    "unchanged": lambda: nn.Identity(),
+    "returns a constant": lambda: Lambda(lambda m, x: torch.ones(3)),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_not_canonical_is_refused_by_name(what: str) -> None:
+    program = import_module(make(REFUSED[what]), seeded((2, 8)))
+    with pytest.raises(PenstockError, match=what) as caught:
+        simplify(program)
+    assert caught.value.code == "unsupported-op"
+    assert "net" in caught.value.where
+
+
+def test_windows_name_the_layer() -> None:
+    module = nn.Sequential()
+    module.add_module("stem", nn.Conv2d(1, 2, 3))
+    with pytest.raises(PenstockError, match="window or stride") as caught:
+        simplify(import_module(module, seeded((1, 1, 6, 6))))
+    assert caught.value.where == "layer 'stem' of net"
