@@ -17,11 +17,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 TREE_MEDIA_TYPE = "application/x-tar"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+# Python before 3.11.4 has no filters; put_tree wrote the tar, and writes plain files only.
+_ONLY_DATA: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
 
 class StoreError(Exception):
@@ -85,7 +87,7 @@ class ContentStore:
         """Unpack what put_tree stored into `folder`, which is made if it is absent."""
         folder.mkdir(parents=True, exist_ok=True)
         with self.open(sha256) as source, tarfile.open(fileobj=source, mode="r|") as tar:
-            tar.extractall(folder, filter="data")
+            tar.extractall(folder, **_ONLY_DATA)
         return folder
 
     def path(self, sha256: str) -> Path:
