@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -69,6 +70,9 @@ class Evaluation:
 _UNBOUNDED = 1e6  # Optuna stores constraints as finite numbers; what a device lacks altogether counts as this
 
 
+_REMEMBERED = 1024
+
+
 @dataclass(frozen=True)
 class Evaluator:
     """Evaluates designs of one canonical program on one platform. Pieces that were seen before cost nothing."""
@@ -103,6 +107,7 @@ class Evaluator:
         space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
+        object.__setattr__(self, "_seen", OrderedDict[str, Evaluation]())
 
     @property
     def space(self) -> TilingSpace:
@@ -113,8 +118,18 @@ class Evaluator:
         return self.__dict__["_assembler"]
 
     def evaluate(self, params: Params) -> Evaluation:
-        """Model the design that a setting means, with FIFO depths that let it run at its own pace."""
-        return self._model(self.space.design(params), dict(params))
+        """Model the design that a setting means, with FIFO depths that let it run at its own pace.
+
+        Many settings mean the same design; one that was modelled lately is not modelled again.
+        """
+        design = self.space.design(params)
+        seen: OrderedDict[str, Evaluation] = self.__dict__["_seen"]
+        digest = design.digest()
+        if digest not in seen:
+            seen[digest] = self._model(design, dict(params))
+            if len(seen) > _REMEMBERED:
+                seen.popitem(last=False)
+        return replace(seen[digest], params=dict(params))
 
     def evaluate_design(self, design: Design) -> Evaluation:
         """Model a design given by hand. Depths that it names are kept, the others are found."""

@@ -22,7 +22,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from compiler.dialects import OWN_DIALECTS, stream
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, load_platform, total
-from compiler.schedule import OperatorLibrary, load_library
+from compiler.schedule import NestSchedule, OperatorLibrary, load_library
 from profiling.evidence import Evidence
 from profiling.network import Network, Task, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
@@ -137,7 +137,7 @@ def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
         layer=task.layer,
         iterations=sum(n.iterations for n in task.nests),
         ii=busiest.ii,
-        ii_reason=busiest.ii_reason,
+        ii_reason=_pace(task, busiest, timeline.busy[task.name]),
         depth=busiest.depth,
         latency=timeline.busy[task.name],
         initial_delay=task.nests[0].initial_delay,
@@ -146,6 +146,14 @@ def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
         waited=times.waited,
         resources=task.area,
     )
+
+
+def _pace(task: Task, busiest: NestSchedule, busy: int) -> str:
+    """What a task's pace comes from: its slowest nest's bound, or the external memory that it waits for."""
+    if busy <= task.busy:
+        return busiest.ii_reason
+    cycles = busy / sum(n.iterations for n in task.nests)
+    return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {busiest.ii}"
 
 
 def _channel_figures(network: Network, timeline: Timeline, library: OperatorLibrary) -> tuple[ChannelFigures, ...]:

@@ -122,10 +122,13 @@ def test_external_memory_sets_the_pace_where_it_is_slow():
     """The same tasks behind a memory of a hundredth of the bandwidth: the load takes a hundred times as long."""
     board = load_platform("zu3eg")
     slow = replace(board, memories=tuple(replace(m, port_gb_s=m.port_gb_s / 500) for m in board.memories))
-    network = gemm_network((1, 8, 16), "zu3eg", 200.0)
+    network = gemm_network((1, 1, 4), "zu3eg", 200.0)
     fast_figures, slow_figures = model_design(network, board, 200.0), model_design(network, slow, 200.0)
     assert slow_figures.latency > 5 * fast_figures.latency
     assert slow_figures.bottleneck in ("load_x", "store_0")
+    held_back = next(t for t in slow_figures.tasks if t.name == slow_figures.bottleneck)
+    assert "external memory" in held_back.ii_reason
+    assert all("external memory" not in t.ii_reason for t in fast_figures.tasks)
 
 
 def test_depths_change_the_area_and_only_shallow_ones_the_time():
