@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import AffineMapAttr, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
@@ -50,11 +50,50 @@ class TensorOp:
 
 
 @dataclass(frozen=True)
+class Slice:
+    """A contiguous part of a tensor along one dim."""
+
+    source: SSAValue
+    result: SSAValue
+    dim: int
+    start: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Concat:
+    """Tensors one after the other along one dim."""
+
+    sources: tuple[SSAValue, ...]
+    result: SSAValue
+    dim: int
+
+    @property
+    def parts(self) -> tuple[tuple[int, int], ...]:
+        """Where each source starts, and its size."""
+        found: list[tuple[int, int]] = []
+        start = 0
+        for source in self.sources:
+            size = tensor_type(source).get_shape()[self.dim]
+            found.append((start, size))
+            start += size
+        return tuple(found)
+
+
+Node = TensorOp | Slice | Concat
+
+
+@dataclass(frozen=True)
 class Graph:
-    """The canonical function: operations in order, arguments with their names and kinds."""
+    """The canonical function: nodes in order, arguments with their names and kinds."""
 
     function: func.FuncOp
-    operations: tuple[TensorOp, ...]
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def operations(self) -> tuple[TensorOp, ...]:
+        """The nodes that compute, and so have a schedule."""
+        return tuple(node for node in self.nodes if isinstance(node, TensorOp))
 
     @cached_property
     def by_layer(self) -> dict[str, TensorOp]:
@@ -94,14 +133,21 @@ def read_graph(module: ModuleOp) -> Graph:
         raise PenstockError(
             code="not-canonical", what=f"the module holds {len(functions)} functions, not one", where="module"
         )
-    operations: list[TensorOp] = []
+    nodes: list[Node] = []
     for op in functions[0].body.block.ops:
-        if isinstance(op, linalg.GenericOp):
-            operations.append(_tensor_op(op))
-    layers = [operation.layer for operation in operations]
+        match op:
+            case linalg.GenericOp():
+                nodes.append(_tensor_op(op))
+            case tensor.ExtractSliceOp():
+                nodes.append(_slice(op))
+            case tensor.ConcatOp():
+                nodes.append(Concat(tuple(op.inputs), op.result, op.dim.value.data))
+            case _:
+                pass
+    layers = [node.layer for node in nodes if isinstance(node, TensorOp)]
     if repeated := sorted({name for name in layers if layers.count(name) > 1}):
         raise PenstockError(code="not-canonical", what="two operations share this layer name", where=repeated[0])
-    return Graph(functions[0], tuple(operations))
+    return Graph(functions[0], tuple(nodes))
 
 
 def _tensor_op(op: linalg.GenericOp) -> TensorOp:
@@ -123,6 +169,20 @@ def _tensor_op(op: linalg.GenericOp) -> TensorOp:
         result_map=maps[-1],
         init=_constant_init(layer, op.outputs[0]) if reduces else None,
     )
+
+
+def _slice(op: tensor.ExtractSliceOp) -> Slice:
+    """A static slice with stride 1 that cuts one dim."""
+    whole = tensor_type(op.source).get_shape()
+    offsets, sizes = op.static_offsets.get_values(), op.static_sizes.get_values()
+    cut = [d for d, (extent, size) in enumerate(zip(whole, sizes, strict=False)) if size != extent]
+    if op.offsets or op.sizes or op.strides or any(s != 1 for s in op.static_strides.get_values()) or len(cut) > 1:
+        raise PenstockError(
+            code="unsupported-op", what=f"a slice of {tuple(whole)} at {offsets} of size {sizes}", where="slice",
+            limit="slices are static, contiguous, and cut one dim at a time",
+        )  # fmt: skip
+    dim = cut[0] if cut else 0
+    return Slice(op.source, op.result, dim, offsets[dim], sizes[dim])
 
 
 def _trips(layer: str, op: linalg.GenericOp) -> tuple[int, ...]:

@@ -308,6 +308,68 @@ class ForkOp(IRDLOperation):
 
 
 @irdl_op_definition
+class ChunkOp(IRDLOperation):
+    """Parts of a stream along one dim, each in the order of the whole; `starts` says where each begins."""
+
+    name = "itensor.chunk"
+    sym_name = prop_def(StringAttr)
+    dim = prop_def(IntAttr)
+    starts = prop_def(ArrayAttr[IntAttr])
+    source = operand_def(ITensorType)
+    parts = var_result_def(ITensorType)
+    traits = traits_def(Pure())
+
+    def __init__(
+        self, name: str, source: SSAValue, dim: int, starts: Sequence[int], parts: Sequence[ITensorType]
+    ) -> None:
+        super().__init__(
+            operands=[source],
+            result_types=[list(parts)],
+            properties={"sym_name": StringAttr(name), "dim": IntAttr(dim), "starts": ints(starts)},
+        )
+
+    def verify_(self) -> None:
+        name, whole = self.sym_name.data, _itensor(self.source)
+        if len(self.starts) != len(self.parts) or not self.parts:
+            raise VerifyException(f"chunk {name}: needs one start a part, and a part at least")
+        for start, part in zip(unpack(self.starts), self.parts, strict=True):
+            _check_part(f"chunk {name}", whole, _itensor(part), self.dim.data, start)
+
+
+@irdl_op_definition
+class ConcatOp(IRDLOperation):
+    """Streams one after the other along one dim, in the order of the whole."""
+
+    name = "itensor.concat"
+    sym_name = prop_def(StringAttr)
+    dim = prop_def(IntAttr)
+    sources = var_operand_def(ITensorType)
+    result = result_def(ITensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, name: str, sources: Sequence[SSAValue], dim: int, result: ITensorType) -> None:
+        super().__init__(
+            operands=[list(sources)],
+            result_types=[result],
+            properties={"sym_name": StringAttr(name), "dim": IntAttr(dim)},
+        )
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """Where each source begins in the result."""
+        sizes = [_itensor(s).data_shape()[self.dim.data] for s in self.sources]
+        return tuple(sum(sizes[:i]) for i in range(len(sizes)))
+
+    def verify_(self) -> None:
+        name, whole = self.sym_name.data, _itensor(self.result)
+        for start, source in zip(self.starts, self.sources, strict=True):
+            _check_part(f"concat {name}", whole, _itensor(source), self.dim.data, start)
+        total = sum(_itensor(s).data_shape()[self.dim.data] for s in self.sources)
+        if total != whole.data_shape()[self.dim.data]:
+            raise VerifyException(f"concat {name}: parts of {total} do not fill {whole.data_shape()}")
+
+
+@irdl_op_definition
 class TaskOp(IRDLOperation):
     """A scheduled tensor operation on streams: indexing maps and scalar body of the linalg op it came from.
 
@@ -393,6 +455,21 @@ def _scalar(kind: Attribute) -> Attribute:
     return tensor_type(kind).element_type
 
 
+def _check_part(what: str, whole: ITensorType, part: ITensorType, dim: int, start: int) -> None:
+    """A part has the whole's slices and extents, but for its own range along `dim`."""
+    wanted, given = list(whole.data_shape()), list(part.data_shape())
+    size = given[dim]
+    if part.element != whole.element:
+        raise VerifyException(f"{what}: slices of {part.element_shape} out of {whole.element_shape}")
+    if start % whole.element_shape[dim] or size % whole.element_shape[dim] or start + size > wanted[dim]:
+        raise VerifyException(
+            f"{what}: {start} to {start + size} of dim {dim} is no whole number of slices of {whole.element_shape}"
+        )
+    wanted[dim] = given[dim]
+    if wanted != given:
+        raise VerifyException(f"{what}: a part of {tuple(given)} along dim {dim} of {whole.data_shape()}")
+
+
 def _itensor(value: SSAValue) -> ITensorType:
     if not isinstance(value.type, ITensorType):
         raise VerifyException(f"{value.type} is not an itensor")
@@ -409,6 +486,6 @@ def _check_covers(what: str, tensor: Attribute, stream: Attribute) -> None:
 
 ITensor = Dialect(
     "itensor",
-    [KernelOp, YieldOp, LoadOp, StoreOp, ConverterOp, ForkOp, TaskOp],
+    [KernelOp, YieldOp, LoadOp, StoreOp, ConverterOp, ForkOp, ChunkOp, ConcatOp, TaskOp],
     [ITensorType, ScheduleAttr],
 )

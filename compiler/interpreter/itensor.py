@@ -21,7 +21,7 @@ from compiler.analysis.loops import LoopPlan
 from compiler.analysis.tasks import split_reduction, task_plan
 from compiler.dialects import itensor
 from compiler.dialects.affine import projected_dims
-from compiler.dialects.itensor import ITensorType
+from compiler.dialects.itensor import ITensorType, unpack
 from compiler.errors import PenstockError
 from compiler.interpreter.lanes import run_body, spread, tree
 from compiler.interpreter.scalar import numpy_dtype
@@ -56,6 +56,16 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
             slices = streams.pop(op.source)
             for copy in op.copies:
                 streams[copy] = list(slices)
+        case itensor.ChunkOp():
+            whole = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
+            for start, part in zip(unpack(op.starts), op.parts, strict=True):
+                size = _kind(part).data_shape()[op.dim.data]
+                window = [slice(None)] * whole.ndim
+                window[op.dim.data] = slice(start, start + size)
+                streams[part] = cut(whole[tuple(window)], _kind(part))
+        case itensor.ConcatOp():
+            parts = [join(streams.pop(s), _kind(s), op.sym_name.data) for s in op.sources]
+            streams[op.result] = cut(np.concatenate(parts, axis=op.dim.data), _kind(op.result))
         case itensor.TaskOp():
             operands = [
                 tensors[v] if isinstance(v.type, TensorType) else join(streams.pop(v), _kind(v), op.sym_name.data)

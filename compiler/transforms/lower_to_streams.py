@@ -21,11 +21,12 @@ from xdsl.ir.affine import AffineMap
 
 from compiler.analysis.converter import LoopOf, plan_converter
 from compiler.analysis.loops import itensor_loops
+from compiler.analysis.parts import range_loops
 from compiler.design import Design
 from compiler.dialects import itensor, nest, stream
 from compiler.dialects.affine import linear_sum
-from compiler.dialects.itensor import ITensorType
-from compiler.dialects.nest import ALWAYS, Loop
+from compiler.dialects.itensor import ITensorType, unpack
+from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from compiler.dialects.stream import BlocksType, StreamType
 from compiler.dialects.types import tensor_type
 from compiler.transforms.build_compute_nest import build_compute_nest
@@ -81,6 +82,10 @@ class _Lowering:
                     self._fork(op)
                 case itensor.ConverterOp():
                     self._convert(op)
+                case itensor.ChunkOp():
+                    self._chunk(op)
+                case itensor.ConcatOp():
+                    self._concat(op)
                 case itensor.TaskOp():
                     self._compute(op)
                 case _:
@@ -94,7 +99,7 @@ class _Lowering:
         assert isinstance(value.type, ITensorType)
         use = next(iter(value.uses))
         name = f"{_task_name(value.owner)}__{_task_name(use.operation)}"
-        if not isinstance(use.operation, itensor.StoreOp | itensor.ForkOp | itensor.ConverterOp):
+        if not isinstance(use.operation, itensor.StoreOp | itensor.ForkOp | itensor.ConverterOp | itensor.ChunkOp):
             siblings = [o for o in use.operation.operands if o.owner is value.owner]
             name += f"_{siblings.index(value)}" if len(siblings) > 1 else ""
         depth = self.design.fifo_depths.get(name, self.design.default_depth)
@@ -138,6 +143,42 @@ class _Lowering:
         loops = [Loop("token", op.source.type.token_count)]
         self._task(op.sym_name.data, op.sym_name.data, [nest.NestOp("fork", loops, Region(body))])
 
+    def _chunk(self, op: itensor.ChunkOp) -> None:
+        """Every token passes once and goes to the parts whose range it lies in."""
+        source = op.source.type
+        assert isinstance(source, ITensorType)
+        loops, along = range_loops(source, op.dim.data)
+        body, value = Block(), nest.ReadOp(self.fifo[op.source], ALWAYS)
+        body.add_op(value)
+        for start, part in zip(unpack(op.starts), op.parts, strict=True):
+            assert isinstance(part.type, ITensorType)
+            guard = _range_guard(loops, along, start, part.type.data_shape()[op.dim.data])
+            body.add_op(nest.WriteOp(value.result, self.fifo[part], guard))
+        named = [Loop(f"w{i}", trip) for i, (trip, _, _) in enumerate(loops)]
+        self._task(op.sym_name.data, op.sym_name.data, [nest.NestOp("chunk", named, Region(body))])
+
+    def _concat(self, op: itensor.ConcatOp) -> None:
+        """Every token of the whole comes from the source in whose range it lies."""
+        whole = op.result.type
+        assert isinstance(whole, ITensorType)
+        loops, along = range_loops(whole, op.dim.data)
+        body, chosen = Block(), None
+        for start, source in zip(op.starts, op.sources, strict=True):
+            assert isinstance(source.type, ITensorType)
+            guard = _range_guard(loops, along, start, source.type.data_shape()[op.dim.data])
+            token = nest.ReadOp(self.fifo[source], guard)
+            body.add_op(token)
+            if chosen is None:
+                chosen = token.result
+            else:
+                select = nest.SelectOp(token.result, chosen, guard)
+                body.add_op(select)
+                chosen = select.result
+        assert chosen is not None
+        body.add_op(nest.WriteOp(chosen, self.fifo[op.result], ALWAYS))
+        named = [Loop(f"w{i}", trip) for i, (trip, _, _) in enumerate(loops)]
+        self._task(op.sym_name.data, op.sym_name.data, [nest.NestOp("concat", named, Region(body))])
+
     def _convert(self, op: itensor.ConverterOp) -> None:
         source, target = op.source.type, op.result.type
         assert isinstance(source, ITensorType)
@@ -173,6 +214,17 @@ class _Lowering:
 
     def _task(self, name: str, layer: str, ops: list[Operation]) -> None:
         self.tasks.append(stream.TaskOp(c_name(name), layer, Region(Block(ops))))
+
+
+def _range_guard(loops: list[LoopOf], along: int, start: int, size: int) -> GuardAttr:
+    """The trips of loop `along` that lie in a range of its dim; terms that always hold are left out."""
+    trip, step, _ = loops[along]
+    first, last = start // step, (start + size) // step - 1
+    if first == last and trip > 1:
+        return GuardAttr((Term(along, "eq", first),))
+    terms = [Term(along, "ge", first)] if first > 0 else []
+    terms += [Term(along, "le", last)] if last < trip - 1 else []
+    return GuardAttr(tuple(terms))
 
 
 def _walk(loops: list[LoopOf], kind: ITensorType, skip: int = 0) -> tuple[list[Loop], AffineMap]:

@@ -14,8 +14,9 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from compiler.analysis.graph import Graph, TensorOp, read_graph
+from compiler.analysis.graph import Concat, Graph, Slice, TensorOp, read_graph
 from compiler.analysis.loops import LoopPlan
+from compiler.analysis.parts import divisible, joined, part_of, row_major
 from compiler.design import Design
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ITensorType, ScheduleAttr
@@ -69,6 +70,8 @@ class _Builder:
     block: Block = field(init=False)
     readers: dict[SSAValue, list[ITensorType]] = field(init=False)
     streams: dict[tuple[SSAValue, ITensorType], list[SSAValue]] = field(init=False)
+    made: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
 
     def build(self) -> ModuleOp:
         arguments = self.graph.arguments
@@ -77,33 +80,68 @@ class _Builder:
             inside.name_hint = outside.name_hint
         self.streams = {}
         self.readers = defaultdict(list)
-        for operation in self.graph.operations:
-            self._note_readers(operation)
+        self._choose_orders()
         outputs = [self._output_type(value) for value in self.graph.returned]
         for value, kind in zip(self.graph.returned, outputs, strict=True):
             self.readers[value].append(kind)
         for argument in arguments:
             if self.readers[argument] and not self.graph.is_param(argument):
                 self._load_input(argument)
-        for operation in self.graph.operations:
-            self._task(operation)
+        for node in self.graph.nodes:
+            match node:
+                case TensorOp():
+                    self._task(node)
+                case Slice():
+                    self._chunk(node)
+                case Concat():
+                    self._concat(node)
         results = [self._store(v, k, i) for i, (v, k) in enumerate(zip(self.graph.returned, outputs, strict=True))]
         self.block.add_op(itensor.YieldOp(results))
         return self._wrap()
 
-    def _note_readers(self, operation: TensorOp) -> None:
-        plan = plan_of(operation, self.design)
-        for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
-            if not self.graph.is_param(value):
-                self.readers[value].append(plan.itensor(indexing_map, _dtype(value)))
+    def _choose_orders(self) -> None:
+        """In program order: the order that each value is made in, and the orders that its readers want."""
+        for operation in self.graph.operations:
+            plan = plan_of(operation, self.design)
+            self.made[operation.result] = plan.itensor(operation.result_map, _dtype(operation.result))
+            for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
+                if not self.graph.is_param(value):
+                    wanted = plan.itensor(indexing_map, _dtype(value))
+                    self.readers[value].append(wanted)
+                    if isinstance(value, BlockArgument):  # an input comes in the order of its first reader
+                        self.made.setdefault(value, wanted)
+        for node in self.graph.nodes:
+            match node:
+                case Slice():
+                    slices = self._slices(node)
+                    wanted = divisible(self._order(node.source), node.dim, [(s.start, s.size) for s in slices])
+                    self.made[node.result] = part_of(wanted, node.dim, node.size)
+                    if slices[0] is node:
+                        self.readers[node.source].append(wanted)
+                case Concat():
+                    whole = joined(self._order(node.sources[0]), node.dim, node.parts)
+                    self.made[node.result] = whole
+                    for source, (_, size) in zip(node.sources, node.parts, strict=True):
+                        self._order(source)
+                        self.readers[source].append(part_of(whole, node.dim, size))
+                case TensorOp():
+                    pass
+
+    def _order(self, value: SSAValue) -> ITensorType:
+        """The order that a value is made in; an input that no operation reads comes as it lies in memory."""
+        if value not in self.made:
+            self.made[value] = row_major(tensor_type(value).get_shape(), _dtype(value))
+        return self.made[value]
+
+    def _slices(self, node: Slice) -> list[Slice]:
+        """All parts of one tensor along one dim: they are cut out by one task."""
+        same = [n for n in self.graph.nodes if isinstance(n, Slice) and n.source is node.source]
+        return [n for n in same if n.dim == node.dim]
 
     def _output_type(self, value: SSAValue) -> ITensorType:
-        """A result leaves in the order of its producer; an input that is returned, in its first reader's."""
-        producer = next((o for o in self.graph.operations if o.result is value), None)
-        if producer is not None:
-            return plan_of(producer, self.design).itensor(producer.result_map, _dtype(value))
-        if isinstance(value, BlockArgument) and not self.graph.is_param(value) and self.readers[value]:
-            return self.readers[value][0]
+        """A result leaves in the order that it is made in."""
+        if value in self.made and not self.graph.is_param(value):
+            return self.made[value]
         raise PenstockError(
             code="unsupported-op", what="a result that no operation of the accelerator computes", where="@main",
             hint="return only values that the model computes from its inputs",
@@ -111,7 +149,7 @@ class _Builder:
 
     def _load_input(self, argument: BlockArgument) -> None:
         name = self.graph.name(argument)
-        load = itensor.LoadOp(f"load.{name}", self.block.args[argument.index], self.readers[argument][0])
+        load = itensor.LoadOp(f"load.{name}", self.block.args[argument.index], self._order(argument))
         self._emit(load)
         self._distribute(name, argument, load.result)
 
@@ -135,10 +173,42 @@ class _Builder:
             iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
         )  # fmt: skip
         self._emit(task)
+        self.names[operation.result] = operation.layer
         if self.readers[operation.result]:
             self._distribute(operation.layer, operation.result, task.result)
         else:
             raise PenstockError(code="not-canonical", what="its result is never used", where=operation.layer)
+
+    def _chunk(self, node: Slice) -> None:
+        slices = self._slices(node)
+        if slices[0] is not node:
+            return
+        wanted = divisible(self._order(node.source), node.dim, [(s.start, s.size) for s in slices])
+        used = [s for s in slices if self.readers[s.result]]
+        name = f"chunk.{self._name(node.source)}.{node.dim}"
+        chunk = itensor.ChunkOp(
+            name, self.streams[node.source, wanted].pop(), node.dim, [s.start for s in used],
+            [part_of(wanted, s.dim, s.size) for s in used],
+        )  # fmt: skip
+        self._emit(chunk)
+        for number, (part, result) in enumerate(zip(used, chunk.parts, strict=True)):
+            self.names[part.result] = f"{name}.part{number}"
+            self._distribute(self.names[part.result], part.result, result)
+
+    def _concat(self, node: Concat) -> None:
+        whole = self.made[node.result]
+        sources = [
+            self.streams[source, part_of(whole, node.dim, size)].pop()
+            for source, (_, size) in zip(node.sources, node.parts, strict=True)
+        ]
+        name = self.names[node.result] = f"concat.{self._name(node.sources[0])}"
+        self._distribute(name, node.result, self._emit(itensor.ConcatOp(name, sources, node.dim, whole)).results[0])
+
+    def _name(self, value: SSAValue) -> str:
+        """What a person calls a value: its layer, its input, or the task that rearranged it."""
+        if isinstance(value, BlockArgument):
+            return self.graph.name(value)
+        return self.names[value]
 
     def _distribute(self, name: str, value: SSAValue, stream: SSAValue) -> None:
         """Give every reader of `value` a stream of the type that it wants; equal conversions are shared."""

@@ -54,15 +54,23 @@ def networks(draw: st.DrawFn) -> Program:
         )
     )
     seed = draw(st.integers(0, 2**16))
-    return build_network(kind, batch, first, tuple(layers), seed, tap=draw(st.booleans()))
+    return build_network(kind, batch, first, tuple(layers), seed, tap=draw(st.booleans()), rotate=draw(st.booleans()))
 
 
 def build_network(
-    kind: str, batch: int | None, first: int, layers: tuple[Dense, ...], seed: int, *, tap: bool = False
+    kind: str,
+    batch: int | None,
+    first: int,
+    layers: tuple[Dense, ...],
+    seed: int,
+    *,
+    tap: bool = False,
+    rotate: bool = False,
 ) -> Program:
     """The program as text, parsed: dense -> bias, relu and narrowing -> (sum with the layer's input) -> ...
 
-    With `tap` the first layer's output is a result of the model too. There is an input that nothing reads.
+    With `tap` the first layer's output is a result of the model too; with `rotate` the halves of the last one
+    change places, one of them doubled. There is an input that nothing reads.
     """
     scalar, wide, product, add, relu = _SCALARS[kind]
     generator = np.random.default_rng(seed)
@@ -127,6 +135,9 @@ def build_network(
         width = outputs
         if index == 0:
             tapped, tapped_width = value, width
+    if rotate and width % 2 == 0:
+        body.append(_rotation(value, batch, width, scalar, add))
+        value = "%turned"
     results = [(value, width)] + ([(tapped, tapped_width)] if tap else [])
     types = ", ".join(f"tensor<{_shape(batch, w)}{scalar}>" for _, w in results)
     head = f"func.func @main({', '.join(arguments)}) -> ({types})"
@@ -137,6 +148,25 @@ def build_network(
     inputs = (Port("unread", (3,), kind), Port("x", _dims(batch, first), kind))
     outputs_of = tuple(Port(f"output{i}", _dims(batch, w), kind) for i, (_, w) in enumerate(results))
     return Program("drawn", module, params, Signature(inputs, outputs_of))
+
+
+def _rotation(value: str, batch: int | None, width: int, scalar: str, add: str) -> str:
+    whole, half = f"tensor<{_shape(batch, width)}{scalar}>", f"tensor<{_shape(batch, width // 2)}{scalar}>"
+    zeros, ones = ("0, ", "1, ") if batch else ("", "")
+    sizes = f"[{f'{batch}, ' if batch else ''}{width // 2}] [{ones}1]"
+    ij = "(i, j)" if batch else "(j)"
+    iterators = '"parallel", "parallel"' if batch else '"parallel"'
+    return f"""
+  %low = tensor.extract_slice {value}[{zeros}0] {sizes} : {whole} to {half}
+  %high = tensor.extract_slice {value}[{zeros}{width // 2}] {sizes} : {whole} to {half}
+  %twice0 = tensor.empty() : {half}
+  %twice = linalg.generic {_traits([f"{ij} -> {ij}"] * 2, iterators)}
+      ins(%high : {half}) outs(%twice0 : {half}) {_layer("twice")} {{
+  ^bb0(%x: {scalar}, %old: {scalar}):
+    %t = {add} %x, %x : {scalar}
+    linalg.yield %t : {scalar}
+  }} -> {half}
+  %turned = tensor.concat dim({1 if batch else 0}) %twice, %low : ({half}, {half}) -> {whole}"""
 
 
 def _traits(maps: list[str], iterators: str) -> str:

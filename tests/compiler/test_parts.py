@@ -1,0 +1,46 @@
+"""Slices and concatenations of streams: cut out in passing where the order allows it, through a converter elsewhere."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import i8
+
+from compiler.analysis.loops import canonical_itensor
+from compiler.analysis.parts import allows_parts, divisible, joined, part_of
+from tests.compiler.test_converter import orders
+
+
+def test_a_part_needs_no_buffer_where_the_order_allows_it() -> None:
+    rows = canonical_itensor([1, 4], i8, [(8, 1, 0), (4, 4, 1)])
+    assert divisible(rows, 1, [(0, 8), (8, 8)]) is rows
+    assert part_of(rows, 1, 8) == canonical_itensor([1, 4], i8, [(8, 1, 0), (2, 4, 1)])
+
+
+def test_tiled_order_is_converted() -> None:
+    tiled = canonical_itensor([1, 4], i8, [(2, 8, 1), (8, 1, 0), (2, 4, 1)])
+    assert not allows_parts(tiled, 1, [(0, 8), (8, 8)])
+    assert divisible(tiled, 1, [(0, 8), (8, 8)]) == canonical_itensor([1, 4], i8, [(8, 1, 0), (4, 4, 1)])
+
+
+def test_elements_shrink_to_what_divides_the_part() -> None:
+    rows = canonical_itensor([1, 4], i8, [(8, 1, 0), (4, 4, 1)])
+    assert divisible(rows, 1, [(0, 6), (6, 10)]).element_shape == (1, 2)
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_parts_join_to_the_whole(data: st.DataObject) -> None:
+    """Cutting an order into parts and joining them again covers the same tensor with the same elements."""
+    shape = data.draw(st.sampled_from([(8,), (4, 6), (2, 4, 4)]))
+    kind = data.draw(orders(shape))
+    dim = data.draw(st.integers(0, len(shape) - 1))
+    cut = data.draw(st.integers(1, shape[dim] - 1))
+    parts = [(0, cut), (cut, shape[dim] - cut)]
+    whole = divisible(kind, dim, parts)
+    assert whole.data_shape() == kind.data_shape()
+    first = part_of(whole, dim, cut)
+    assert first.data_shape()[dim] == cut
+    again = joined(first, dim, parts)
+    assert again.data_shape() == kind.data_shape()
+    assert allows_parts(again, dim, parts)
