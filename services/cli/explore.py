@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,6 +27,7 @@ def explore(
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
     from rich.console import Console
 
+    from compiler.backend.host.report import SearchResult
     from services.cli.options import check_target, documented_exit_codes, save_design
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
@@ -45,7 +45,7 @@ def explore(
         if save is not None:
             save_design(best, save)
     if as_json:
-        print(json.dumps({"design": best.to_json(), "exploration": exploration.model_dump()}))
+        print(SearchResult(design=best.to_json(), exploration=exploration).model_dump_json())
         return 0
     console = Console(highlight=False)
     console.print(front_table(exploration, target.clock_mhz))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.backend.host.report import Exploration, Report
-from compiler.backend.host.runtime.penstock_runtime import open_package
+from compiler.backend.host.report import Report, SearchResult, TrialInfo
+from compiler.backend.host.runtime.penstock_runtime import load, open_package
 from compiler.design import Design
 from services.cli.main import run
 
@@ -99,11 +99,29 @@ def test_design_can_be_fed_back(compiled: Path, tmp_path: Path, capsys: pytest.C
         assert (tmp_path / "again" / path).read_bytes() == (compiled / path).read_bytes()
 
 
+def test_streamed_weights_travel_as_parameter_files(compiled: Path, tmp_path: Path) -> None:
+    """The parameters leave the C++ for files, which the runtime hands to every call."""
+    record = json.loads((compiled / "design.json").read_text())
+    for kernel in record["kernels"].values():
+        kernel["weights"] = "stream"
+    (tmp_path / "streamed.json").write_text(json.dumps(record))
+    out = tmp_path / "out"
+    assert penstock("compile", MODEL, "--design", str(tmp_path / "streamed.json"), "-o", str(out)) == 0
+    assert [p for p in (out / "parameters").iterdir() if p.suffix == ".bin"]
+    report = Report.model_validate_json((out / "report.json").read_text())
+    assert {k.weights for k in report.design.kernels} == {"stream"}
+    assert any(channel.source.startswith("memory ") for channel in report.design.channels)
+    with load(out) as accelerator:
+        samples = accelerator.package.samples()
+        assert samples is not None
+        assert accelerator.run_exact(samples.inputs)[0].tobytes() == samples.expected[0].tobytes()
+
+
 def test_explore_prints_a_front_that_no_trial_beats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved = tmp_path / "design.json"
     assert penstock("explore", MODEL, "--trials", "12", "--save", str(saved), "--json") == 0
     document = json.loads(capsys.readouterr().out)
-    found = Exploration.model_validate(document["exploration"])
+    found = SearchResult.model_validate(document).exploration
     assert Design.load(saved) == Design.from_json(document["design"])
     front = [t for t in found.trials if t.on_front]
     assert front
@@ -213,7 +231,6 @@ def test_model_that_fits_no_platform_says_what_is_short(
     assert "ecp5-25k offers" in error
 
 
-def _beats(one: object, other: object) -> bool:
-    a = (one.latency_cycles, one.resource_share)  # pyright: ignore[reportAttributeAccessIssue]
-    b = (other.latency_cycles, other.resource_share)  # pyright: ignore[reportAttributeAccessIssue]
-    return a != b and all(x <= y for x, y in zip(a, b, strict=True))
+def _beats(one: TrialInfo, other: TrialInfo) -> bool:
+    a, b = ((t.latency_cycles or 0, t.resource_share or 0.0) for t in (one, other))
+    return a != b and a[0] <= b[0] and a[1] <= b[1]

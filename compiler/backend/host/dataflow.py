@@ -11,17 +11,19 @@ import networkx as nx
 from compiler.backend.host.report import ChannelInfo, Report
 from compiler.backend.host.scatter import short_count
 
-BOX_WIDTH, BOX_HEIGHT, HELPER_HEIGHT = 158, 74, 34
+BOX_WIDTH, HELPER_HEIGHT = 158, 34
+NAME_HEIGHT, LINE_HEIGHT = 40, 17
 GAP_X, GAP_Y, BAND_GAP, ARC_GAP = 92, 26, 46, 34
 COLUMNS = 4
 MARGIN = 14
 PORT_GAP = 18
+LANE_GAP = 7
 HOST_IN, HOST_OUT = "host ▸", "▸ host"
 
 
 @dataclass(frozen=True)
 class Box:
-    """One kernel, one end of the host's link, or a helper that moves data: a fork, a converter, a load."""
+    """One kernel, one end of the host's link, or a helper that moves data: a fork, a converter."""
 
     name: str
     lines: tuple[str, ...]
@@ -70,16 +72,27 @@ class _Edge:
 def dataflow(report: Report) -> Dataflow:
     """Kernels in columns by their distance from the input; long chains continue in a band below."""
     named = [_Edge(c, c.source or HOST_IN, c.target or HOST_OUT) for c in report.design.channels]
-    edges = [edge for edge in named if edge.source != edge.target]
+    memory, edges = _apart([edge for edge in named if edge.source != edge.target], report)
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(k.name for k in report.design.kernels)
     graph.add_edges_from((edge.source, edge.target) for edge in edges)
     layers = _layers(graph)
-    boxes, height = _place(layers, edges, _details(report))
-    ports = _Ports(boxes, edges)
+    boxes, bands, height = _place(layers, edges, _details(report, memory))
+    ports = _Ports(boxes, bands, edges)
     columns = min(COLUMNS, max(1, len(layers)))
     width = 2 * MARGIN + columns * BOX_WIDTH + (columns - 1) * GAP_X + 24
     return Dataflow(width, height, tuple(boxes.values()), tuple(ports.pipe(edge) for edge in edges))
+
+
+def _apart(edges: Sequence[_Edge], report: Report) -> tuple[list[_Edge], list[_Edge]]:
+    """Channels that only bring parameters from external memory, and the others.
+
+    The former become a line in the box of what they feed: drawn, they would hide the flow.
+    """
+    kernels = {k.name for k in report.design.kernels}
+    fed = {edge.target for edge in edges}
+    memory = [e for e in edges if e.source not in kernels | fed | {HOST_IN}]
+    return memory, [e for e in edges if all(e is not m for m in memory)]
 
 
 def _layers(graph: nx.DiGraph[str]) -> list[list[str]]:
@@ -93,26 +106,32 @@ def _layers(graph: nx.DiGraph[str]) -> list[list[str]]:
 
 def _place(
     layers: Sequence[Sequence[str]], edges: Sequence[_Edge], details: Mapping[str, tuple[str, ...]]
-) -> tuple[dict[str, Box], float]:
-    """Every box, and the height of the picture. A band with skipping channels has room for them below it."""
+) -> tuple[dict[str, Box], list[tuple[float, float]], float]:
+    """Every box, top and bottom of every band, and the height of the picture.
+
+    A band with skipping channels has room for them below it.
+    """
+    full = NAME_HEIGHT + LINE_HEIGHT * max([2, *(len(lines) for lines in details.values())])
     at = {name: position for position, layer in enumerate(layers) for name in layer}
     arcs = {at[e.source] // COLUMNS for e in edges if _skips(at[e.source], at[e.target])}
     boxes: dict[str, Box] = {}
+    bands: list[tuple[float, float]] = []
     top = float(MARGIN)
     for band in range(math.ceil(len(layers) / COLUMNS)):
         members = layers[band * COLUMNS : (band + 1) * COLUMNS]
         rows = max(len(layer) for layer in members)
-        height = rows * BOX_HEIGHT + (rows - 1) * GAP_Y
+        height = rows * full + (rows - 1) * GAP_Y
+        bands.append((top, top + height))
         for column, layer in enumerate(members):
-            used = len(layer) * BOX_HEIGHT + (len(layer) - 1) * GAP_Y
+            used = len(layer) * full + (len(layer) - 1) * GAP_Y
             for row, name in enumerate(layer):
                 kind = _kind(name, details)
-                own = HELPER_HEIGHT if kind == "helper" else BOX_HEIGHT
-                y = top + (height - used) / 2 + row * (BOX_HEIGHT + GAP_Y) + (BOX_HEIGHT - own) / 2
+                own = HELPER_HEIGHT if kind == "helper" else full
+                y = top + (height - used) / 2 + row * (full + GAP_Y) + (full - own) / 2
                 x = MARGIN + column * (BOX_WIDTH + GAP_X)
                 boxes[name] = Box(name, details.get(name, ()), kind, x, y, own, column, band)
         top += height + BAND_GAP + (ARC_GAP if band in arcs else 0)
-    return boxes, top - BAND_GAP + MARGIN
+    return boxes, bands, top - BAND_GAP + MARGIN
 
 
 def _skips(source: int, target: int) -> bool:
@@ -123,8 +142,9 @@ def _skips(source: int, target: int) -> bool:
 class _Ports:
     """Spreads the channels of a box over its height, and draws them."""
 
-    def __init__(self, boxes: Mapping[str, Box], edges: Sequence[_Edge]) -> None:
-        self.boxes = boxes
+    def __init__(self, boxes: Mapping[str, Box], bands: Sequence[tuple[float, float]], edges: Sequence[_Edge]) -> None:
+        self.boxes, self.bands = boxes, bands
+        self.wraps: dict[int, int] = {}
         self.straight = [e for e in edges if not self._arcs(e)]
         self.out = {name: [e for e in self.straight if e.source == name] for name in boxes}
         self.into = {name: [e for e in self.straight if e.target == name] for name in boxes}
@@ -138,7 +158,7 @@ class _Ports:
         channel = edge.channel
         thickness = 1.5 + 0.75 * math.log2(1 + (channel.width_bits or 8) / 8)
         if self._arcs(edge):
-            path, x, y, anchor = _arc(source, target)
+            path, x, y, anchor = _arc(source, target, self.bands[source.band][1] + ARC_GAP - 8)
         else:
             y1 = source.middle + _offset(self.out[edge.source], edge)
             y2 = target.middle + _offset(self.into[edge.target], edge)
@@ -146,7 +166,9 @@ class _Ports:
                 fans_out = len(self.out[edge.source]) >= len(self.into[edge.target])
                 path, x, y, anchor = _curve(source.x + source.width, y1, target.x, y2, fans_out)
             else:
-                path, x, y, anchor = _wrap(source.x + source.width, y1, target, y2)
+                nth = self.wraps[target.band] = self.wraps.get(target.band, -1) + 1
+                lane = self.bands[target.band][0] - BAND_GAP / 2 + 6 - LANE_GAP * nth
+                path, x, y, anchor = _wrap(source.x + source.width, y1, lane, target.x, y2, nth)
         width = f"{channel.width_bits} bit" if channel.width_bits is not None else ""
         depth = f"× {channel.depth}" if channel.depth is not None else ""
         label = " ".join(part for part in (width, depth) if part)
@@ -173,10 +195,9 @@ def _curve(x1: float, y1: float, x2: float, y2: float, fans_out: bool) -> tuple[
     return path, x, y if y < other else y + 26, "end" if fans_out else "start"
 
 
-def _arc(source: Box, target: Box) -> tuple[str, float, float, str]:
+def _arc(source: Box, target: Box, lane: float) -> tuple[str, float, float, str]:
     """Around the boxes in between: out of the bottom of one, into the bottom of the other."""
     x1, x2 = source.x + source.width * 0.8, target.x + target.width * 0.2
-    lane = max(source.middle, target.middle) + BOX_HEIGHT / 2 + ARC_GAP - 8
     path = (
         f"M{x1:g} {source.y + source.height:g} V{lane - 14:g} q0 14 14 14 "
         f"H{x2 - 14:g} q14 0 14 -14 V{target.y + target.height:g}"
@@ -184,14 +205,14 @@ def _arc(source: Box, target: Box) -> tuple[str, float, float, str]:
     return path, (x1 + x2) / 2, lane, "middle"
 
 
-def _wrap(x1: float, y1: float, target: Box, y2: float) -> tuple[str, float, float, str]:
+def _wrap(x1: float, y1: float, lane: float, x2: float, y2: float, nth: int) -> tuple[str, float, float, str]:
     """On to a band below: out to the right, along the gap above that band, in from the left."""
-    lane = target.middle - BOX_HEIGHT / 2 - BAND_GAP / 2 + 6
-    path = f"M{x1:g} {y1:g} h10 q8 0 8 8 V{lane - 8:g} q0 8 -8 8 H{target.x:g} q-6 0 -6 8 V{y2 - 6:g} q0 6 6 6"
-    return path, (x1 + target.x) / 2, lane, "middle"
+    out = 10 - 2 * min(nth, 3)
+    path = f"M{x1:g} {y1:g} h{out:g} q8 0 8 8 V{lane - 8:g} q0 8 -8 8 H{x2:g} q-6 0 -6 8 V{y2 - 6:g} q0 6 6 6"
+    return path, (x1 + x2) / 2 + 90 * nth, lane, "middle"
 
 
-def _details(report: Report) -> dict[str, tuple[str, ...]]:
+def _details(report: Report, memory: Sequence[_Edge]) -> dict[str, tuple[str, ...]]:
     """What a box says below its name: the work, the lanes, and the pipeline's figures where known."""
     details: dict[str, tuple[str, ...]] = {}
     for kernel in report.design.kernels:
@@ -204,7 +225,9 @@ def _details(report: Report) -> dict[str, tuple[str, ...]]:
             figures.append(f"II {max(intervals)}")
         if latencies:
             figures.append(f"{short_count(max(latencies))} cyc")
-        details[kernel.name] = (kernel.operation, " · ".join(figures))
+        streamed = [e.channel.width_bits or 0 for e in memory if e.target == kernel.name]
+        extra = (f"memory ▸ {short_count(sum(streamed))} bit",) if streamed else ()
+        details[kernel.name] = (kernel.operation, " · ".join(figures), *extra)
     inputs = (", ".join(f"{p.dtype}{list(p.shape)}" for p in report.model.inputs),)
     outputs = (", ".join(f"{p.dtype}{list(p.shape)}" for p in report.model.outputs),)
     return {**details, HOST_IN: inputs, HOST_OUT: outputs}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -218,6 +218,13 @@ class Exploration(Record):
     seed: int | None = None
 
 
+class SearchResult(Record):
+    """What `penstock explore --json` prints."""
+
+    design: dict[str, Any] = Field(description="the best design's record, for penstock compile --design")
+    exploration: Exploration
+
+
 class Product(Record):
     name: str = "penstock"
     version: str
@@ -261,10 +268,14 @@ def _check_evidence(evidence: Evidence | None, figures: Sequence[object]) -> Non
         raise ValueError("figures are given without their evidence")
 
 
-def report_schema() -> str:
-    """The JSON Schema of report.json, as docs/report.schema.json holds it."""
+# Every schema in docs/ that is made from these records.
+SCHEMAS: dict[str, type[Record]] = {"report.schema.json": Report, "explore.schema.json": SearchResult}
+
+
+def json_schema(record: type[Record]) -> str:
+    """The JSON Schema of what a record prints, as docs/ holds it."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Report.model_json_schema(mode="serialization"),
+        **record.model_json_schema(mode="serialization"),
     }
     return json.dumps(schema, indent=1) + "\n"

@@ -22,6 +22,7 @@ from compiler.backend.host.report import (
 from compiler.backend.host.sections import resources_section, timing_section
 from compiler.pipeline.lower import Lowered
 from compiler.platforms import Platform, Resources, total
+from compiler.transforms.names import c_name
 from profiling.model import ChannelFigures, DesignFigures
 
 TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
@@ -30,19 +31,20 @@ TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
 def describe_design(lowered: Lowered, figures: DesignFigures) -> DesignInfo:
     """The kernels as they were decided, and the channels between them with what runs through them."""
     design = lowered.design
-    ends = _Ends(lowered, figures)
+    labels = _Labels(lowered, figures)
     return DesignInfo(
         digest=design.digest(),
         clock_mhz=design.clock_mhz,
         kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
-        channels=tuple(_channel(c, ends, figures) for c in figures.channels),
+        channels=tuple(_channel(c, labels, figures) for c in figures.channels),
     )
 
 
 def describe_timing(lowered: Lowered, figures: DesignFigures) -> Timing:
+    labels = _Labels(lowered, figures).labels
     kernels = [
         KernelTiming(
-            kernel=task.layer, nest=task.name, ii=task.ii, ii_reason=task.ii_reason if task.ii > 1 else "",
+            kernel=labels[task.name], nest=task.name, ii=task.ii, ii_reason=task.ii_reason if task.ii > 1 else "",
             depth=task.depth, trips=task.iterations, latency_cycles=task.latency,
             initial_delay_cycles=task.initial_delay, evidence=figures.evidence,
         )
@@ -54,9 +56,10 @@ def describe_timing(lowered: Lowered, figures: DesignFigures) -> Timing:
 
 def describe_resources(lowered: Lowered, figures: DesignFigures, platform: Platform) -> ResourceUse:
     """By layer: all tasks of a layer together, and all channels in one row."""
+    labels = _Labels(lowered, figures).labels
     by_layer: dict[str, list[Resources]] = {}
     for task in figures.tasks:
-        by_layer.setdefault(task.layer, []).append(task.resources)
+        by_layer.setdefault(labels[task.name], []).append(task.resources)
     by_layer["channels"] = [c.resources for c in figures.channels]
     rows = [
         KernelResources(kernel=layer, **total(parts).as_dict(), evidence=figures.evidence)
@@ -87,23 +90,33 @@ def tool_versions() -> dict[str, str]:
     return found
 
 
-class _Ends:
-    """Names a channel's ends as the report does: the layer of the task, and nothing for the host's side."""
+class _Labels:
+    """What the report calls a task: its layer, or what it loads, stores, forks or converts.
+
+    A parameter may bear a layer's name, as the bias of a layer does; its loading task is told apart.
+    """
 
     def __init__(self, lowered: Lowered, figures: DesignFigures) -> None:
-        self.layers = {task.name: task.layer for task in figures.tasks}
         names, kinds = lowered.top.argument_names, lowered.top.argument_kinds
-        self.host = {n.data for n, k in zip(names, kinds, strict=True) if k.data in ("input", "output")}
+        arguments = {n.data: k.data for n, k in zip(names, kinds, strict=True)}
+        self.labels: dict[str, str] = {}
+        self.host: set[str] = set()
+        for task in figures.tasks:
+            computes = task.layer in lowered.graph.by_layer and task.name == c_name(task.layer)
+            kind = None if computes else arguments.get(task.layer)
+            self.labels[task.name] = f"memory {task.layer}" if kind == "parameter" else task.layer
+            if kind in ("input", "output"):
+                self.host.add(task.name)
 
-    def of(self, task: str) -> str:
-        layer = self.layers[task]
-        return "" if layer in self.host else layer
+    def end(self, task: str) -> str:
+        """One end of a channel: nothing for the host's side."""
+        return "" if task in self.host else self.labels[task]
 
 
-def _channel(c: ChannelFigures, ends: _Ends, figures: DesignFigures) -> ChannelInfo:
+def _channel(c: ChannelFigures, labels: _Labels, figures: DesignFigures) -> ChannelInfo:
     token = f"{c.bits} bit" if c.kind == "stream" else f"block of {c.bits}-bit words"
     return ChannelInfo(
-        name=c.name, source=ends.of(c.writer), target=ends.of(c.reader),
+        name=c.name, source=labels.end(c.writer), target=labels.end(c.reader),
         kind="fifo" if c.kind == "stream" else "blocks", token=token, width_bits=c.bits, depth=c.depth,
         tokens=c.tokens, high_water=c.high_water, evidence=figures.evidence,
     )  # fmt: skip
