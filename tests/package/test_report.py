@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -28,6 +27,7 @@ from compiler.backend.host.report import (
 from compiler.backend.host.scatter import FRONT_ROWS, front_rows, scatter
 from compiler.backend.host.sections import resources_section, timing_section
 from compiler.platforms import load_platform
+from tests.goldens import check_golden
 from tests.package import hand_made
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -40,9 +40,7 @@ def report() -> Report:
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_schemas_in_the_documentation_are_current(name: str) -> None:
-    if os.environ.get("PENSTOCK_UPDATE_GOLDENS"):
-        (DOCS / name).write_text(json_schema(SCHEMAS[name]))
-    assert (DOCS / name).read_text() == json_schema(SCHEMAS[name]), "repeat with PENSTOCK_UPDATE_GOLDENS=1"
+    check_golden(DOCS / name, json_schema(SCHEMAS[name]))
 
 
 def test_report_survives_its_json(report: Report) -> None:
