@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _LOG_FROM_RATIO = 12.0
+_MOST_TICKS = 10
 _ROUND_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
@@ -60,4 +61,5 @@ def _log_axis(low: float, high: float, start: float, end: float) -> Axis:
     ticks = tuple(
         head * 10.0**power for power in range(first, last + 1) for head in heads if low <= head * 10.0**power <= high
     )
-    return Axis(low, high, start, end, True, ticks)
+    stride = math.ceil(len(ticks) / _MOST_TICKS)
+    return Axis(low, high, start, end, True, ticks[::stride])

@@ -1,0 +1,198 @@
+"""What people see: every state of a run has a page that says what is going on, without a script."""
+
+from __future__ import annotations
+
+import html
+import re
+import xml.etree.ElementTree as ElementTree
+
+import httpx
+import pytest
+
+from db.ids import new_id
+from tests.api.conftest import MakeClient
+from tests.api.seeding import Seeder, summary_of
+
+
+def page(client: httpx.Client, path: str) -> str:
+    response = client.get(path, headers={"Accept": "text/html"})
+    assert response.status_code == 200, response.text
+    assert response.headers["cache-control"] == "no-store"
+    return html.unescape(response.text)
+
+
+def drawings(text: str) -> list[ElementTree.Element]:
+    """Every SVG of a page, parsed: broken markup is an error."""
+    return [ElementTree.fromstring(svg) for svg in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
+
+
+def test_the_empty_list_says_what_to_do(client: httpx.Client) -> None:
+    assert client.get("/").headers["location"] == "/runs"
+    text = page(client, "/runs")
+    assert "No runs yet" in text
+    assert "penstock submit zoo:mlp" in text
+    assert "No worker is alive" in text
+    assert "No failed runs" in page(client, "/runs?state=failed")
+    assert "No runs yet" in page(client, "/runs?state=nonsense")
+
+
+def test_the_list_shows_state_progress_and_labelled_figures(client: httpx.Client, seeder: Seeder) -> None:
+    done = seeder.finished_run(6, name="digits")
+    failed = seeder.run(name="lstm", platform="zcu104")
+    seeder.fail(failed, "import", code="export-failed", what="torch cannot export it")
+    running = seeder.run(name="mnist")
+    seeder.explore(running, 24)
+    seeder.trial(running, 0)
+    text = page(client, "/runs")
+    rows = re.findall(r'<tr id="run_.*?</tr>', text, re.DOTALL)
+    assert [re.search(r'id="(run_\w+)"', row).group(1) for row in rows] == [running.id, failed.id, done.id]  # type: ignore[union-attr]
+    assert "torch cannot export it" in rows[1]
+    assert "zcu104" in rows[1]
+    assert "1 / 24" in rows[0]
+    assert 'class="evidence modelled"' in rows[2]
+    assert "µs" in rows[2]
+    assert 'class="badge succeeded' in rows[2]
+    filtered = page(client, "/runs?state=failed")
+    assert failed.id in filtered
+    assert done.id not in filtered
+
+
+def test_the_list_is_paged(client: httpx.Client, seeder: Seeder) -> None:
+    model = seeder.model()
+    runs = [seeder.run(model).id for _ in range(52)]
+    first = page(client, "/runs")
+    older = re.search(r'href="(/runs\?state=all&cursor=\w+)">Older', first)
+    assert older is not None
+    second = page(client, older.group(1))
+    assert runs[-1] in first
+    assert runs[0] not in first
+    assert runs[0] in second
+    assert "Newest" in second
+
+
+def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.finished_run(24)
+    text = page(client, f"/runs/{run.id}")
+    chosen = run.summary["chosen_trial"]
+    assert "<h2>Done</h2>" in text
+    assert 'data-live="still"' in text
+    assert "Stop the run" not in text
+    assert f'<tr id="trial-{chosen}" class="chosen' in text
+    graph, *_ = [svg for svg in drawings(text) if "graph" in svg.get("class", "")]
+    titles = [node.text for node in graph.iter("text") if node.get("class") == "name"]
+    assert titles == ["import", "explore", "trials", "select", "verify", "package"]
+    assert sum(node.get("class", "").startswith("cell ") for node in graph.iter("rect")) == 24
+    plot = next(svg for svg in drawings(text) if svg.get("class") == "plot" and svg.get("role") == "img")
+    infeasible = sum(summary_of(number).state == "infeasible" for number in range(24))
+    assert infeasible > 0
+    assert sum(node.get("class") == "cross" for node in plot.iter("path")) == infeasible
+    points = [node for node in plot.iter("circle") if node.get("class", "").startswith("point")]
+    assert len(points) == 24 - infeasible
+    assert sum(node.get("class") == "chosen-ring" for node in plot.iter("circle")) == 1
+    assert any(
+        f"trial {chosen}:" in (node.text or "") and "(modelled)" in (node.text or "") for node in plot.iter("title")
+    )
+    for name in ("digits_mlp.penstock.zip", "report.json", "report.html"):
+        assert f"download>{name}</a>" in text
+    assert re.search(r'href="/v1/artifacts/art_\w+\?inline=true"', text)
+    assert "97 %" in text, "the accuracies that were found"
+    assert "the same in all: " in text
+    assert "clock_mhz=300" in text
+
+
+def test_a_running_run_tells_what_is_being_done_and_can_be_stopped(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=8)
+    seeder.explore(run, 8)
+    seeder.trial(run, 0)
+    seeder.claim(run, "trial/0001")
+    text = page(client, f"/runs/{run.id}")
+    assert "<h2>Working</h2>" in text
+    assert "1 of 8 trials done, 1 being tried. Last news" in text
+    assert f'data-events="/v1/runs/{run.id}/events?after=' in text
+    form = re.search(r'<form method="post" action="([^"]+)" data-api', text)
+    assert form is not None
+    own = str(client.base_url).rstrip("/")
+    assert client.post(form.group(1), headers={"Origin": "http://evil.example"}).status_code == 403
+    assert client.post(form.group(1), headers={"Origin": own}).status_code == 202
+    stopping = page(client, f"/runs/{run.id}")
+    assert "<h2>Stopping</h2>" in stopping
+    assert "Somebody stopped this run; what is still running is being ended" in stopping
+
+
+def test_waiting_is_told_from_working(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run()
+    text = page(client, f"/runs/{run.id}")
+    assert "<h2>Waiting: no worker is alive</h2>" in text
+    assert "Nothing moves until one starts; nothing is lost meanwhile." in text
+    seeder.cancel(run)
+    assert "<h2>Stopped</h2>" in page(client, f"/runs/{run.id}")
+
+
+def test_a_failed_run_shows_what_where_limit_hint_and_log(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run()
+    seeder.lose(run, "import")
+    seeder.fail(run, "import", code="x", what="no <branches> on data", where="lstm.py:41", limit="static graphs",
+                hint="use torch.where", log_tail="UserError: <b>dynamic</b>")  # fmt: skip
+    response = client.get(f"/runs/{run.id}")
+    assert "no &lt;branches&gt; on data" in response.text
+    assert "<branches>" not in response.text
+    text = html.unescape(response.text)
+    for words in (
+        "lstm.py:41",
+        "static graphs",
+        "use torch.where",
+        "UserError: <b>dynamic</b>",
+        "2 of 3",
+        "went silent",
+    ):
+        assert words in text
+    assert '<li id="event-' in text
+
+
+def test_sorting_keeps_unfinished_trials_last(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=6)
+    seeder.explore(run, 6)
+    for number in range(4):
+        seeder.trial(run, number)
+
+    def order(sort: str) -> list[int]:
+        return [int(n) for n in re.findall(r'<tr id="trial-(\d+)"', page(client, f"/runs/{run.id}?sort={sort}"))]
+
+    done = [number for number in range(4) if summary_of(number).state == "complete"]
+    by_latency = sorted(done, key=lambda number: summary_of(number).figures["latency_us"])
+    assert order("number") == list(range(6))
+    assert order("latency")[: len(by_latency)] == by_latency
+    assert order("latency")[-2:] == [4, 5]
+    assert order("nonsense") == list(range(6))
+
+
+def test_many_trials_stay_readable(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=700)
+    seeder.explore(run, 700)
+    text = page(client, f"/runs/{run.id}")
+    assert "400 more trials are not shown" in text
+    assert "0 / 700" in text
+
+
+@pytest.mark.parametrize("path", [f"/runs/{new_id('run')}", "/runs/nonsense", "/nothing", "/runs?cursor=x"])
+def test_errors_are_pages_too(shared_client: httpx.Client, path: str) -> None:
+    response = shared_client.get(path, headers={"Accept": "text/html"})
+    assert response.status_code in (404, 422)
+    assert "what to do" in response.text
+    assert "Request " in response.text
+
+
+def test_pages_need_nothing_but_this_service(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.finished_run(3)
+    for path in ("/runs", f"/runs/{run.id}", "/login"):
+        response = client.get(path)
+        policy = response.headers["content-security-policy"]
+        assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
+        assert not re.search(r"""(src|href|action|hx-get)=["'](https?:)?//""", response.text)
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:", response.text)
+        for asset in set(re.findall(r'(?:src|href)="(/static/[^"]+)"', response.text)):
+            assert client.get(asset).status_code == 200
+
+
+def test_signed_in_pages_offer_to_sign_out(make_client: MakeClient) -> None:
+    assert "Sign in" in make_client(auth=True).get("/login").text

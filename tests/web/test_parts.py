@@ -1,0 +1,148 @@
+"""The parts of the pages by themselves: numbers as people read them, axes, fronts, drawings, vendored files."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import web
+from web import text
+from web.axis import fit_axis
+from web.event_lines import event_lines
+from web.graph import Node, draw_graph, joint_state
+from web.pareto import Dot, draw_pareto, pareto_front
+
+FOLDER = Path(web.__file__).parent
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0412, "0.0412"), (7.25, "7.25"), (128.44, "128.4"), (12345.0, "12,345"), (3.0, "3"), (0.0, "0")],
+)
+def test_quantities(value: float, shown: str) -> None:
+    assert text.quantity(value) == shown
+
+
+def test_units() -> None:
+    assert [text.microseconds(value) for value in (0.25, 4.5, 2500.0, 3e6)] == ["250 ns", "4.50 µs", "2.50 ms", "3 s"]
+    assert [text.percent(value) for value in (0.004, 0.46, 13.5)] == ["0.4 %", "46 %", "1,350 %"]
+    assert [text.size(value) for value in (0, 999, 1500, 250_000_000)] == ["0 B", "999 B", "1.5 kB", "250 MB"]
+    spans = (0.44, 12, 200, 3600, 7500, 273600)
+    assert [text.duration(span) for span in spans] == ["0.4 s", "12 s", "3 min 20 s", "1 h", "2 h 5 min", "3 d 4 h"]
+    ages = (0, 40, 720, 7200, 500_000)
+    assert [text.age(NOW - timedelta(seconds=age), NOW) for age in ages] == [
+        "just now", "40 s ago", "12 min ago", "2 h ago", "5 d ago",
+    ]  # fmt: skip
+    assert text.age(None, NOW) == "never"
+    assert text.between(None, None, NOW) == ""
+    assert text.clock("2026-03-01T12:34:56+01:00") == "11:34:56"
+
+
+@given(st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=50))
+def test_axes_show_every_value_between_round_ticks(values: list[float]) -> None:
+    axis = fit_axis(values, 0.0, 500.0)
+    assert all(0 <= axis.pixel(value) <= 500 for value in values)
+    assert len(axis.ticks) <= 10
+    assert all(axis.low * (1 - 1e-9) <= tick <= axis.high * (1 + 1e-9) for tick in axis.ticks)
+    ordered = sorted(values)
+    assert [axis.pixel(value) for value in ordered] == sorted(axis.pixel(value) for value in ordered)
+
+
+DOTS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=40)
+
+
+@given(DOTS)
+def test_the_front_is_what_no_other_beats(pairs: list[tuple[int, int]]) -> None:
+    dots = [Dot(number, x, y, "modelled", True) for number, (x, y) in enumerate(pairs)]
+    front = {(dot.x, dot.y) for dot in pareto_front(dots)}
+    beaten = {
+        (one.x, one.y)
+        for one in dots
+        if any(other.x <= one.x and other.y <= one.y and (other.x, other.y) != (one.x, one.y) for other in dots)
+    }
+    assert front == {(dot.x, dot.y) for dot in dots} - beaten
+
+
+def test_the_front_joins_only_one_evidence_and_only_what_fits() -> None:
+    dots = [
+        Dot(0, 1.0, 0.9, "modelled", True), Dot(1, 2.0, 0.5, "modelled", True), Dot(2, 0.5, 0.1, "csynth", True),
+        Dot(3, 0.1, 1.5, "modelled", False),
+    ]  # fmt: skip
+    plot = draw_pareto(dots, x_name="x", y_name="y", x_text=str, y_text=str, y_limit=1.0)
+    assert plot is not None
+    styles = {mark.dot.number: mark.style for mark in plot.marks}
+    assert styles == {0: "point on-front", 1: "point on-front", 2: "point", 3: "cross"}
+    assert (plot.evidence, plot.others) == ("modelled", 1)
+    assert plot.limit_y is not None
+    assert draw_pareto([], x_name="x", y_name="y", x_text=str, y_text=str) is None
+
+
+@given(st.integers(0, 2000))
+def test_trials_fit_into_their_box(count: int) -> None:
+    node = Node("trials", "running", "", "")
+    drawing = draw_graph([node, node], [("succeeded", "")] * count, node, [node] * 3)
+    box = drawing.boxes[2]
+    assert len(box.cells) == min(count, 600)
+    assert all(cell.x + cell.side <= box.x + box.width for cell in box.cells)
+    assert all(cell.y + cell.side <= box.y + box.height for cell in box.cells)
+    assert drawing.boxes[-1].x + drawing.boxes[-1].width <= drawing.width
+
+
+@pytest.mark.parametrize(
+    ("states", "joint"),
+    [
+        ([], "pending"), (["queued"], "queued"), (["succeeded", "queued"], "running"), (["failed"], "failed"),
+        (["succeeded", "failed"], "succeeded"), (["infeasible"], "succeeded"), (["running", "failed"], "running"),
+        (["cancelled", "cancelled"], "cancelled"),
+    ],
+)  # fmt: skip
+def test_many_trials_have_one_state(states: list[str], joint: str) -> None:
+    assert joint_state(states) == joint
+
+
+def test_events_read_as_sentences() -> None:
+    at = "2026-03-01T12:00:00+00:00"
+    events = [
+        {"id": 1, "kind": "step.create", "at": at, "data": {"key": "import"}},
+        {"id": 2, "kind": "step.claim", "at": at, "data": {"key": "import", "attempt": 2}},
+        {"id": 3, "kind": "step.fail", "at": at, "data": {"key": "import", "error": {"what": "no memory"}}},
+        {"id": 4, "kind": "step.progress", "at": at, "data": {"key": "verify", "text": "half way"}},
+        {"id": 5, "kind": "run.some_news", "at": at, "data": {}},
+    ]
+    lines = [(line.subject, line.words, line.bad) for line in event_lines(events)]
+    assert lines == [
+        ("run", "some news", False), ("verify", "half way", False), ("import", "failed: no memory", True),
+        ("import", "taken by a worker (attempt 2)", False),
+    ]  # fmt: skip
+
+
+def test_vendored_files_are_those_of_the_manifest() -> None:
+    folder = FOLDER / "static" / "vendor"
+    manifest = json.loads((folder / "manifest.json").read_text())
+    listed = {"manifest.json"}
+    for package in manifest["packages"]:
+        assert set(package) == {"name", "version", "source", "license", "license_file", "files"}
+        assert package["license_file"] in [entry["file"] for entry in package["files"]]
+        for entry in package["files"]:
+            assert hashlib.sha256((folder / entry["file"]).read_bytes()).hexdigest() == entry["sha256"]
+            listed.add(entry["file"])
+    assert {path.name for path in folder.iterdir()} == listed
+
+
+def test_the_pages_know_nothing_of_the_compiler() -> None:
+    for path in FOLDER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                assert name.partition(".")[0] not in ("compiler", "dse", "profiling", "services"), (
+                    f"{path.name}: {name}"
+                )
