@@ -28,6 +28,7 @@ from compiler.design import Design
 from compiler.dialects import itensor, nest, stream
 from compiler.dialects.itensor import ITensorType
 from compiler.dialects.stream import StreamType
+from compiler.errors import PenstockError
 from compiler.platforms import Platform
 from compiler.program import Program
 from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
@@ -87,7 +88,13 @@ class Assembler:
         piece = self._pieces.get(key)
         if piece is None:
             lower = self._compute_alone if isinstance(op, itensor.TaskOp) else self._lower_alone
-            piece = self._pieces[key] = lower(op)
+            try:
+                piece = self._pieces[key] = lower(op)
+            except PenstockError as error:
+                # the piece has a name of its own; people know the layer's
+                raise PenstockError(
+                    code=error.code, what=error.what, where=_sym(op), limit=error.limit, hint=error.hint
+                ) from error
         name, layer = _sym(op), _sym(op)
         for suffix, block in piece.blocks:
             channels[name + suffix] = replace(block, name=name + suffix)

@@ -15,9 +15,7 @@ def stands_still(address: AffineMap, trips: Sequence[int]) -> bool:
     return not turning or not any(_moves(address, turning[-1]))
 
 
-def reuse_distance(
-    store: AffineMap, load: AffineMap, lanes: Sequence[int], trips: Sequence[int]
-) -> int | None:
+def reuse_distance(store: AffineMap, load: AffineMap, lanes: Sequence[int], trips: Sequence[int]) -> int | None:
     """The least number of iterations from a store of a word to a later load of it; None if none follows.
 
     Exact for equal addresses in which different counters mean different words; otherwise the next
@@ -43,16 +41,12 @@ def _moves(address: AffineMap, loop: int) -> list[int]:
     return [coefficients(e, address.num_dims)[loop] for e in address.results]
 
 
-def _words_differ(
-    address: AffineMap, lanes: Sequence[int], trips: Sequence[int], loops: Sequence[int]
-) -> bool:
+def _words_differ(address: AffineMap, lanes: Sequence[int], trips: Sequence[int], loops: Sequence[int]) -> bool:
     """Whether different counters of `loops` never touch the same element."""
     covered: set[int] = set()
     for expression, width in zip(address.results, lanes, strict=True):
         moving = [
-            (abs(c), trips[i])
-            for i, c in enumerate(coefficients(expression, address.num_dims))
-            if c and i in loops
+            (abs(c), trips[i]) for i, c in enumerate(coefficients(expression, address.num_dims)) if c and i in loops
         ]
         reach = width
         for step, trip in sorted(moving):

@@ -92,9 +92,7 @@ class Flattener:
         self, op: Operation, kind: str, target: SSAValue, values: Sequence[SSAValue], result: SSAValue | None
     ) -> None:
         data = result if result is not None else values[0]
-        step = Step(
-            op.name, self._inputs(values), lanes(data), _type_bits(data.type), kind=kind, target=target, op=op
-        )
+        step = Step(op.name, self._inputs(values), lanes(data), _type_bits(data.type), kind=kind, target=target, op=op)
         self.steps.append(step)
         if result is not None:
             self.step_of[result] = len(self.steps) - 1
@@ -215,9 +213,7 @@ def _is_added(product: SSAValue) -> bool:
             return True
         if isinstance(user, nest.YieldOp):
             parent = user.parent_op()
-            if isinstance(parent, nest.MapOp) and any(
-                _adds(u.operation, u.index) for u in parent.result.uses
-            ):
+            if isinstance(parent, nest.MapOp) and any(_adds(u.operation, u.index) for u in parent.result.uses):
                 return True
     return False
 

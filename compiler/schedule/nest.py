@@ -36,12 +36,26 @@ class _Carried:
     """The word stays in a register, because the address stands still from one iteration to the next."""
 
 
-def schedule_nest(
-    op: nest.NestOp, library: OperatorLibrary, bindings: Mapping[str, str] | None = None
-) -> NestSchedule:
+def schedule_nest(op: nest.NestOp, library: OperatorLibrary, bindings: Mapping[str, str] | None = None) -> NestSchedule:
     """The nest's schedule. `bindings` choose among a library's rows: {"arith.addf": "fabric"}."""
-    steps = Flattener(library, dict(bindings or {})).run(op.body.block)
+    try:
+        steps = Flattener(library, dict(bindings or {})).run(op.body.block)
+    except PenstockError as error:
+        raise found_in(error, nest_name(op)) from error
     return _Scheduler(op, library, steps).run()
+
+
+def nest_name(op: nest.NestOp) -> str:
+    """The nest's name, after its task's where it stands in one."""
+    task = op.parent_op()
+    prefix = f"{task.sym_name.data}." if isinstance(task, stream.TaskOp) else ""
+    return prefix + op.sym_name.data
+
+
+def found_in(error: PenstockError, where: str) -> PenstockError:
+    """The same error with the place in the model in front; what it named so far becomes part of the limit."""
+    limit = f"{error.where}: {error.limit}" if error.where else error.limit
+    return PenstockError(code=error.code, what=error.what, where=where, limit=limit, hint=error.hint)
 
 
 class _Scheduler:
@@ -51,9 +65,7 @@ class _Scheduler:
         for index, step in enumerate(steps):
             if step.kind in ("load", "store") and step.target is not None:
                 self.memory_steps[step.target].append(index)
-        self.held = {
-            m for m, users in self.memory_steps.items() if self._is_local(m) and self._all_stand_still(users)
-        }
+        self.held = {m for m, users in self.memory_steps.items() if self._is_local(m) and self._all_stand_still(users)}
         self.not_before = [0] * len(steps)
         self.start = [0] * len(steps)
         self.end: list[tuple[int, float]] = [(0, 0.0)] * len(steps)
@@ -78,7 +90,7 @@ class _Scheduler:
                     self.end[index] = (depth - 1, 0.0)
         memories = self._memories()
         return NestSchedule(
-            name=self._name(),
+            name=nest_name(self.nest),
             iterations=self.nest.iterations,
             block_iterations=prod(self.trips[self.nest.block_loops.data :]),
             ii=ii,
@@ -158,11 +170,7 @@ class _Scheduler:
             self.not_before = [0] * len(self.steps)
             for _ in range(len(self.steps) + 2):
                 self._place()
-                late = [
-                    (c.load, n)
-                    for c in carried
-                    if (n := self._ready(c) - ii * c.distance) > self.start[c.load]
-                ]
+                late = [(c.load, n) for c in carried if (n := self._ready(c) - ii * c.distance) > self.start[c.load]]
                 if not late:
                     return ii
                 for load, stage in late:
@@ -170,7 +178,7 @@ class _Scheduler:
             ii += 1
         raise PenstockError(
             code="unschedulable", what="no initiation interval satisfies the carried dependences",
-            where=self._name(), limit=f"II up to {_MAX_II} was tried",
+            where=nest_name(self.nest), limit=f"II up to {_MAX_II} was tried",
             hint="report this design: its nests should never need so many",
         )  # fmt: skip
 
@@ -248,9 +256,7 @@ class _Scheduler:
                 continue
             ports = 1 if _is_external(memory) else self.library.memory.ports
             ii = -(-len(users) // ports)
-            reason = (
-                f"II = {ii}: {len(users)} accesses to {target_name(memory)} an iteration on {ports} ports"
-            )
+            reason = f"II = {ii}: {len(users)} accesses to {target_name(memory)} an iteration on {ports} ports"
             bounds.append(Bound("external ports" if _is_external(memory) else "memory ports", ii, reason))
         return bounds
 
@@ -302,19 +308,12 @@ class _Scheduler:
             registers += held * step.lanes * step.bits
         in_luts = {m.name for m in memories if m.kind == "lutram"}
         registers += sum(
-            s.lanes * s.bits
-            for s in self.steps
-            if s.kind == "load" and s.target and target_name(s.target) in in_luts
+            s.lanes * s.bits for s in self.steps if s.kind == "load" and s.target and target_name(s.target) in in_luts
         )
         return area + Resources(ff=registers)
 
     def _label(self, step: Step) -> str:
         return f"{step.name} {target_name(step.target)}" if step.target is not None else step.name
-
-    def _name(self) -> str:
-        task = self.nest.parent_op()
-        prefix = f"{task.sym_name.data}." if isinstance(task, stream.TaskOp) else ""
-        return prefix + self.nest.sym_name.data
 
 
 def _is_external(memory: SSAValue) -> bool:

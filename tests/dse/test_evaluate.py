@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.parser import Parser
 
 from compiler.errors import PenstockError
+from compiler.frontend.context import make_context
 from compiler.pipeline import lower
 from compiler.platforms import Resources, load_platform
-from compiler.program import Program
+from compiler.program import Port, Program, Signature
 from compiler.schedule import load_library
 from dse.assemble import Assembler
 from dse.evaluate import Evaluator
@@ -162,3 +164,24 @@ def test_a_piece_is_lowered_once():
     pieces = evaluator.assembler.pieces
     assert evaluator.evaluate(params) == first
     assert evaluator.assembler.pieces == pieces > 0
+
+
+def test_an_operator_without_figures_is_named_with_its_layer():
+    text = """
+func.func @main(%x: tensor<8xf32> {penstock.name = "x", penstock.kind = "input"}) -> tensor<8xf32> {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<8xf32>) outs(%e : tensor<8xf32>)
+      attrs = {penstock.layer = "squash"} {
+    ^bb0(%a: f32, %old: f32):
+      %t = math.tanh %a : f32
+      linalg.yield %t : f32
+  } -> tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}"""
+    port = Port("x", (8,), "float32")
+    program = Program("p", Parser(make_context(), text).parse_module(), {}, Signature((port,), (port,)))
+    with pytest.raises(PenstockError, match=r"math\.tanh") as caught:
+        Evaluator.create(program, "u55c").evaluate({})
+    assert caught.value.code == "unknown-operator"
+    assert caught.value.where == "squash"
