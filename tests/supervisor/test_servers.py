@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -169,3 +170,34 @@ def test_servers_die_with_a_killed_parent(folder: Path) -> None:
         parent.kill()
         parent.wait()
     assert eventually(lambda: not alive(pids), 5), alive(pids)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's servers run as another user")
+def test_programs_in_a_closed_folder_are_copied(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A venv in root's home: the user of the servers cannot enter it."""
+    monkeypatch.setenv("PENSTOCK_SERVERS", "wheel")
+    try:
+        wheel = find_postgres().postgres.parents[2]
+        redis_package = find_redis().server.parents[1]
+    except PenstockError as error:
+        pytest.skip(error.one_line())
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    for source in (wheel, wheel.with_name(f"{wheel.name}.libs"), redis_package):
+        shutil.copytree(source, closed / source.name, symlinks=True)
+    packages = {name: closed / name for name in (wheel.name, redis_package.name)}
+    monkeypatch.setattr("services.supervisor.binaries._package_folder", packages.get)
+    server, broker = (
+        EmbeddedPostgres(folder / "postgres", folder / "run", fsync=False),
+        EmbeddedRedis(folder / "redis", folder / "run"),
+    )
+    try:
+        server.start()
+        broker.start()
+        assert query(server, "SELECT 1") == [(1,)]
+        assert broker.answers()
+        for child in (server, broker):
+            assert folder in Path(psutil.Process(child.pid).exe()).parents
+    finally:
+        server.stop()
+        broker.stop()
