@@ -23,6 +23,7 @@ from services.cli.watching import exit_code_of, follow
 from services.settings import Settings
 
 OK, FAILED = 0, 1
+_PIPE_WIDTH = 240
 FETCHED_STEPS = ("package",)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -31,20 +32,14 @@ Url = Annotated[str | None, typer.Option("--url", help="The service; else PENSTO
 
 
 def submit(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="file.py:function, file.onnx, or zoo:name?key=value.")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="file.py:function, file.onnx, or zoo:name?key=value.")],
     platform: Annotated[str | None, typer.Option(help="The device to compile for.")] = None,
     trials: Annotated[int | None, typer.Option(help="Designs to try.")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: 8-bit weights and activations.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the search.")] = None,
-    objective: Annotated[
-        list[str] | None, typer.Option(help="latency or resources; may be given twice.")
-    ] = None,
+    objective: Annotated[list[str] | None, typer.Option(help="latency or resources; may be given twice.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")
-    ] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
     as_json: Json = False,
     url: Url = None,
@@ -105,7 +100,9 @@ def runs(
     elif not found:
         print("no runs" if not state else f"no {state} runs", file=sys.stderr)
     else:
-        Console(soft_wrap=True).print(runs_table(found))
+        console = Console()
+        # In a pipe nobody wants lines that were folded for a screen.
+        console.print(runs_table(found), width=None if console.is_terminal else _PIPE_WIDTH, crop=False)
     return OK
 
 
@@ -130,8 +127,7 @@ def fetch(
         paths = {file.id: _download(service, file, folder) for file in files}
     if as_json:
         rows = [
-            {"name": file.name, "path": str(paths[file.id]), "size": file.size, "sha256": file.sha256}
-            for file in files
+            {"name": file.name, "path": str(paths[file.id]), "size": file.size, "sha256": file.sha256} for file in files
         ]
         print(json.dumps({"run": found.id, "files": rows}, indent=1))
     else:

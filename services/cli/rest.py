@@ -102,7 +102,7 @@ class Service:
     """One service. Requests that may be repeated safely are, a few times, while it is away for a moment."""
 
     def __init__(self, url: str, token: str = "", *, transport: httpx.BaseTransport | None = None) -> None:
-        self.url = url.rstrip("/")
+        self.url = _checked(url)
         headers = {"Accept": "application/json", "User-Agent": "penstock-cli"}
         if token:
             headers["Authorization"] = f"Bearer {token}"
@@ -135,9 +135,7 @@ class Service:
 
     def submit_run(self, model: str, **options: Any) -> RunDetail:
         key = {"Idempotency-Key": str(uuid.uuid4())}
-        return self._document(
-            RunDetail, self._send("POST", "/v1/runs", json={"model": model, **options}, headers=key)
-        )
+        return self._document(RunDetail, self._send("POST", "/v1/runs", json={"model": model, **options}, headers=key))
 
     def run(self, run: str, *, wait: int = 0, after: int | None = None) -> RunDetail:
         """One run. With `wait`, answers when it ended, or when something happened after event `after`."""
@@ -166,18 +164,14 @@ class Service:
         cursor: str | None = None
         while True:
             query = _present({"limit": 500, "cursor": cursor})
-            page = self._document(
-                TrialList, self._send("GET", f"/v1/runs/{quote(run, safe='')}/trials", params=query)
-            )
+            page = self._document(TrialList, self._send("GET", f"/v1/runs/{quote(run, safe='')}/trials", params=query))
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
                 return found
 
     def artifacts(self, run: str) -> list[ArtifactOut]:
-        return self._document(
-            ArtifactList, self._send("GET", f"/v1/runs/{quote(run, safe='')}/artifacts")
-        ).items
+        return self._document(ArtifactList, self._send("GET", f"/v1/runs/{quote(run, safe='')}/artifacts")).items
 
     def cancel(self, run: str) -> RunDetail:
         return self._document(RunDetail, self._send("POST", f"/v1/runs/{quote(run, safe='')}/cancel"))
@@ -276,6 +270,16 @@ class _Download:
             raise self.service.unreachable(error) from error
 
 
+def _checked(url: str) -> str:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise UsageError(f"'{url}' is no address of a service: {error}") from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise UsageError(f"'{url}' is no address of a service: write http://HOST:PORT")
+    return url.rstrip("/")
+
+
 def refusal(response: httpx.Response) -> ServiceError:
     """The error for a response that is not a success; problem documents speak for themselves."""
     status = response.status_code
@@ -298,9 +302,7 @@ def safe_name(name: str) -> str:
     """The last part of an artifact's name: a service must not choose where on this machine it is written."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     if last in ("", ".", "..") or any(ord(letter) < 32 for letter in last):
-        raise ServiceError(
-            f"the artifact's name {name!r} is no file name", code="bad-name", exit_code=SERVICE_ERROR
-        )
+        raise ServiceError(f"the artifact's name {name!r} is no file name", code="bad-name", exit_code=SERVICE_ERROR)
     return last
 
 
