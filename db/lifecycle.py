@@ -127,9 +127,8 @@ def hand_back(tx: Transaction, step: Step, reason: Json, *, delay_seconds: float
 
 
 def stop(tx: Transaction, step: Step) -> Step:
-    """The worker ended the step because its run was stopped."""
-    _locked(tx, step)
-    return _stopped(tx, step)
+    """The worker ended the step because its run was stopped; in a run that goes on it is handed back."""
+    return hand_back(tx, step, {"code": "stopped", "what": "the worker stopped, the run did not"})
 
 
 def reap(tx: Transaction, expired: Step) -> Step | None:

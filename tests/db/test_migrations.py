@@ -1,0 +1,59 @@
+"""Migrations: from nothing, again, from many processes at once, and to the shape that the code expects."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+
+from db import Database
+from db.migrate import current_revision, migrate, newest_revision
+from db.tables import SCHEMA, metadata
+
+MIGRATE = "import sys; from db.migrate import migrate; migrate(sys.argv[1])"
+
+
+def test_from_nothing_and_again(empty_database_url: str) -> None:
+    database = Database(empty_database_url)
+    with database.begin() as tx:
+        assert current_revision(tx.connection) is None
+    migrate(empty_database_url)
+    migrate(empty_database_url)
+    with database.begin() as tx:
+        assert current_revision(tx.connection) == newest_revision()
+        schemas = set(tx.connection.execute(text("SELECT nspname FROM pg_namespace")).scalars())
+        model = tx.models.create(name="m", kind="zoo", source="zoo:m")
+        assert tx.models.get(model.id) == model
+    database.close()
+    assert {"penstock", "optuna"} <= schemas
+
+
+def test_from_several_processes_at_once(empty_database_url: str) -> None:
+    root = Path(__file__).parents[2]
+    processes = [
+        subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], cwd=root, stderr=subprocess.PIPE)
+        for _ in range(4)
+    ]
+    errors = [process.communicate(timeout=60)[1].decode() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, errors
+
+
+def test_the_tables_are_what_the_migrations_make(database_url: str) -> None:
+    # the user is called as our schema is, so Postgres would make that the default one, which Alembic omits
+    options = {"options": "-csearch_path=public"}
+    engine = create_engine(database_url, poolclass=NullPool, connect_args=options)
+    with engine.connect() as connection:
+        compared = {
+            "include_schemas": True,
+            "include_name": lambda name, kind, _: kind != "schema" or name == SCHEMA,
+            "compare_type": True,
+            "compare_server_default": True,
+            "version_table_schema": SCHEMA,
+        }
+        context = MigrationContext.configure(connection, opts=compared)
+        assert compare_metadata(context, metadata) == []
