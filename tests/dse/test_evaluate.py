@@ -71,6 +71,26 @@ def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
     assert (evaluation.figures.latency, evaluation.figures.resources) == (figures.latency, figures.resources)
 
 
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_chosen_depths_never_deadlock_whatever_the_real_times_are(data: st.DataObject):
+    """Every nest at another pace than was modelled, under both kinds of pipelines."""
+    program = data.draw(networks())
+    evaluator = Evaluator.create(program, "u55c")
+    design = evaluator.evaluate_design(data.draw(designs(program.module))).design
+    network = evaluator.assembler.network(design)
+    tasks = [
+        replace(task, nests=tuple(replace(n, ii=data.draw(st.integers(1, 9)), depth=n.depth) for n in task.nests))
+        for task in network.tasks
+    ]
+    for flushing in (False, True):
+        timeline = compute_timeline(
+            replace(network, tasks=tuple(tasks)), flushing=flushing, read_stage=1,
+            platform=evaluator.platform, clock_mhz=250.0,
+        )  # fmt: skip
+        assert timeline.latency >= max(timeline.busy.values())
+
+
 def residual() -> Program:
     return build_network("int8", None, 8, (Dense(8, False, True), Dense(8, False, False)), seed=3)
 

@@ -115,9 +115,7 @@ def drawn_networks(draw: st.DrawFn) -> Network:
     return network(nests, depths, sorted(blocks))
 
 
-@given(drawn_networks())
-@settings(max_examples=120, deadline=None)
-def test_times_agree_with_stepping_through_every_cycle(net: Network):
+def check_against_stepping(net: Network) -> None:
     try:
         stepped: dict[str, int] | None = step_through(net)
     except Stuck:
@@ -127,6 +125,19 @@ def test_times_agree_with_stepping_through_every_cycle(net: Network):
             times(net)
     else:
         assert {name: t.end for name, t in times(net).tasks.items()} == stepped
+
+
+@given(drawn_networks())
+@settings(max_examples=120, deadline=None)
+def test_times_agree_with_stepping_through_every_cycle(net: Network):
+    check_against_stepping(net)
+
+
+@pytest.mark.slow
+@given(drawn_networks())
+@settings(max_examples=3000, deadline=None)
+def test_times_agree_with_stepping_on_thousands_of_networks(net: Network):
+    check_against_stepping(net)
 
 
 @given(drawn_networks())
