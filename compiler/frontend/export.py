@@ -99,13 +99,14 @@ def export(model: LoadedModel) -> ExportedProgram:
 
 
 def _user_frame(error: BaseException) -> str:
-    """The innermost line of the user's code in an exception's trace."""
+    """The innermost line of the user's code in an exception's trace; a library's where there is none."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(("<", str(_TORCH))) and Path(frame.filename) != Path(__file__)
     ]
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
 def _check_tensors(model: LoadedModel) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch._ops import OpOverload
 
 _MARK = "penstock"
+_TORCH = str(Path(torch.__file__).parent)
 _LOCATION = re.compile(rf'"{_MARK}":(\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 
@@ -51,7 +53,7 @@ def origin_of(node: torch.fx.Node) -> Origin:
     path, module = list(modules.values())[-1] if modules else ("", "")
     trace: str = node.meta.get("stack_trace") or ""
     frames: list[tuple[str, str]] = _FRAME.findall(trace)
-    own = [(file, line) for file, line in frames if "/torch/" not in file]
+    own = [(file, line) for file, line in frames if not file.startswith(_TORCH)]
     source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
     return Origin(str(path), module if isinstance(module, str) else module.__qualname__, op_name(node), source)
 

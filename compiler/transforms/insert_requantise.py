@@ -1,20 +1,22 @@
-"""Puts an elementwise operation between two reductions that follow each other directly.
+"""Puts an elementwise operation behind reductions whose sums cannot be used as they are after quantisation.
 
-Quantisation narrows values in elementwise operations, and a reduction reads narrow values.
+Quantisation narrows values in elementwise operations: a reduction that reads another one needs narrow values, and the
+host can scale a result by columns only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects import func
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Block
-from xdsl.ir.affine import AffineMap
+from xdsl.ir import Block, SSAValue, Use
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
 from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
-from compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction
+from compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
 
 
 @dataclass(frozen=True)
@@ -22,17 +24,38 @@ class InsertRequantise:
     def apply(self, program: Program) -> Program:
         editor = Editor(program)
         for op in editor.generics():
-            result = op.results[0]
-            readers = [use for use in result.uses if is_reduction(use.operation)]
-            if not is_reduction(op) or not readers:
-                continue
-            block = Block(arg_types=[get_element_type_or_self(result.type)] * 2)
-            block.add_op(linalg.YieldOp(block.args[0]))
-            target, rank = empty(result.type), len(shape_of(result))
-            identity = AffineMap.identity(rank)
-            layer = unique_name(f"{layer_of(op)}.requantise", editor.taken_layers())
-            copy = build_generic([result], target.tensor, [identity] * 2, [PARALLEL] * rank, block, layer)
-            editor.block.insert_ops_after([target, copy], op)
-            for use in readers:
-                use.operation.operands[use.index] = copy.results[0]
+            if is_reduction(op):
+                readers = [use for use in op.results[0].uses if _needs_other_scale(editor, op, use)]
+                if readers:
+                    copy = _copy_behind(editor, op)
+                    for use in readers:
+                        use.operation.operands[use.index] = copy
         return editor.finish()
+
+
+def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use) -> bool:
+    if isinstance(use.operation, func.ReturnOp):
+        return not _scales_by_columns(editor, op, editor.program.signature.outputs[use.index].shape)
+    return is_reduction(use.operation)
+
+
+def _scales_by_columns(editor: Editor, op: linalg.GenericOp, port: tuple[int, ...]) -> bool:
+    """Whether a weight's channels are the columns of the rows that the host sees."""
+    maps, written = maps_of(op), maps_of(op)[-1]
+    weights = [layout for value, layout in zip(op.inputs, maps, strict=False) if editor.is_param(value)]
+    channels = set[int]().union(*(layout.used_dims() & written.used_dims() for layout in weights))
+    last = written.results[-1]
+    assert isinstance(last, AffineDimExpr)
+    return channels <= {last.position} and shape_of(op.results[0])[-1:] == port[-1:]
+
+
+def _copy_behind(editor: Editor, op: linalg.GenericOp) -> SSAValue:
+    result = op.results[0]
+    block = Block(arg_types=[get_element_type_or_self(result.type)] * 2)
+    block.add_op(linalg.YieldOp(block.args[0]))
+    target, rank = empty(result.type), len(shape_of(result))
+    identity = AffineMap.identity(rank)
+    layer = unique_name(f"{layer_of(op)}.requantise", editor.taken_layers())
+    copy = build_generic([result], target.tensor, [identity] * 2, [PARALLEL] * rank, block, layer)
+    editor.block.insert_ops_after([target, copy], op)
+    return copy.results[0]

@@ -69,6 +69,7 @@ def _return(state: Quantiser, ports: tuple[Port, ...]) -> tuple[Port, ...]:
         terminator.operands[index] = new
         code = state.codes[new]
         if code is not None:
+            assert code.along_last(port.shape[-1] if port.shape else 1), "insert_requantise sees to it"
             dtype = f"int{code.width}"
             port = replace(port, dtype=dtype, quant=Quantisation(code.for_host(), dtype))
         result.append(port)

@@ -105,7 +105,8 @@ def test_every_integer_comparison(x: int, y: int) -> None:
     operands = [np.asarray(x, np.int8), np.asarray(y, np.int8)]
     u, v = x & 255, y & 255
     expected = [x == y, x != y, x < y, x <= y, x > y, x >= y, u < v, u <= v, u > v, u >= v]
-    got = [bool(evaluate(arith.CmpiOp(*values(i8, i8), p), operands)) for p in range(10)]
+    lhs, rhs = values(i8, i8)
+    got = [bool(evaluate(arith.CmpiOp(lhs, rhs, p), operands)) for p in range(10)]
     assert got == expected
 
 
@@ -138,7 +139,8 @@ def test_every_float_comparison(x: float, y: float, true_for: set[str]) -> None:
         "true",
     ]
     operands = [np.asarray(x, np.float32), np.asarray(y, np.float32)]
-    holds = {name for name in names if evaluate(arith.CmpfOp(*values(f32, f32), name), operands)}
+    lhs, rhs = values(f32, f32)
+    holds = {name for name in names if evaluate(arith.CmpfOp(lhs, rhs, name), operands)}
     assert holds == true_for
 
 

@@ -134,6 +134,18 @@ MODELS: dict[str, Any] = {
     "maximum": (lambda: Lambda(lambda m, x: m.a(x.amax(1)), a=nn.Linear(8, 4)), (2, 5, 8), False, "int32"),
     "mean": (lambda: Lambda(lambda m, x: m.a(x.mean(1)), a=nn.Linear(8, 4)), (2, 5, 8), False, "int32"),
     "transposed result": (lambda: Lambda(lambda m, x: m.a(x).t(), a=nn.Linear(8, 4)), (2, 8), False, "int32"),
+    "transposed result without bias": (
+        lambda: Lambda(lambda m, x: m.a(x).t(), a=nn.Linear(8, 4, bias=False)),
+        (2, 8),
+        False,
+        "int32",
+    ),
+    "result in another shape": (
+        lambda: Lambda(lambda m, x: m.a(x).view(2, 2, 2), a=nn.Linear(8, 4, bias=False)),
+        (2, 8),
+        False,
+        "int32",
+    ),
     "product of activations": (
         lambda: Lambda(lambda m, x: m.a(x) @ m.b(x).t(), a=nn.Linear(8, 4), b=nn.Linear(8, 4)),
         (3, 8),

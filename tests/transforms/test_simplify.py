@@ -126,7 +126,7 @@ def test_weights_that_are_shared_are_kept_once() -> None:
 
 
 def test_fusion_never_enters_a_reduction_and_never_repeats_work() -> None:
-    def forward(m: Lambda, x: torch.Tensor) -> torch.Tensor:
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
         column = torch.tanh(m.b(x))  # one number a row, read by all columns: fusing would repeat the tanh
         return m.c(torch.exp(m.a(x)) * column)
 
