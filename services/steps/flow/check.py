@@ -31,8 +31,10 @@ from profiling.tool_runner import ToolRunner
 
 Progress = Callable[[str], None]
 
-# The interpreter is slow beside the compiled design, so it answers for so many held-out batches at most.
-INTERPRETED_BATCHES = 400
+# The interpreter is slow beside the compiled design. It answers for as many held-out batches as some seconds
+# allow; the number follows from the model's work and not from the clock, so that packages stay deterministic.
+MOST_INTERPRETED, LEAST_INTERPRETED = 400, 8
+INTERPRETED_WORK = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,9 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
     expected, frames = None, len(inputs)
     if held_out is not None and answers is not None:
         progress("interpreting the held-out set")
-        interpreted = held_out.answers([lowered.run_itensor(f) for f in held_out.frames[:INTERPRETED_BATCHES]])
+        interpreted = held_out.answers(
+            [lowered.run_itensor(f) for f in held_out.frames[: interpreted_batches(lowered)]]
+        )
         comparisons.append(compare("csim", "interpreter", [answers[: len(interpreted)]], [interpreted]))
         expected = held_out.rows(interpreted)
         frames += len(interpreted)
@@ -109,6 +113,11 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
         expected=Expected(tuple(_sample_answers(lowered)), expected),
     )
+
+
+def interpreted_batches(lowered: Lowered) -> int:
+    work = sum(operation.work for operation in lowered.graph.operations)
+    return max(LEAST_INTERPRETED, min(MOST_INTERPRETED, INTERPRETED_WORK // max(1, work)))
 
 
 class _HeldOut:

@@ -1,0 +1,113 @@
+"""The correctness chain as a run and the command line use it: it passes what is right and sees what is wrong."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler.analysis.graph import read_graph
+from compiler.design.default import default_design
+from compiler.frontend import import_model
+from compiler.pipeline import Lowered, emit, lower, prepare
+from compiler.platforms import load_platform
+from compiler.program import Array, Evaluation, Program
+from profiling.tool_runner import ToolRunner
+from services.steps.flow.check import Checked, check_design
+from services.steps.flow.package import make_report, model_lowered
+
+ROWS = 7
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    """A quantised MLP for batches of two, with a held-out set that does not fill its last batch."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, at its first import
+        imported = import_model("zoo:mlp?inputs=8&hidden=6&outputs=4&batch=2")
+    rows = np.random.default_rng(1).standard_normal((ROWS, 8)).astype(np.float32)
+    labels = np.arange(ROWS) % 4
+    outputs: Array = np.eye(4, dtype=np.float32)[labels]
+    return prepare(replace(imported, evaluation=Evaluation("random rows", rows, labels, outputs)), "w8a8")
+
+
+@pytest.fixture(scope="module")
+def lowered(program: Program) -> Lowered:
+    return lower(program, default_design(read_graph(program.module), "zcu104", 200.0, "w8a8"))
+
+
+@pytest.fixture(scope="module")
+def emitted(lowered: Lowered, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("emitted")
+    emit(lowered, folder, part="xczu7ev-ffvc1156-2-e", clock_mhz=200.0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checked(lowered: Lowered, emitted: Path) -> Checked:
+    return check_design(lowered, emitted, ToolRunner())
+
+
+def test_right_design_passes(checked: Checked) -> None:
+    assert checked.passed
+    assert checked.verify.csim.equal is True
+    assert checked.verify.csim.values == checked.verify.csim.values_equal
+    assert [(level.against, level.level) for level in checked.verify.levels] == [
+        ("linalg", "itensor"),
+        ("itensor", "stream"),
+    ]
+
+
+def test_accuracy_counts_every_example_once(checked: Checked, program: Program) -> None:
+    accuracy = checked.accuracy
+    assert accuracy is not None
+    assert accuracy.examples == ROWS
+    assert accuracy.float_accuracy == 1.0, "PyTorch's stored answers are the labels here"
+    expected, quant = _expected(checked), program.signature.outputs[0].quant
+    assert expected.shape == (ROWS, 4)
+    assert quant is not None
+    found = quant.dequantise(expected).argmax(axis=1)
+    assert accuracy.accelerator_accuracy == np.count_nonzero(found == np.arange(ROWS) % 4) / ROWS
+
+
+def test_emitted_folder_stays_as_it_was_written(checked: Checked, emitted: Path) -> None:
+    assert checked.passed
+    assert {p.suffix for p in emitted.rglob("*") if p.is_file()} <= {".cpp", ".h", ".tcl", ".cfg", ".json", ".mlir"}
+
+
+def test_result_survives_its_files(checked: Checked, tmp_path: Path) -> None:
+    checked.save(tmp_path)
+    again = Checked.load(tmp_path)
+    assert again.verify == checked.verify
+    assert again.accuracy == checked.accuracy
+    assert len(again.expected.samples) == len(checked.expected.samples) == 1
+    np.testing.assert_array_equal(again.expected.samples[0], checked.expected.samples[0])
+    assert again.expected.evaluation is not None
+    np.testing.assert_array_equal(again.expected.evaluation, _expected(checked))
+
+
+def test_one_wrong_weight_in_the_cpp_is_seen(lowered: Lowered, emitted: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "wrong"
+    shutil.copytree(emitted, folder)
+    header = folder / "hls" / "weights.h"
+    text, changes = re.subn(r"(=[\s{]+)(-?\d+)", lambda m: m[1] + str(-int(m[2]) or 99), header.read_text(), count=1)
+    assert changes == 1
+    header.write_text(text)
+    checked = check_design(lowered, folder, ToolRunner())
+    assert not checked.passed
+    assert checked.verify.csim.equal is False
+    assert (checked.verify.csim.values_equal or 0) < (checked.verify.csim.values or 0)
+    report = make_report(
+        lowered, model_lowered(lowered, load_platform("zcu104")), load_platform("zcu104"), checked, None
+    )
+    assert report.verify.csim.equal is False
+
+
+def _expected(checked: Checked) -> Array:
+    assert checked.expected.evaluation is not None
+    return checked.expected.evaluation
