@@ -219,8 +219,11 @@ def test_a_worker_takes_only_its_queues(service: Service) -> None:
 
 def test_a_busy_worker_leaves_the_next_step_to_an_idle_one(service: Service) -> None:
     service.dispatcher()
-    service.worker(PENSTOCK_CONCURRENCY="1")
-    service.worker(PENSTOCK_CONCURRENCY="1")
-    run = service.submit(node("sleep", "long", seconds=5), *(node("echo", f"e{i}") for i in range(4)))
-    service.until(lambda: len([line for line in trace(service) if line.endswith("ran")]) == 4, 4.5)
-    assert service.wait(run).state == RunState.SUCCEEDED
+    for _ in range(2):
+        service.worker(PENSTOCK_CONCURRENCY="1")
+    long = service.submit(node("sleep", "long", seconds=1000))
+    service.until(lambda: "long started" in trace(service))
+    run = service.submit(*(node("echo", f"e{i}") for i in range(6)))
+    assert service.wait(run, 20).state == RunState.SUCCEEDED
+    service.cancel(long)
+    assert service.wait(long, 15).state == RunState.CANCELLED
