@@ -164,8 +164,12 @@ def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
     return draw_graph(before, looks, node if total or looks else None, after)
 
 
+def _look(state: str) -> str:
+    return _STEP_LOOK.get(state, state)
+
+
 def _node(step: Record, now: datetime) -> Node:
-    state = _STEP_LOOK.get(step["state"], step["state"])
+    state = _look(step["state"])
     line = {"pending": "not yet", "queued": "waiting"}.get(state, state)
     lasted = text.between(step["started_at"], step["finished_at"], now)
     if step["reused"]:
@@ -183,7 +187,8 @@ def _node(step: Record, now: datetime) -> Node:
 
 def _cell_state(trial: Record) -> str:
     looks = {"complete": "succeeded", "infeasible": "infeasible", "blocked": "pending"}
-    return looks.get(trial["state"], trial["state"])
+    state: str = trial["state"]
+    return looks.get(state, state)
 
 
 def _cell_title(trial: Record) -> str:
@@ -226,7 +231,7 @@ def _file_row(artifact: Record) -> FileRow:
 
 
 def _step_row(step: Record, now: datetime) -> StepRow:
-    state = _STEP_LOOK.get(step["state"], step["state"])
+    state = _look(step["state"])
     return StepRow(
         key=step["key"],
         state=state,

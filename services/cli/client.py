@@ -100,9 +100,9 @@ def runs(
     elif not found:
         print("no runs" if not state else f"no {state} runs", file=sys.stderr)
     else:
-        console = Console()
         # In a pipe nobody wants lines that were folded for a screen.
-        console.print(runs_table(found), width=None if console.is_terminal else _PIPE_WIDTH, crop=False)
+        console = Console(width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+        console.print(runs_table(found))
     return OK
 
 

@@ -36,7 +36,7 @@ from services.api.schemas import (
 FAILED, USAGE, SERVICE_ERROR = 1, 2, 6
 LONGEST_POLL_SECONDS = 30
 _RETRY_STATUS = frozenset({429, 503})
-_RETRIES = 4
+_RETRIES = 3
 _CHUNK = 1 << 20
 _ZOO_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
@@ -212,18 +212,18 @@ class Service:
     ) -> httpx.Response:
         if timeout is not None:
             request["timeout"] = httpx.Timeout(timeout, connect=5.0)
-        for attempt in range(_RETRIES):
+        retries = _RETRIES
+        while True:
             try:
                 response = self._client.request(method, path, **request)
             except httpx.HTTPError as error:
                 raise self.unreachable(error) from error
-            if response.status_code not in _RETRY_STATUS or response.status_code in accept:
-                break
-            if attempt + 1 < _RETRIES:
-                time.sleep(min(_retry_after(response), 5.0))
-        if response.is_success or response.status_code in accept:
-            return response
-        raise refusal(response)
+            if response.is_success or response.status_code in accept:
+                return response
+            if response.status_code not in _RETRY_STATUS or retries == 0:
+                raise refusal(response)
+            retries -= 1
+            time.sleep(min(_retry_after(response), 5.0))
 
     def unreachable(self, error: httpx.HTTPError) -> ServiceError:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

@@ -72,7 +72,7 @@ def test_any_request(
 ) -> None:  # fmt: skip
     path = address.format(_quoted(segment))
     url = path + (f"?{urlencode({name: _clean(value) for name, value in query.items()})}" if query else "")
-    sent = {name: value.encode() for name, value in headers.items()}
+    sent = [(name.encode(), value.encode()) for name, value in headers.items()]
     check(shared_client.request(method, url, headers=sent, content=body))
 
 

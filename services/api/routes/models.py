@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, BinaryIO
 
@@ -121,7 +121,7 @@ def _in_body(entry: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _form(request: Request) -> Any:
+async def _form(request: Request) -> AsyncIterator[FormData]:
     """The parts of a multipart body; files lie in temporary files that go with the block."""
     form = await request.form(max_files=1, max_fields=8, max_part_size=64 * 1024)
     try:

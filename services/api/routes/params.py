@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query
 
@@ -16,11 +16,10 @@ Limit = Annotated[int, Query(ge=1, le=100, description="how many to give at most
 Cursor = Annotated[str | None, Query(max_length=64, description="`next_cursor` of the page before")]
 RunId = Annotated[str, Path(max_length=64, description="the id of a run")]
 
-PROBLEMS = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     "default": {
         "model": ProblemOut,
         "description": "Every error is a problem document (RFC 9457) with a stable `type`.",
-        "content": {"application/problem+json": {}},
     }
 }
 
