@@ -48,7 +48,7 @@ COMMANDS: dict[str, Command] = {
 
 # Which extra brings a missing package; the first that matches.
 EXTRAS = {
-    "compiler": ("torch", "torch_mlir", "xdsl", "numpy", "networkx", "pulp", "optuna", "numba"),
+    "compiler": ("torch", "torch_mlir", "xdsl", "numpy", "networkx", "optuna"),
     "api": ("fastapi", "uvicorn", "sqlalchemy", "alembic", "psycopg", "celery", "redis", "jinja2"),
     "examples": ("sklearn",),
 }
@@ -114,7 +114,7 @@ def _execute(name: str, arguments: list[str]) -> int:
     try:
         result = single(arguments, prog_name=f"penstock {name}", standalone_mode=False)
     except typer.Exit as stop:
-        return stop.exit_code
+        return _say("interrupted", INTERRUPTED) if stop.exit_code == INTERRUPTED else stop.exit_code
     except typer.Abort:
         return _say("interrupted", INTERRUPTED)
     except Exception as error:

@@ -1,0 +1,146 @@
+"""The command line as such: help, wrong words, missing parts, errors and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from compiler.errors import PenstockError
+from services.cli import doctor as doctor_module
+from services.cli import main
+from services.cli.main import COMMANDS, run
+from services.settings import SettingError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def penstock(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "services.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=60)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])
+def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+    assert "3 constraints unmet" in shown
+
+
+def test_help_costs_little() -> None:
+    """Half a second of CPU, however busy the machine is."""
+    before = os.times()
+    assert penstock("--help").returncode == 0
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    assert spent < 0.5
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([name, "--help"]) == 0
+    assert f"Usage: penstock {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["subbmit"], "penstock: no such command 'subbmit'; did you mean submit?\n"),
+        (["frobnicate"], "penstock: no such command 'frobnicate'; see penstock --help\n"),
+        (["--verbose"], "penstock: no such option --verbose before the command; see penstock --help\n"),
+        (["up", "--colour"], "penstock: No such option: --colour; see penstock up --help\n"),
+    ],
+)
+def test_wrong_words_are_one_line(words: list[str], line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 2
+    assert capsys.readouterr().err == line
+
+
+def test_a_bad_value_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["up", "--port", "many"]) == 2
+    said = capsys.readouterr().err
+    assert "--port" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (PenstockError(code="x", what="too big", limit="at most 3", hint="shrink it"), 1, "too big (at most 3) - shrink"),
+        (SettingError("PENSTOCK_X is wrong"), 2, "PENSTOCK_X is wrong"),
+        (ModuleNotFoundError("no", name="torch"), 1, "pip install 'penstock[compiler]'"),
+        (ModuleNotFoundError("no", name="sklearn.datasets"), 1, "pip install 'penstock[examples]'"),
+        (KeyError("lost"), 1, "internal error: KeyError: 'lost' - set PENSTOCK_DEBUG=1"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)  # fmt: skip
+def test_an_error_is_one_line_and_a_code(
+    error: BaseException,
+    code: int,
+    line: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(doctor_module, "doctor", fail)
+    assert run(["doctor"]) == code
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+
+
+def test_an_exit_code_of_the_error_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Away(Exception):
+        exit_code = main.SERVICE_ERROR
+
+    def fail() -> None:
+        raise Away("gone")
+
+    monkeypatch.setattr(doctor_module, "doctor", fail)
+    assert run(["doctor"]) == 6
+
+
+def test_a_debugger_gets_the_traceback() -> None:
+    answer = penstock("up", PENSTOCK_HOME="/dev/null/x", PENSTOCK_DEBUG="1")
+    assert "Traceback" in answer.stderr
+    assert "Traceback" not in penstock("up", PENSTOCK_HOME="/dev/null/x", PENSTOCK_DEBUG="").stderr
+
+
+def test_a_closed_pipe_is_no_message() -> None:
+    command = f"{sys.executable} -m services.cli.main doctor | true"
+    answer = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert answer.stderr == ""
+
+
+def test_doctor_tells_what_is_there() -> None:
+    answer = penstock("doctor", "--json")
+    said = json.loads(answer.stdout)
+    checks = {check["name"]: check for check in said["checks"]}
+    assert answer.returncode == (0 if said["ok"] else 1)
+    assert checks["python"]["state"] == "ok"
+    assert checks["[compiler]"]["state"] == "ok"
+    assert {"machine", "c++", "user", "disk", "postgres", "redis", "port", "vitis", "isolation"} <= set(checks)
+    assert all(check["what"] for check in said["checks"])
+
+
+def test_doctor_finds_what_is_missing(tmp_path: Path) -> None:
+    answer = penstock("doctor", PATH=str(tmp_path), PENSTOCK_SERVERS="nowhere", PENSTOCK_HOME=str(tmp_path))
+    assert answer.returncode == 1
+    problems = [line.split()[1] for line in answer.stdout.splitlines() if line.startswith("problem")]
+    assert problems == ["c++", "postgres", "redis"]
+    assert "absent: no csynth" in answer.stdout
+    assert "no namespaces" in answer.stdout
+
+
+def test_doctor_is_quick() -> None:
+    began = time.monotonic()
+    penstock("doctor")
+    assert time.monotonic() - began < 20
