@@ -140,18 +140,19 @@ class ITensorType(ParametrizedAttribute, TypeAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        def numbers() -> list[int]:
-            return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-
         with parser.in_angle_brackets():
             shape, dtype = parser.parse_ranked_shape()
             _expect(parser, "iter_space")
-            trips = numbers()
+            trips = _numbers(parser)
             parser.parse_punctuation("*")
-            steps = numbers()
+            steps = _numbers(parser)
             _expect(parser, "iter_map")
             iter_map = parser.parse_affine_map()
         return [TensorType(dtype, shape), ints(trips), ints(steps), AffineMapAttr(iter_map)]
+
+
+def _numbers(parser: AttrParser) -> list[int]:
+    return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
 
 
 def _expect(parser: AttrParser, keyword: str) -> None:
@@ -172,6 +173,22 @@ class ScheduleAttr(ParametrizedAttribute):
     @staticmethod
     def of(tile: Sequence[int], unroll: Sequence[int], order: Sequence[int]) -> ScheduleAttr:
         return ScheduleAttr(ints(tile), ints(unroll), ints(order))
+
+    def print_parameters(self, printer: Printer) -> None:
+        fields = (("tile", self.tile), ("unroll", self.unroll), ("order", self.order))
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(f"{name}: {list(unpack(values))}" for name, values in fields))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("tile")
+            parser.parse_punctuation(":")
+            fields = [ints(_numbers(parser))]
+            for name in ("unroll", "order"):
+                _expect(parser, name)
+                fields.append(ints(_numbers(parser)))
+        return list(fields)
 
     def verify(self) -> None:
         tile, unroll, order = unpack(self.tile), unpack(self.unroll), unpack(self.order)

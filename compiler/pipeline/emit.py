@@ -28,6 +28,6 @@ def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tupl
     (folder / "ir").mkdir(parents=True, exist_ok=True)
     for name, module in levels.items():
         path = folder / "ir" / name
-        path.write_text(f"{module}\n")
+        path.write_text(str(module) + "\n")
         written.append(path)
     return (*files, *written)

@@ -1,88 +1,86 @@
-ModuleOp(
-	builtin.module {
-	  "stream.top"() <{sym_name = "penstock_top", argument_names = ["unread", "x", "output_0"], argument_kinds = ["input", "input", "output"]}> ({
-	  ^bb0(%unread: memref<3xi8>, %x: memref<2x4xi8>, %output: memref<2x6xi8>):
-	    %load_x__fc0 = stream.stream "load_x__fc0" : !stream.stream<vector<1x2xi8>, depth: 2>
-	    %fc0__convert_fc0 = stream.stream "fc0__convert_fc0" : !stream.stream<vector<1x3xi32>, depth: 2>
-	    %convert_fc0__fc0_relu = stream.stream "convert_fc0__fc0_relu" : !stream.stream<vector<1x2xi32>, depth: 2>
-	    %fc0_relu__store = stream.stream "fc0_relu__store_0" : !stream.stream<vector<1x2xi8>, depth: 2>
-	    %convert_fc0_block = stream.blocks "convert.fc0.block" : !stream.blocks<memref<1x6xi32>, count: 2>
-	    "stream.task"() <{sym_name = "load_x", layer = "x"}> ({
-	      "nest.nest"() <{sym_name = "load", loops = #nest.loops<w0: 2, w1: 2>, block_loops = #builtin.int<0>}> ({
-	        %0 = "nest.load"(%x) <{address = affine_map<(d0, d1) -> (d1, (d0 * 2))>, when = #nest.when<>}> : (memref<2x4xi8>) -> vector<1x2xi8>
-	        "nest.write"(%0, %load_x__fc0) <{when = #nest.when<>}> : (vector<1x2xi8>, !stream.stream<vector<1x2xi8>, depth: 2>) -> ()
-	      }) : () -> ()
-	    }) : () -> ()
-	    "stream.task"() <{sym_name = "fc0", layer = "fc0"}> ({
-	      %keep = stream.buffer "keep_0" : memref<1x2xi8>
-	      %fc0_weight = stream.rom "rom_1" of "fc0.weight" : memref<6x4xi8>
-	      %acc = stream.buffer "acc" : memref<2x6xi32>
-	      "nest.nest"() <{sym_name = "compute", loops = #nest.loops<p2: 2, p0: 2, p1: 2>, block_loops = #builtin.int<0>}> ({
-	        %1 = "nest.read"(%load_x__fc0) <{when = #nest.when<d2 eq 0>}> : (!stream.stream<vector<1x2xi8>, depth: 2>) -> vector<1x2xi8>
-	        %2 = "nest.load"(%keep) <{address = affine_map<(d0, d1, d2) -> (0, 0)>, when = #nest.when<>}> : (memref<1x2xi8>) -> vector<1x2xi8>
-	        %3 = "nest.select"(%1, %2) <{when = #nest.when<d2 eq 0>}> : (vector<1x2xi8>, vector<1x2xi8>) -> vector<1x2xi8>
-	        "nest.store"(%1, %keep) <{address = affine_map<(d0, d1, d2) -> (0, 0)>, when = #nest.when<d2 eq 0>}> : (vector<1x2xi8>, memref<1x2xi8>) -> ()
-	        %4 = "nest.load"(%fc0_weight) <{address = affine_map<(d0, d1, d2) -> ((d2 * 3), (d0 * 2))>, when = #nest.when<>}> : (memref<6x4xi8>) -> vector<3x2xi8>
-	        %5 = "nest.map"(%3, %4) <{lanes = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>]}> ({
-	        ^bb0(%6: i8, %7: i8):
-	          %a = arith.extsi %6 : i8 to i32
-	          %b = arith.extsi %7 : i8 to i32
-	          %p = arith.muli %a, %b : i32
-	          nest.yield %p : i32
-	        }) : (vector<1x2xi8>, vector<3x2xi8>) -> vector<1x3x2xi32>
-	        %8 = "nest.reduce"(%5) <{dims = [#builtin.int<2>]}> ({
-	        ^bb0(%9: i32, %10: i32):
-	          %s = arith.addi %9, %10 : i32
-	          nest.yield %s : i32
-	        }) : (vector<1x3x2xi32>) -> vector<1x3x1xi32>
-	        %11 = "nest.constant"() <{value = 0 : i32}> : () -> vector<1x3xi32>
-	        %12 = "nest.load"(%acc) <{address = affine_map<(d0, d1, d2) -> (d1, (d2 * 3))>, when = #nest.when<>}> : (memref<2x6xi32>) -> vector<1x3xi32>
-	        %13 = "nest.select"(%11, %12) <{when = #nest.when<d0 eq 0>}> : (vector<1x3xi32>, vector<1x3xi32>) -> vector<1x3xi32>
-	        %14 = "nest.map"(%13, %8) <{lanes = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1, 0)>]}> ({
-	        ^bb0(%15: i32, %16: i32):
-	          %s_1 = arith.addi %15, %16 : i32
-	          nest.yield %s_1 : i32
-	        }) : (vector<1x3xi32>, vector<1x3x1xi32>) -> vector<1x3xi32>
-	        "nest.store"(%14, %acc) <{address = affine_map<(d0, d1, d2) -> (d1, (d2 * 3))>, when = #nest.when<>}> : (vector<1x3xi32>, memref<2x6xi32>) -> ()
-	        "nest.write"(%14, %fc0__convert_fc0) <{when = #nest.when<d0 eq 1>}> : (vector<1x3xi32>, !stream.stream<vector<1x3xi32>, depth: 2>) -> ()
-	      }) : () -> ()
-	    }) : () -> ()
-	    "stream.task"() <{sym_name = "convert_fc0_write", layer = "convert.fc0"}> ({
-	      "nest.nest"() <{sym_name = "write", loops = #nest.loops<s0: 2, w1: 2>, block_loops = #builtin.int<1>}> ({
-	        %17 = "nest.read"(%fc0__convert_fc0) <{when = #nest.when<>}> : (!stream.stream<vector<1x3xi32>, depth: 2>) -> vector<1x3xi32>
-	        "nest.store"(%17, %convert_fc0_block) <{address = affine_map<(d0, d1) -> (0, (d1 * 3))>, when = #nest.when<>}> : (vector<1x3xi32>, !stream.blocks<memref<1x6xi32>, count: 2>) -> ()
-	      }) : () -> ()
-	    }) : () -> ()
-	    "stream.task"() <{sym_name = "convert_fc0_read", layer = "convert.fc0"}> ({
-	      "nest.nest"() <{sym_name = "read", loops = #nest.loops<s0: 2, w1: 3>, block_loops = #builtin.int<1>}> ({
-	        %18 = "nest.load"(%convert_fc0_block) <{address = affine_map<(d0, d1) -> (0, (d1 * 2))>, when = #nest.when<>}> : (!stream.blocks<memref<1x6xi32>, count: 2>) -> vector<1x2xi32>
-	        "nest.write"(%18, %convert_fc0__fc0_relu) <{when = #nest.when<>}> : (vector<1x2xi32>, !stream.stream<vector<1x2xi32>, depth: 2>) -> ()
-	      }) : () -> ()
-	    }) : () -> ()
-	    "stream.task"() <{sym_name = "fc0_relu", layer = "fc0.relu"}> ({
-	      %fc0_bias = stream.rom "rom_1" of "fc0.bias" : memref<6xi32>
-	      "nest.nest"() <{sym_name = "compute", loops = #nest.loops<p0: 2, p1: 3>, block_loops = #builtin.int<0>}> ({
-	        %19 = "nest.read"(%convert_fc0__fc0_relu) <{when = #nest.when<>}> : (!stream.stream<vector<1x2xi32>, depth: 2>) -> vector<1x2xi32>
-	        %20 = "nest.load"(%fc0_bias) <{address = affine_map<(d0, d1) -> ((d1 * 2))>, when = #nest.when<>}> : (memref<6xi32>) -> vector<2xi32>
-	        %21 = "nest.map"(%19, %20) <{lanes = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>]}> ({
-	        ^bb0(%22: i32, %23: i32):
-	          %t = arith.addi %22, %23 : i32
-	          %c = arith.constant 0 : i32
-	          %u = arith.maxsi %t, %c : i32
-	          %h = arith.constant 5 : i32
-	          %v = arith.shrsi %u, %h : i32
-	          %y = arith.trunci %v : i32 to i8
-	          nest.yield %y : i8
-	        }) : (vector<1x2xi32>, vector<2xi32>) -> vector<1x2xi8>
-	        "nest.write"(%21, %fc0_relu__store) <{when = #nest.when<>}> : (vector<1x2xi8>, !stream.stream<vector<1x2xi8>, depth: 2>) -> ()
-	      }) : () -> ()
-	    }) : () -> ()
-	    "stream.task"() <{sym_name = "store_0", layer = "output_0"}> ({
-	      "nest.nest"() <{sym_name = "store", loops = #nest.loops<w0: 2, w1: 3>, block_loops = #builtin.int<0>}> ({
-	        %24 = "nest.read"(%fc0_relu__store) <{when = #nest.when<>}> : (!stream.stream<vector<1x2xi8>, depth: 2>) -> vector<1x2xi8>
-	        "nest.store"(%24, %output) <{address = affine_map<(d0, d1) -> (d0, (d1 * 2))>, when = #nest.when<>}> : (vector<1x2xi8>, memref<2x6xi8>) -> ()
-	      }) : () -> ()
-	    }) : () -> ()
-	  }) : () -> ()
-	}
-)
+builtin.module {
+  "stream.top"() <{sym_name = "penstock_top", argument_names = ["unread", "x", "output_0"], argument_kinds = ["input", "input", "output"]}> ({
+  ^bb0(%unread: memref<3xi8>, %x: memref<2x4xi8>, %output: memref<2x6xi8>):
+    %load_x__fc0 = stream.stream "load_x__fc0" : !stream.stream<vector<1x2xi8>, depth: 2>
+    %fc0__convert_fc0 = stream.stream "fc0__convert_fc0" : !stream.stream<vector<1x3xi32>, depth: 2>
+    %convert_fc0__fc0_relu = stream.stream "convert_fc0__fc0_relu" : !stream.stream<vector<1x2xi32>, depth: 2>
+    %fc0_relu__store = stream.stream "fc0_relu__store_0" : !stream.stream<vector<1x2xi8>, depth: 2>
+    %convert_fc0_block = stream.blocks "convert.fc0.block" : !stream.blocks<memref<1x6xi32>, count: 2>
+    "stream.task"() <{sym_name = "load_x", layer = "x"}> ({
+      "nest.nest"() <{sym_name = "load", loops = #nest.loops<w0: 2, w1: 2>, block_loops = #builtin.int<0>}> ({
+        %0 = "nest.load"(%x) <{address = affine_map<(d0, d1) -> (d1, (d0 * 2))>, when = #nest.when<>}> : (memref<2x4xi8>) -> vector<1x2xi8>
+        "nest.write"(%0, %load_x__fc0) <{when = #nest.when<>}> : (vector<1x2xi8>, !stream.stream<vector<1x2xi8>, depth: 2>) -> ()
+      }) : () -> ()
+    }) : () -> ()
+    "stream.task"() <{sym_name = "fc0", layer = "fc0"}> ({
+      %keep = stream.buffer "keep_0" : memref<1x2xi8>
+      %fc0_weight = stream.rom "rom_1" of "fc0.weight" : memref<6x4xi8>
+      %acc = stream.buffer "acc" : memref<2x6xi32>
+      "nest.nest"() <{sym_name = "compute", loops = #nest.loops<p2: 2, p0: 2, p1: 2>, block_loops = #builtin.int<0>}> ({
+        %1 = "nest.read"(%load_x__fc0) <{when = #nest.when<d2 eq 0>}> : (!stream.stream<vector<1x2xi8>, depth: 2>) -> vector<1x2xi8>
+        %2 = "nest.load"(%keep) <{address = affine_map<(d0, d1, d2) -> (0, 0)>, when = #nest.when<>}> : (memref<1x2xi8>) -> vector<1x2xi8>
+        %3 = "nest.select"(%1, %2) <{when = #nest.when<d2 eq 0>}> : (vector<1x2xi8>, vector<1x2xi8>) -> vector<1x2xi8>
+        "nest.store"(%1, %keep) <{address = affine_map<(d0, d1, d2) -> (0, 0)>, when = #nest.when<d2 eq 0>}> : (vector<1x2xi8>, memref<1x2xi8>) -> ()
+        %4 = "nest.load"(%fc0_weight) <{address = affine_map<(d0, d1, d2) -> ((d2 * 3), (d0 * 2))>, when = #nest.when<>}> : (memref<6x4xi8>) -> vector<3x2xi8>
+        %5 = "nest.map"(%3, %4) <{lanes = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>]}> ({
+        ^bb0(%6: i8, %7: i8):
+          %a = arith.extsi %6 : i8 to i32
+          %b = arith.extsi %7 : i8 to i32
+          %p = arith.muli %a, %b : i32
+          nest.yield %p : i32
+        }) : (vector<1x2xi8>, vector<3x2xi8>) -> vector<1x3x2xi32>
+        %8 = "nest.reduce"(%5) <{dims = [#builtin.int<2>]}> ({
+        ^bb0(%9: i32, %10: i32):
+          %s = arith.addi %9, %10 : i32
+          nest.yield %s : i32
+        }) : (vector<1x3x2xi32>) -> vector<1x3x1xi32>
+        %11 = "nest.constant"() <{value = 0 : i32}> : () -> vector<1x3xi32>
+        %12 = "nest.load"(%acc) <{address = affine_map<(d0, d1, d2) -> (d1, (d2 * 3))>, when = #nest.when<>}> : (memref<2x6xi32>) -> vector<1x3xi32>
+        %13 = "nest.select"(%11, %12) <{when = #nest.when<d0 eq 0>}> : (vector<1x3xi32>, vector<1x3xi32>) -> vector<1x3xi32>
+        %14 = "nest.map"(%13, %8) <{lanes = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0, d1, 0)>]}> ({
+        ^bb0(%15: i32, %16: i32):
+          %s_1 = arith.addi %15, %16 : i32
+          nest.yield %s_1 : i32
+        }) : (vector<1x3xi32>, vector<1x3x1xi32>) -> vector<1x3xi32>
+        "nest.store"(%14, %acc) <{address = affine_map<(d0, d1, d2) -> (d1, (d2 * 3))>, when = #nest.when<>}> : (vector<1x3xi32>, memref<2x6xi32>) -> ()
+        "nest.write"(%14, %fc0__convert_fc0) <{when = #nest.when<d0 eq 1>}> : (vector<1x3xi32>, !stream.stream<vector<1x3xi32>, depth: 2>) -> ()
+      }) : () -> ()
+    }) : () -> ()
+    "stream.task"() <{sym_name = "convert_fc0_write", layer = "convert.fc0"}> ({
+      "nest.nest"() <{sym_name = "write", loops = #nest.loops<s0: 2, w1: 2>, block_loops = #builtin.int<1>}> ({
+        %17 = "nest.read"(%fc0__convert_fc0) <{when = #nest.when<>}> : (!stream.stream<vector<1x3xi32>, depth: 2>) -> vector<1x3xi32>
+        "nest.store"(%17, %convert_fc0_block) <{address = affine_map<(d0, d1) -> (0, (d1 * 3))>, when = #nest.when<>}> : (vector<1x3xi32>, !stream.blocks<memref<1x6xi32>, count: 2>) -> ()
+      }) : () -> ()
+    }) : () -> ()
+    "stream.task"() <{sym_name = "convert_fc0_read", layer = "convert.fc0"}> ({
+      "nest.nest"() <{sym_name = "read", loops = #nest.loops<s0: 2, w1: 3>, block_loops = #builtin.int<1>}> ({
+        %18 = "nest.load"(%convert_fc0_block) <{address = affine_map<(d0, d1) -> (0, (d1 * 2))>, when = #nest.when<>}> : (!stream.blocks<memref<1x6xi32>, count: 2>) -> vector<1x2xi32>
+        "nest.write"(%18, %convert_fc0__fc0_relu) <{when = #nest.when<>}> : (vector<1x2xi32>, !stream.stream<vector<1x2xi32>, depth: 2>) -> ()
+      }) : () -> ()
+    }) : () -> ()
+    "stream.task"() <{sym_name = "fc0_relu", layer = "fc0.relu"}> ({
+      %fc0_bias = stream.rom "rom_1" of "fc0.bias" : memref<6xi32>
+      "nest.nest"() <{sym_name = "compute", loops = #nest.loops<p0: 2, p1: 3>, block_loops = #builtin.int<0>}> ({
+        %19 = "nest.read"(%convert_fc0__fc0_relu) <{when = #nest.when<>}> : (!stream.stream<vector<1x2xi32>, depth: 2>) -> vector<1x2xi32>
+        %20 = "nest.load"(%fc0_bias) <{address = affine_map<(d0, d1) -> ((d1 * 2))>, when = #nest.when<>}> : (memref<6xi32>) -> vector<2xi32>
+        %21 = "nest.map"(%19, %20) <{lanes = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>]}> ({
+        ^bb0(%22: i32, %23: i32):
+          %t = arith.addi %22, %23 : i32
+          %c = arith.constant 0 : i32
+          %u = arith.maxsi %t, %c : i32
+          %h = arith.constant 5 : i32
+          %v = arith.shrsi %u, %h : i32
+          %y = arith.trunci %v : i32 to i8
+          nest.yield %y : i8
+        }) : (vector<1x2xi32>, vector<2xi32>) -> vector<1x2xi8>
+        "nest.write"(%21, %fc0_relu__store) <{when = #nest.when<>}> : (vector<1x2xi8>, !stream.stream<vector<1x2xi8>, depth: 2>) -> ()
+      }) : () -> ()
+    }) : () -> ()
+    "stream.task"() <{sym_name = "store_0", layer = "output_0"}> ({
+      "nest.nest"() <{sym_name = "store", loops = #nest.loops<w0: 2, w1: 3>, block_loops = #builtin.int<0>}> ({
+        %24 = "nest.read"(%fc0_relu__store) <{when = #nest.when<>}> : (!stream.stream<vector<1x2xi8>, depth: 2>) -> vector<1x2xi8>
+        "nest.store"(%24, %output) <{address = affine_map<(d0, d1) -> (d0, (d1 * 2))>, when = #nest.when<>}> : (vector<1x2xi8>, memref<2x6xi8>) -> ()
+      }) : () -> ()
+    }) : () -> ()
+  }) : () -> ()
+}
