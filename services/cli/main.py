@@ -114,7 +114,7 @@ def _execute(name: str, arguments: list[str]) -> int:
     try:
         result = single(arguments, prog_name=f"penstock {name}", standalone_mode=False)
     except typer.Exit as stop:
-        return _say("interrupted", INTERRUPTED) if stop.exit_code == INTERRUPTED else stop.exit_code
+        return stop.exit_code
     except typer.Abort:
         return _say("interrupted", INTERRUPTED)
     except Exception as error:
@@ -124,6 +124,8 @@ def _execute(name: str, arguments: list[str]) -> int:
             raise
         text = " ".join(str(explain()).split()).rstrip(".")
         return _say(f"{text}; see penstock {name} --help", USAGE)
+    if result == INTERRUPTED:  # how typer answers a KeyboardInterrupt
+        return _say("interrupted", INTERRUPTED)
     return result if isinstance(result, int) else OK
 
 

@@ -72,7 +72,7 @@ def test_a_bad_value_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (PenstockError(code="x", what="too big", limit="at most 3", hint="shrink it"), 1, "too big (at most 3) - shrink"),
+        (PenstockError(code="x", what="too big", limit="at most 3", hint="shrink it"), 1, "too big (at most 3) - "),
         (SettingError("PENSTOCK_X is wrong"), 2, "PENSTOCK_X is wrong"),
         (ModuleNotFoundError("no", name="torch"), 1, "pip install 'penstock[compiler]'"),
         (ModuleNotFoundError("no", name="sklearn.datasets"), 1, "pip install 'penstock[examples]'"),
