@@ -250,7 +250,7 @@ def _attempt_line(attempt: Record) -> str:
 
 
 def _figure(name: str, value: float) -> str:
-    return text.percent(value) if name.endswith(("accuracy", "share")) else text.quantity(value)
+    return f"{value * 100:.1f} %" if name.endswith("accuracy") else text.quantity(value)
 
 
 def _binding(best: Record | None, trials: Sequence[Record]) -> str:
@@ -264,8 +264,8 @@ def _findings(summary: Record) -> tuple[tuple[str, str], ...]:
     """The plain facts of a run's summary; whatever is nested has a place of its own in the report."""
     found: list[tuple[str, str]] = []
     for name, value in summary.items():
-        if name in _SHOWN_ELSEWHERE:
-            continue
+        if name in _SHOWN_ELSEWHERE or name.endswith(("_share", "_cycles")):
+            continue  # figures of the chosen trial are shown with their evidence
         if isinstance(value, bool):
             found.append((name.replace("_", " "), "yes" if value else "no"))
         elif isinstance(value, int | float | str):

@@ -95,7 +95,7 @@ def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
     for name in ("digits_mlp.penstock.zip", "report.json", "report.html"):
         assert f"download>{name}</a>" in text
     assert re.search(r'href="/v1/artifacts/art_\w+\?inline=true"', text)
-    assert "97 %" in text, "the accuracies that were found"
+    assert "<dt>float accuracy</dt><dd>97.2 %</dd>" in text
     assert "the same in all: " in text
     assert "clock_mhz=300" in text
 
