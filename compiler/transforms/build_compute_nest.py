@@ -137,8 +137,10 @@ def _copy_body(source: Block) -> Region:
 
 
 def _reproject(indexing_map: AffineMap, place: dict[int, int], rank: int) -> AffineMap:
-    """An operand's map over iteration dims, rewritten over the lanes of the result."""
-    results = [
-        AffineDimExpr(place[d]) if d is not None else AffineConstantExpr(0) for d in projected_dims(indexing_map)
-    ]
+    """An operand's map over iteration dims, rewritten over the lanes of the result.
+
+    A dim that the result does not have is a loop of one trip, along which a tensor of one element is read.
+    """
+    dims = projected_dims(indexing_map)
+    results = [AffineConstantExpr(0) if d is None or d not in place else AffineDimExpr(place[d]) for d in dims]
     return AffineMap(rank, 0, tuple(results))
