@@ -1,7 +1,7 @@
 """Import: the user's model becomes a program, in a process that is thrown away.
 
-That process runs foreign code, so it gets no database, no secrets and, where the machine can do it, no
-network. What comes back is data: text, JSON and plain arrays, read without executing anything.
+That process runs foreign code, so it gets no secrets and, where the machine can do it, neither network nor
+any file of the service. What comes back is data: text, JSON and plain arrays, read without executing anything.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def import_model(context: StepContext) -> StepResult:
     arguments = [sys.executable, "-m", "compiler.frontend", reference, str(out)]
     untrusted = model.kind not in ("python", "zoo")
     command = ToolCommand(
-        argv=tuple(isolated(arguments, required=untrusted)),
+        argv=tuple(isolated(arguments, context.settings, context.folder, required=untrusted)),
         folder=context.folder,
         logs=context.folder / "logs",
         env=clean_environment(PYTHONPATH=str(_SOURCE_ROOT), HOME=str(context.folder), PYTHONHASHSEED="0"),
