@@ -56,7 +56,7 @@ def test_all_prints_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> Non
 def test_unknown_name_lists_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "compil"]) == 2
     error = capsys.readouterr().err
-    assert error == "penstock: there is no benchmark 'compil' - did you mean compile? known: compile\n"
+    assert error == "penstock: there is no benchmark 'compil' - did you mean compile? known: compile, service\n"
 
 
 def test_without_a_name_they_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
