@@ -59,7 +59,7 @@ def explore(
         raise PenstockError(
             code="bad-trials", what=f"{trials} trials were asked for", limit="at least 1", hint="ask for more"
         )
-    first = [evaluator.space.default_params()]
+    first = evaluator.space.first_settings()
     study = Study.create_or_load("local", evaluator.space.choices, sampler=sampler, seed=seed, first=first)
     tried: list[Tried] = []
     for _ in range(trials):

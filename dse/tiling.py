@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from xdsl.ir import OpResult, SSAValue
 
@@ -19,7 +20,8 @@ from compiler.analysis.graph import Graph, TensorOp
 from compiler.design import Design, KernelDesign, Placement
 from compiler.dialects.affine import projected_dims
 from compiler.errors import PenstockError
-from compiler.platforms import Platform
+from compiler.platforms import Platform, Resources, total
+from compiler.schedule import OperatorLibrary, load_library
 
 Value = int | str | bool
 Params = Mapping[str, Value]
@@ -28,6 +30,7 @@ Choices = Mapping[str, tuple[Value, ...]]
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
 ORDER_PARALLEL, ORDER_REDUCTION = "parallel-outer", "reduction-outer"
 _MOST_BOOSTED_KERNELS = 8
+_GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
 
 
 @dataclass(frozen=True)
@@ -91,11 +94,35 @@ class TilingSpace:
         return "rom" if bits <= on_chip or not self.platform.memories else "stream"
 
     def default_params(self) -> dict[str, Value]:
-        """A sensible first guess, tried before the search begins."""
-        middle = {name: values[0] for name, values in self.choices.items()}
-        tiles, lanes = self.choices["default_tile_size"], self.choices["overall_unroll_size"]
-        middle |= {"default_tile_size": tiles[-1], "overall_unroll_size": lanes[len(lanes) // 2]}
-        return middle
+        """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
+        guess = {name: values[0] for name, values in self.choices.items()}
+        tiles = [t for t in self.choices["default_tile_size"] if int(t) <= _GOOD_TILE]
+        sizes = self.choices["overall_unroll_size"]
+        fitting = [n for n in sizes if int(n) <= self.lanes_that_fit]
+        return guess | {
+            "default_tile_size": tiles[-1],
+            "overall_unroll_size": fitting[-1] if fitting else sizes[0],
+            "unroll_along": DIMS_REDUCTION,
+            "connect": False,
+        }
+
+    def first_settings(self) -> tuple[dict[str, Value], ...]:
+        """What a search should try before it proposes anything itself: the first guess, and bolder ones."""
+        guess, sizes = self.default_params(), self.choices["overall_unroll_size"]
+        bolder = sizes[sizes.index(guess["overall_unroll_size"]) + 1 :][:1]
+        settings = [guess, *({**guess, "overall_unroll_size": n} for n in bolder)]
+        settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
+        return tuple(settings)
+
+    @cached_property
+    def lanes_that_fit(self) -> int:
+        """A cautious estimate of how many lanes of the dearest reduction the device holds."""
+        library = load_library(self.platform.operators, self.clock_mhz)
+        costs = [_lane_cost(op, library) for op in self.heavy]
+        limits = self.platform.limits
+        by_dsp = [limits.dsp // c.dsp for c in costs if c.dsp]
+        by_lut = [limits.lut // (2 * c.lut) for c in costs if c.lut]
+        return max(1, min([*by_dsp, *by_lut], default=self.max_lanes))
 
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
@@ -194,9 +221,22 @@ def _powers_of_two(first: int, last: int) -> list[int]:
 
 
 def _bits(value: SSAValue) -> int:
-    kind = value.type
-    shape: tuple[int, ...] = kind.get_shape()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
-    return prod(shape) * int(kind.element_type.bitwidth)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]
+    kind: Any = value.type
+    return prod(kind.get_shape()) * _element_bits(value)
+
+
+def _lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:
+    """The operators of one lane: what the body computes on its narrowest inputs."""
+    bits = max((_element_bits(v) for v in op.op.inputs), default=1)
+    names = [inner.name for inner in op.op.body.block.ops]
+    known = {name for row in library.operators for name in row.ops}
+    named = ["mac" if name == "arith.muli" else name for name in names]
+    return total([library.find(name, bits).area(bits) for name in named if name in known])
+
+
+def _element_bits(value: SSAValue) -> int:
+    kind: Any = value.type
+    return int(kind.element_type.bitwidth)
 
 
 def _order(op: TensorOp, scheme: str) -> tuple[int, ...]:

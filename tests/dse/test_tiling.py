@@ -12,6 +12,7 @@ from compiler.errors import PenstockError
 from compiler.pipeline import lower
 from compiler.platforms import load_platform
 from compiler.program import Program
+from dse.evaluate import Evaluator
 from dse.tiling import TilingOptions, TilingSpace, divisors
 from tests.compiler.designs import Dense, build_network, networks
 
@@ -131,3 +132,22 @@ def test_a_setting_outside_the_space_is_named(params: dict[str, int | str], code
 @given(st.integers(1, 5000))
 def test_divisors(number: int):
     assert divisors(number) == tuple(d for d in range(1, number + 1) if number % d == 0)
+
+
+@pytest.mark.parametrize("platform", ["u55c", "zcu104", "ecp5-85k", "ecp5-25k"])
+@pytest.mark.parametrize("kind", ["int8", "float32"])
+def test_the_first_guess_fits_and_uses_what_is_there(platform: str, kind: str):
+    program = mlp(64, 32, first=64, kind=kind)
+    evaluator = Evaluator.create(program, platform)
+    guess = evaluator.evaluate(evaluator.space.default_params())
+    assert guess.feasible
+    settings = evaluator.space.first_settings()
+    assert settings[0] == evaluator.space.default_params()
+    for setting in settings:
+        evaluator.space.design(setting)
+    lanes = sum(k.lanes for k in guess.design.kernels.values())
+    assert lanes >= min(evaluator.space.lanes_that_fit // 3, 64)
+
+
+def test_a_float_lane_costs_more_than_an_integer_one():
+    assert space_of(mlp(64, kind="int8")).lanes_that_fit > 3 * space_of(mlp(64, kind="float32")).lanes_that_fit
