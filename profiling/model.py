@@ -208,7 +208,7 @@ class ModelProfiler:
                 limit=error.limit,
                 hint=error.hint,
             ) from error
-        only = figures.tasks[0] if len(figures.tasks) == 1 else None
+        only = _kernel_of(network, figures)
         return Profile(
             key=request.key(self.tool, self.version()),
             name=request.name,
@@ -223,6 +223,12 @@ class ModelProfiler:
             depth=only.depth if only else None,
             resources=figures.resources,
         )
+
+
+def _kernel_of(network: Network, figures: DesignFigures) -> TaskFigures | None:
+    """The one task between loads and stores, where a single kernel is profiled; None for a larger design."""
+    inside = [t.name for t in network.tasks if all(p.kind != "external" for n in t.nests for p in n.ports)]
+    return next(t for t in figures.tasks if t.name == inside[0]) if len(inside) == 1 else None
 
 
 def _parse(request: ProfileRequest) -> stream.TopOp:

@@ -40,7 +40,10 @@ class ProfileRequest:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a tool says. A figure that the tool does not give is None, never 0."""
+    """What a tool says. A figure that the tool does not give is None, never 0.
+
+    `ii` and `depth` belong to a single kernel; a design of several has none of its own.
+    """
 
     key: str
     name: str

@@ -81,6 +81,13 @@ class TestContract:
         assert caught.value.hint
 
 
+def test_a_single_kernel_has_an_ii_and_a_depth():
+    profile = ModelProfiler().profile(request())
+    assert profile.ii == 1
+    assert profile.depth is not None
+    assert profile.depth > 1
+
+
 def test_a_profile_of_another_schema_is_refused():
     document = ModelProfiler().profile(request()).to_json()
     for bad in ({**document, "schema": "penstock.profile/0"}, {**document, "evidence": "hearsay"}):
