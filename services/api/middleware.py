@@ -83,7 +83,10 @@ class RequestContext:
 
 
 class BodyLimit:
-    """Refuses bodies over a limit: at once by Content-Length, else while they stream in."""
+    """Refuses bodies over a limit: at once by Content-Length, else while they stream in.
+
+    The connection stays open, so that a client that is still sending can read why it was refused.
+    """
 
     def __init__(self, app: ASGIApp, limit_for: Callable[[str, str], int]) -> None:
         self.app = app
@@ -119,7 +122,6 @@ class BodyLimit:
             where="body",
             limit=f"at most {limit} bytes here",
             hint="send a smaller file, or have the operator raise the limit",
-            headers={"Connection": "close"},
         )
 
 

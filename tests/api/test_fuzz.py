@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from db.ids import new_id
-
-IDS = st.sampled_from([new_id("run"), new_id("mdl"), new_id("art"), new_id("stp"), "latest", "0", "run_", "null"])
+KNOWN_FORMS = [f"{kind}_01m7xngjf73j71t75hyx4msfc9" for kind in ("run", "mdl", "art", "stp")]
+IDS = st.sampled_from([*KNOWN_FORMS, "latest", "0", "run_", "null"])
 TEXT = st.text(max_size=40)
 SEGMENT = st.one_of(IDS, TEXT.filter(lambda text: text not in ("", ".", "..") and "/" not in text))
 NUMBER = st.one_of(st.integers(), st.floats(), st.integers(-(2**70), 2**70))

@@ -154,7 +154,7 @@ def test_watch_tells_what_happens_as_it_happens(run: Run, seeder: Seeder) -> Non
     ended = run("watch", "latest", "--exit-status")
     later.join()
     assert ended.code == 0
-    assert "run " + started.id + ": queued" in ended.err
+    assert f"run {started.id}: running" in ended.err
     assert ended.err.rstrip().endswith(f"run {started.id}: succeeded")
     assert "import: succeeded (attempt 2 of 3)" in ended.err
     assert "2/2, 1 failed" in ended.err

@@ -9,7 +9,6 @@ import xml.etree.ElementTree as ElementTree
 import httpx
 import pytest
 
-from db.ids import new_id
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder, summary_of
 
@@ -174,7 +173,9 @@ def test_many_trials_stay_readable(client: httpx.Client, seeder: Seeder) -> None
     assert "0 / 700" in text
 
 
-@pytest.mark.parametrize("path", [f"/runs/{new_id('run')}", "/runs/nonsense", "/nothing", "/runs?cursor=x"])
+@pytest.mark.parametrize(
+    "path", ["/runs/run_01m7xngjf73j71t75hyx4msfc9", "/runs/nonsense", "/nothing", "/runs?cursor=x"]
+)
 def test_errors_are_pages_too(shared_client: httpx.Client, path: str) -> None:
     response = shared_client.get(path, headers={"Accept": "text/html"})
     assert response.status_code in (404, 422)
