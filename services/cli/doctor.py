@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import typer
 
 from compiler.errors import PenstockError
+from services.steps.isolation import isolation_works
 from services.supervisor.binaries import OLDEST_POSTGRES, postgres_candidates, redis_candidates
 from services.supervisor.home import LEAST_FREE_BYTES, Home
 from services.supervisor.identity import server_user
@@ -113,9 +114,7 @@ def disk() -> Check:
     free = shutil.disk_usage(existing).free
     text = f"{free / 2**30:.1f} GB free for {folder}"
     if not os.access(existing, os.W_OK | os.X_OK):
-        return Check(
-            "disk", "problem", f"{existing} cannot be written to", "set PENSTOCK_HOME to another folder"
-        )
+        return Check("disk", "problem", f"{existing} cannot be written to", "set PENSTOCK_HOME to another folder")
     if free < LEAST_FREE_BYTES:
         return Check("disk", "problem", text, f"at least {LEAST_FREE_BYTES // 2**20} MB are needed")
     return Check("disk", "ok", text)
@@ -136,9 +135,7 @@ def redis_server() -> Check:
         return Check("redis", "ok", "PENSTOCK_REDIS_URL names a server; none is started")
     found = [(one.version, one.origin) for one in redis_candidates()]
     if not found:
-        hint = (
-            "install redis-server, use Python 3.11 or 3.12 with penstock[embedded], or set PENSTOCK_REDIS_URL"
-        )
+        hint = "install redis-server, use Python 3.11 or 3.12 with penstock[embedded], or set PENSTOCK_REDIS_URL"
         return Check("redis", "problem", "no Redis server", hint)
     return Check("redis", "ok", _candidates(found))
 
@@ -167,9 +164,8 @@ def vitis() -> Check:
 
 
 def isolation() -> Check:
-    program = shutil.which("unshare")
-    if program and _succeeds([program, "-Urnpf", "true"]):
-        return Check("isolation", "ok", "unshare makes user, network and process namespaces")
+    if isolation_works():
+        return Check("isolation", "ok", "models are imported without network and without the service's files")
     return Check(
         "isolation", "limited", "no namespaces for the process that imports a model",
         "accept models of people you trust only; Python models run their submitter's code",
@@ -201,10 +197,3 @@ def _output(command: list[str]) -> str:
         return subprocess.run(command, capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-
-
-def _succeeds(command: list[str]) -> bool:
-    try:
-        return subprocess.run(command, capture_output=True, timeout=20, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
