@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def explore(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, zoo:NAME?KEY=VALUE or FILE.onnx")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION or zoo:NAME?KEY=VALUE")],
     trials: Annotated[int, typer.Option(help="designs to try", min=1, max=100_000)] = 100,
     platform: Annotated[str | None, typer.Option(help="device to design for [default: u55c]")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
