@@ -43,9 +43,7 @@ def test_no_service_takes_python_models(compose: dict[str, Any]) -> None:
 
 def test_every_lasting_service_is_watched(compose: dict[str, Any]) -> None:
     unwatched = {name for name, service in compose["services"].items() if "healthcheck" not in service}
-    assert unwatched == {"migrate", "dispatcher"}, (
-        "migrate ends by itself; the dispatcher has no door to knock at"
-    )
+    assert unwatched == {"migrate", "dispatcher"}, "migrate ends by itself; the dispatcher has no door to knock at"
 
 
 def test_no_secret_is_written_down(compose: dict[str, Any]) -> None:
@@ -66,9 +64,7 @@ def test_commands_name_modules_that_exist(compose: dict[str, Any]) -> None:
 
 
 def _parts(service: dict[str, Any]) -> list[str]:
-    return [
-        str(part) for part in [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]
-    ]
+    return [str(part) for part in [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]]
 
 
 @pytest.mark.parametrize("name", ["api", "worker"])

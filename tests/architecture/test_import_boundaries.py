@@ -99,9 +99,7 @@ def test_every_import_points_down() -> None:
 def test_the_check_sees_an_arrow_that_points_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     culprit = tmp_path / "compiler" / "transforms" / "bad.py"
     culprit.parent.mkdir(parents=True)
-    culprit.write_text(
-        "def late() -> None:\n    from dse.tiling import choose\n    from ..pipeline import lower\n"
-    )
+    culprit.write_text("def late() -> None:\n    from dse.tiling import choose\n    from ..pipeline import lower\n")
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     assert len(offences(culprit)) == 2
 
@@ -134,9 +132,7 @@ sys.meta_path.insert(0, Block())
 )
 def test_faces_do_without_the_compilers_libraries(module: str) -> None:
     code = BLOCKER + f"import {module}"
-    answer = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120
-    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert answer.returncode == 0, answer.stderr
 
 
@@ -147,9 +143,7 @@ def test_the_blocker_blocks() -> None:
 
 def test_help_is_quick_and_light() -> None:
     """`penstock --help` imports neither a web framework nor the compiler's libraries."""
-    code = (
-        "import sys; from services.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
-    )
+    code = "import sys; from services.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     loaded = {name.split(".")[0] for name in answer.stderr.split()}
     assert answer.returncode == 0
