@@ -28,9 +28,7 @@ class Resources:
         return self + other * -1
 
     def __mul__(self, count: int) -> Resources:
-        return Resources(
-            self.lut * count, self.ff * count, self.dsp * count, self.bram18 * count, self.uram * count
-        )
+        return Resources(self.lut * count, self.ff * count, self.dsp * count, self.bram18 * count, self.uram * count)
 
     def items(self) -> Iterator[tuple[str, int]]:
         for field in fields(self):
