@@ -1,8 +1,9 @@
 """`python -m compiler.frontend MODEL OUTDIR`: import one model in a process that can be thrown away.
 
-Writes `Program.save(OUTDIR)` and exits with 0, or writes OUTDIR/error.json (the fields of a PenstockError) and exits
-with 1; with 2 if it was called wrongly, with 3 if an error of Penstock's own keeps it from importing (error.json then
-holds the traceback too). Standard output stays empty; what the user's code prints goes to standard error.
+Writes `Program.save(OUTDIR)` of a model that can be simplified and exits with 0. Else it writes OUTDIR/error.json (the
+fields of a PenstockError) and exits with 1; with 2 if it was called wrongly, with 3 if a fault of Penstock's own keeps
+it from importing (error.json then holds the traceback too). Standard output stays empty; what the user's code prints
+goes to standard error.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 
 from compiler.errors import PenstockError
 from compiler.frontend import import_model
+from compiler.transforms.canonicalise import simplify
 
 IMPORTED, REFUSED, USAGE, INTERNAL = 0, 1, 2, 3
 
@@ -34,7 +36,9 @@ def main(arguments: list[str]) -> int:
         return USAGE
     with contextlib.redirect_stdout(sys.stderr), _private_temporary_folder():
         try:
-            import_model(reference).save(folder)
+            program = import_model(reference)
+            simplify(program)  # what later steps could not use is refused now, while the user is looking
+            program.save(folder)
         except PenstockError as error:
             _write_error(folder, error.to_dict())
             return REFUSED

@@ -9,6 +9,7 @@ and keep `linear` whole, because it lowers directly to one contraction and one b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,8 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 aten = torch.ops.aten
 Table = dict[Any, Callable[..., Any]]
+_LARGEST_PRODUCT = 16
+"""Larger whole powers are rare, and overflow f32 soon."""
 
 
 def decomposition_table() -> Table:
@@ -24,9 +27,14 @@ def decomposition_table() -> Table:
     for whole in (aten.linear.default, aten.addmm.default):
         table.pop(whole, None)
     table[aten.native_layer_norm.default] = _layer_norm
+    table[aten.rms_norm.default] = _rms_norm
+    table[aten._fused_rms_norm.default] = _fused_rms_norm
     table[aten._native_batch_norm_legit_no_training.default] = _batch_norm
     table[aten._softmax.default] = _softmax
+    table[aten._safe_softmax.default] = _safe_softmax
     table[aten.pow.Tensor_Scalar] = _power
+    table[aten.gelu.default] = _gelu
+    table[aten.silu.default] = _silu
     return table
 
 
@@ -48,6 +56,22 @@ def _layer_norm(
     if bias is not None:
         y = aten.add.Tensor(y, bias)
     return y, mean, scale
+
+
+def _rms_norm(
+    x: torch.Tensor, shape: list[int], weight: torch.Tensor | None = None, epsilon: float | None = None
+) -> torch.Tensor:
+    return _fused_rms_norm(x, shape, weight, epsilon)[0]
+
+
+def _fused_rms_norm(
+    x: torch.Tensor, shape: list[int], weight: torch.Tensor | None, epsilon: float | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    square = aten.mean.dim(aten.mul.Tensor(x, x), dims, True)
+    scale = aten.rsqrt.default(aten.add.Scalar(square, torch.finfo(x.dtype).eps if epsilon is None else epsilon))
+    y = aten.mul.Tensor(x, scale)
+    return (y if weight is None else aten.mul.Tensor(y, weight)), scale
 
 
 def _batch_norm(
@@ -76,9 +100,41 @@ def _softmax(x: torch.Tensor, dim: int, half_to_float: bool) -> torch.Tensor:
     return aten.div.Tensor(exponentials, aten.sum.dim_IntList(exponentials, [dim], True))
 
 
+def _safe_softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """A row that is masked whole gives zeros there and not-a-number here: masks leave something in every row."""
+    return _softmax(x, dim, False)
+
+
 def _power(x: torch.Tensor, exponent: float) -> Any:
-    if exponent == 2:
-        return aten.mul.Tensor(x, x)
-    if exponent == 3:
-        return aten.mul.Tensor(aten.mul.Tensor(x, x), x)
-    return NotImplemented
+    """Whole and half exponents as products, roots and quotients; others stay what they are."""
+    if exponent == 0.5:
+        return aten.sqrt.default(x)
+    if exponent == -0.5:
+        return aten.rsqrt.default(x)
+    if exponent != int(exponent) or not 1 <= abs(exponent) <= _LARGEST_PRODUCT:
+        return NotImplemented
+    product = _product(x, int(abs(exponent)))
+    return product if exponent > 0 else aten.reciprocal.default(product)
+
+
+def _product(x: torch.Tensor, count: int) -> torch.Tensor:
+    """By squaring: x**count in the fewest rounds."""
+    if count == 1:
+        return x
+    half = _product(x, count // 2)
+    square = aten.mul.Tensor(half, half)
+    return aten.mul.Tensor(square, x) if count % 2 else square
+
+
+def _gelu(x: torch.Tensor, approximate: str = "none") -> torch.Tensor:
+    """x times a share between 0 and 1."""
+    if approximate == "tanh":
+        cube = aten.mul.Tensor(_product(x, 3), 0.044715)
+        bent = aten.tanh.default(aten.mul.Tensor(aten.add.Tensor(x, cube), math.sqrt(2 / math.pi)))
+    else:
+        bent = aten.erf.default(aten.mul.Tensor(x, math.sqrt(0.5)))
+    return aten.mul.Tensor(aten.mul.Tensor(x, 0.5), aten.add.Scalar(bent, 1.0))
+
+
+def _silu(x: torch.Tensor) -> torch.Tensor:
+    return aten.div.Tensor(x, aten.add.Scalar(aten.exp.default(aten.neg.default(x)), 1.0))

@@ -12,22 +12,27 @@ from compiler.frontend.lower import ORIGIN
 from compiler.frontend.origins import Origin
 
 LAYER = "penstock.layer"
+SOURCE = "penstock.source"
 _COMPOSITE = {"linear", "addmm", "convolution"}
 
 
 def name_layers(module: ModuleOp, origins: dict[int, Origin]) -> None:
-    """Replace origin numbers by `penstock.layer`: unique among the generics of the module."""
+    """Replace origin numbers by `penstock.layer`, unique among the generics of the module, and `penstock.source`.
+
+    The source is what an error message calls the operation; `CheckSupported` drops it when there is no error.
+    """
     taken: set[str] = set()
     for op in list(module.walk()):
         number = op.attributes.pop(ORIGIN, None)
+        origin = origins.get(number.value.data) if isinstance(number, IntegerAttr) else None
         if isinstance(op, linalg.GenericOp):
-            origin = origins.get(number.value.data) if isinstance(number, IntegerAttr) else None
             name = unique_name(_generic_name(op, origin), taken)
             taken.add(name)
             op.attributes[LAYER] = StringAttr(name)
-        elif isinstance(number, IntegerAttr) and _moves_data(op) and number.value.data in origins:
-            origin = origins[number.value.data]
+        elif origin is not None and _moves_data(op):
             op.attributes[LAYER] = StringAttr(_join(origin.path, origin.op))
+        if origin is not None and LAYER in op.attributes:
+            op.attributes[SOURCE] = StringAttr(origin.operation())
 
 
 def unique_name(name: str, taken: set[str]) -> str:

@@ -32,6 +32,10 @@ class Origin:
     def is_library_module(self) -> bool:
         return self.module.startswith("torch.nn.modules.")
 
+    def operation(self) -> str:
+        """The operation and the user's line that calls it."""
+        return f"aten.{self.op} ({self.source})" if self.source else f"aten.{self.op}"
+
     def describe(self, model: str) -> str:
         """The place as an error message names it."""
         place = f"layer '{self.path}' of {model}" if self.path else f"the top level of {model}"

@@ -15,10 +15,13 @@ from compiler.transforms.fold_parameters import FoldParameters
 from compiler.transforms.fold_reshapes import FoldReshapes
 from compiler.transforms.fuse_elementwise import FuseElementwise
 from compiler.transforms.inline_constants import InlineConstants
+from compiler.transforms.materialise_parts import MaterialiseParts
+from compiler.transforms.move_slices import MoveSlices
 from compiler.transforms.quantise import QuantiseW8A8
 from compiler.transforms.raise_fills import RaiseFills
 from compiler.transforms.simplify_bodies import SimplifyBodies
 from compiler.transforms.split_loops import SplitLoops
+from compiler.transforms.split_slices import SplitSlices
 
 
 class Pass(Protocol):
@@ -32,7 +35,10 @@ SIMPLIFY: tuple[Pass, ...] = (
     InlineConstants(),
     SimplifyBodies(),
     DropUnusedOperands(),
+    SplitSlices(),
     FoldParameters(),
+    MoveSlices(),
+    MaterialiseParts(),
     ComposeCopies(),
     FoldReshapes(),
     DropUnitDims(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
@@ -17,8 +17,11 @@ from compiler.interpreter.scalar import is_scalar_op
 from compiler.program import Program
 from compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
 from compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
+from compiler.transforms.parts import cut_dims, is_static
 
 _COMBINE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
+SOURCE = "penstock.source"
+"""The PyTorch operation that an imported one was made from, for error messages."""
 _SUPPORTED = "supported are elementwise operations and sums or maxima of them, indexed without strides or windows"
 
 
@@ -40,6 +43,11 @@ class CheckCanonical:
                     pass
                 case arith.ConstantOp() if not isa(op.result.type, TensorType):
                     pass
+                case tensor.ExtractSliceOp():
+                    if not is_static(op) or len(cut_dims(op)) != 1:
+                        raise unsupported(op, program.name, "a slice of several dims")
+                case tensor.ConcatOp():
+                    pass
                 case func.ReturnOp():
                     for value in op.arguments:
                         _check_returned(editor, value, program.name)
@@ -52,7 +60,7 @@ class CheckCanonical:
 
 
 def _check_returned(editor: Editor, value: SSAValue, model: str) -> None:
-    if not isinstance(value.owner, linalg.GenericOp):
+    if not isinstance(value.owner, linalg.GenericOp | tensor.ExtractSliceOp | tensor.ConcatOp):
         constant = isinstance(value.owner, Operation)
         what = "a constant" if constant else f"{editor.name(value)!r} unchanged"
         raise PenstockError(
@@ -102,7 +110,12 @@ def _check_reduction(op: linalg.GenericOp, model: str) -> None:
 
 
 def unsupported(op: Operation, model: str, what: str) -> PenstockError:
+    source = op.attributes.get(SOURCE)
+    if isinstance(source, StringAttr):
+        what = f"the operation {source.data} is not supported: it needs {what}"
+    else:
+        what = f"{what} is not supported"
     return PenstockError(
-        code="unsupported-op", what=f"{what} is not supported", where=f"layer '{layer_of(op)}' of {model}",
-        limit=_SUPPORTED, hint="replace the layer, or do this step on the host before or after the model",
+        code="unsupported-op", what=what, where=f"layer '{layer_of(op)}' of {model}", limit=_SUPPORTED,
+        hint="replace the layer, or do this step on the host before or after the model",
     )  # fmt: skip

@@ -13,26 +13,39 @@ from xdsl.utils.hints import isa
 
 from compiler.interpreter.scalar import is_scalar_op
 from compiler.program import Program
-from compiler.transforms.check_canonical import unsupported
+from compiler.transforms.check_canonical import SOURCE, unsupported
 from compiler.transforms.editor import Editor, shape_of
 from compiler.transforms.generics import maps_of
+from compiler.transforms.parts import is_static
 
-_MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, func.ReturnOp)
+_MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ConcatOp, func.ReturnOp)
 
 
 @dataclass(frozen=True)
 class CheckSupported:
-    """Changes nothing."""
+    """Forgets from which PyTorch operations the program was made, once all are accepted; changes nothing else."""
 
     def apply(self, program: Program) -> Program:
-        for op in Editor(program).block.ops:
+        editor = Editor(program)
+        for op in editor.block.ops:
             if isinstance(op, linalg.GenericOp):
                 _check_generic(op, program.name)
             elif isinstance(op, UnregisteredOp):
                 raise unsupported(op, program.name, f"the operation {op.op_name.data}")
+            elif isinstance(op, tensor.ExtractSliceOp):
+                _check_slice(op, program.name)
             elif not isinstance(op, _MOVES) and not isinstance(op, arith.ConstantOp) and not is_scalar_op(op):
                 raise unsupported(op, program.name, f"the operation {op.name}")
-        return program
+            op.attributes.pop(SOURCE, None)
+        return editor.finish()
+
+
+def _check_slice(op: tensor.ExtractSliceOp, model: str) -> None:
+    strides = op.static_strides.get_values()
+    if not is_static(op):
+        raise unsupported(op, model, "a slice whose place is not known at compile time")
+    if any(stride != 1 for stride in strides):
+        raise unsupported(op, model, f"a slice with steps of {max(strides)}")
 
 
 def _check_generic(op: linalg.GenericOp, model: str) -> None:

@@ -55,6 +55,7 @@ def _keep_only(op: linalg.GenericOp, kept: int) -> None:
         op.inputs, op.outputs[kept], [*maps[:count], maps[count + kept]], iterators_of(op), block, layer.data
     )
     assert op.parent is not None
+    new.attributes.update(op.attributes)
     op.parent.insert_op_before(new, op)
     op.results[kept].replace_all_uses_with(new.results[0])
     op.detach()

@@ -27,6 +27,7 @@ from compiler.transforms.generics import (
     rebuild,
     replace,
 )
+from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
 from compiler.transforms.reshapes import reshape
 
 
@@ -40,12 +41,16 @@ class DropUnitDims:
     def apply(self, program: Program) -> Program:
         editor = Editor(program)
         plans = {op: _plan(op) for op in editor.generics()}  # made while the old shapes are still there
+        slices = [op for op in editor.block.ops if isinstance(op, tensor.ExtractSliceOp)]
+        cuts = {op: cut_dims(op)[0] for op in slices}
         for argument in list(editor.block.args):
             if without_units(shape_of(argument)) != shape_of(argument):
                 editor.retype(argument, _reduced(argument))
         for op in list(editor.block.ops):
             if isinstance(op, linalg.GenericOp):
                 plans[op].apply(op)
+            elif isinstance(op, tensor.ExtractSliceOp):
+                _reduce_slice(op, cuts[op])
             else:
                 _reduce(op)
         return editor.finish()
@@ -116,8 +121,44 @@ def _reduce(op: Operation) -> None:
                 new = reshape(op.operands[0], shape)
                 new.attributes.update(op.attributes)
                 replace(op, [new])
+        case tensor.ConcatOp():
+            _reduce_concat(op)
         case _:
             pass
+
+
+def _reduce_slice(op: tensor.ExtractSliceOp, dim: int) -> None:
+    """The dim that is cut stays in the slice, even if one element is left of it; then it is dropped."""
+    offsets, sizes = bounds(op)
+    place = sum(size != 1 for size in sizes[:dim])
+    new: list[Operation] = [slice_along(op.source, place, offsets[dim], sizes[dim], op)]
+    wanted = without_units(shape_of(op.result))
+    if shape_of(new[0].results[0]) != wanted:
+        new.append(reshape(new[0].results[0], wanted))
+    replace(op, new)
+
+
+def _reduce_concat(op: tensor.ConcatOp) -> None:
+    """A part of one element along the joined dim has that dim, and it alone, with one element."""
+    dim, shape = op.dim.value.data, shape_of(op.result)
+    place = sum(size != 1 for size in shape[:dim])
+    parts: list[SSAValue] = []
+    new: list[Operation] = []
+    for source in op.inputs:
+        wanted = [size for size in shape if size != 1]
+        wanted[place] = _elements(source) * wanted[place] // _elements(op.result)
+        if shape_of(source) != tuple(wanted):
+            new.append(reshape(source, tuple(wanted)))
+            source = new[-1].results[0]
+        parts.append(source)
+    replace(op, [*new, concat_along(parts, place, op)])
+
+
+def _elements(value: SSAValue) -> int:
+    product = 1
+    for size in shape_of(value):
+        product *= size
+    return product
 
 
 def _read_init_as_constant(op: linalg.GenericOp) -> None:

@@ -15,6 +15,7 @@ from compiler.interpreter.scalar import evaluate
 from compiler.program import Program
 from compiler.transforms.editor import Array, Editor, layer_of, shape_of
 from compiler.transforms.generics import filled_with, scalar_constant
+from compiler.transforms.parts import is_slice_or_concat
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class FoldParameters:
         if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):
             source = op.operands[0]
             return editor.data(source).reshape(shape_of(op.results[0])) if editor.is_param(source) else None
+        if is_slice_or_concat(op):
+            known = all(editor.is_param(source) for source in op.operands)
+            return execute(op, {x: editor.data(x)[None] for x in op.operands})[0] if known else None
         if isinstance(op, arith.ConstantOp) and isa(op.result.type, TensorType):
             return evaluate(op, [])
         if not isinstance(op, linalg.GenericOp):

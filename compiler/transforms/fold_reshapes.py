@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from compiler.program import Program
 from compiler.transforms.editor import Editor, shape_of
+from compiler.transforms.reshapes import refinement, reshape
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class FoldReshapes:
     def apply(self, program: Program) -> Program:
         editor = Editor(program)
         cancel_reshapes(editor)
+        normalise_reshapes(editor)
         for op in reversed(list(editor.block.ops)):
             if is_reshape(op):
                 _fold_into_return(op)
@@ -36,6 +38,29 @@ def cancel_reshapes(editor: Editor) -> None:
     for op in list(editor.block.ops):
         if is_reshape(op) and op.parent is not None:
             _fold_into_source(editor, op)
+
+
+def normalise_reshapes(editor: Editor) -> None:
+    """A reshape of a reshape splits as little as it must, then merges: no detour through a flat tensor."""
+    for op in list(editor.block.ops):
+        source = op.operands[0].owner if is_reshape(op) else None
+        if isinstance(source, Operation) and is_reshape(source) and op.results[0].first_use is not None:
+            _shorten(editor, op, source)
+
+
+def _shorten(editor: Editor, op: Operation, source: Operation) -> None:
+    first, between, last = (shape_of(v) for v in (source.operands[0], op.operands[0], op.results[0]))
+    finest = refinement(first, last)
+    if finest is None or (isinstance(op, tensor.CollapseShapeOp) and finest == between):
+        return
+    value = source.operands[0]
+    for shape in (finest, last):
+        if shape_of(value) != shape:
+            new = reshape(value, shape)
+            new.attributes.update(op.attributes)
+            editor.block.insert_op_before(new, op)
+            value = new.results[0]
+    op.results[0].replace_all_uses_with(value)
 
 
 def _fold_into_source(editor: Editor, op: Operation) -> None:

@@ -1,7 +1,7 @@
 """Puts an elementwise operation behind reductions whose sums cannot be used as they are after quantisation.
 
-Quantisation narrows values in elementwise operations: a reduction that reads another one needs narrow values, and the
-host can scale a result by columns only.
+Quantisation narrows values in elementwise operations: a reduction that reads another one needs narrow values, so does what
+is cut or joined, and the host can scale a result by columns only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from xdsl.utils.type import get_element_type_or_self
 from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
 from compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
+from compiler.transforms.parts import is_slice_or_concat
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class InsertRequantise:
 def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use) -> bool:
     if isinstance(use.operation, func.ReturnOp):
         return not _scales_by_columns(editor, op, editor.program.signature.outputs[use.index].shape)
-    return is_reduction(use.operation)
+    return is_reduction(use.operation) or is_slice_or_concat(use.operation)
 
 
 def _scales_by_columns(editor: Editor, op: linalg.GenericOp, port: tuple[int, ...]) -> bool:

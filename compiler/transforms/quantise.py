@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerType
+from xdsl.dialects.linalg import ops as linalg
 
 from compiler.program import Port, Program, Quantisation, Signature
 from compiler.transforms.calibrate import calibration_inputs, measure_ranges
-from compiler.transforms.editor import Array, Editor, shape_of, tensor_type
+from compiler.transforms.editor import Editor, shape_of, tensor_type
 from compiler.transforms.generics import is_reduction
 from compiler.transforms.insert_requantise import InsertRequantise
+from compiler.transforms.parts import is_slice_or_concat
 from compiler.transforms.quantise_elementwise import quantise_elementwise
+from compiler.transforms.quantise_parts import quantise_parts, share_ranges
 from compiler.transforms.quantise_reductions import quantise_reduction
 from compiler.transforms.quantiser import LEVELS, Code, Quantiser
 
@@ -30,10 +33,17 @@ class QuantiseW8A8:
         editor = Editor(InsertRequantise().apply(program))
         inputs = calibration_inputs(program)
         ranges = measure_ranges(program.with_module(editor.module), inputs)
+        by_name = dict(zip((p.name for p in program.signature.inputs), inputs, strict=True))
+        for argument in filter(editor.is_input, editor.block.args):
+            ranges[argument] = float(np.max(np.abs(by_name[editor.name(argument)])))
+        share_ranges(editor, ranges)
         state = Quantiser(editor, ranges)
-        _quantise_inputs(state, dict(zip((p.name for p in program.signature.inputs), inputs, strict=True)))
-        for op in editor.generics():
-            (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
+        _quantise_inputs(state)
+        for op in list(editor.block.ops):
+            if is_slice_or_concat(op):
+                quantise_parts(state, op)
+            elif isinstance(op, linalg.GenericOp):
+                (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
         outputs = _return(state, program.signature.outputs)
         editor.remove_dead()
         for argument, name in state.names.items():
@@ -44,11 +54,10 @@ class QuantiseW8A8:
         )
 
 
-def _quantise_inputs(state: Quantiser, inputs: dict[str, Array]) -> None:
+def _quantise_inputs(state: Quantiser) -> None:
     editor = state.editor
     for argument in [a for a in editor.block.args if editor.is_input(a)]:
-        largest = float(np.max(np.abs(inputs[editor.name(argument)])))
-        scale = float(np.float32((largest or 1.0) / LEVELS))
+        scale = state.step(argument)
         shape = shape_of(argument)
         new = editor.retype(argument, tensor_type(shape, IntegerType(8)))
         state.values[new] = new

@@ -28,6 +28,28 @@ def groups(long: tuple[int, ...], short: tuple[int, ...]) -> list[list[int]]:
     return result
 
 
+def refinement(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The coarsest shape that both come from by merging dims; None if their dims do not fit into each other.
+
+    Dims of one element make many such shapes: shapes that have any get none.
+    """
+    if a == b:
+        return a
+    if 1 in a or 1 in b:
+        return None
+    left, right, result = list(a), list(b), list[int]()
+    while left and right:
+        size = min(left[0], right[0])
+        if left[0] % size or right[0] % size:
+            return None
+        result.append(size)
+        for rest in (left, right):
+            rest[0] //= size
+            if rest[0] == 1:
+                rest.pop(0)
+    return tuple(result)
+
+
 def reshape(source: SSAValue, shape: tuple[int, ...]) -> Operation:
     """A new operation that gives `source` another shape, which must only merge or only split dims."""
     old = shape_of(source)

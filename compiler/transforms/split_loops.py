@@ -1,7 +1,7 @@
 """Removes reshapes between layers by letting the operations around them loop over the finer shape.
 
 A layer that reads a flattened tensor reads the unflattened one with two loops where it had one; a layer whose result
-is unflattened writes it that way. Parameters are reshaped to follow. So merges of dimensions move down and splits
+is unflattened writes it that way; slices and concatenations cut the finer shape where it has the cut. Parameters are reshaped to follow. So merges of dimensions move down and splits
 move up, until they meet each other or the function's border.
 """
 
@@ -19,7 +19,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type
-from compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape
+from compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
 from compiler.transforms.generics import (
     build_generic,
     empty,
@@ -27,7 +27,9 @@ from compiler.transforms.generics import (
     iterators_of,
     maps_of,
 )
+from compiler.transforms.parts import is_slice_or_concat
 from compiler.transforms.reshapes import groups, reshape
+from compiler.transforms.split_parts import split_parts
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class SplitLoops:
         editor = Editor(program)
         for _ in range(self.max_steps):
             cancel_reshapes(editor)
+            normalise_reshapes(editor)
             editor.remove_dead()
             if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op)):
                 break
@@ -53,11 +56,29 @@ def _move(editor: Editor, op: Operation) -> bool:
             if isinstance(use.operation, linalg.GenericOp):
                 _split(editor, use.operation, use.index, shape_of(source), source)
                 return True
+            if is_slice_or_concat(use.operation) and split_parts(editor, use.operation, result, shape_of(source)):
+                return True
+        return False
     producer = source.owner
-    if isinstance(op, tensor.ExpandShapeOp) and isinstance(producer, linalg.GenericOp):
+    if isinstance(producer, linalg.GenericOp):
         _split(editor, producer, len(producer.inputs), shape_of(result), None)
         return True
-    return False
+    if isinstance(producer, Operation) and is_slice_or_concat(producer):
+        return split_parts(editor, producer, source, shape_of(result))
+    return editor.is_input(source) and _give_shape(editor, source, shape_of(result))
+
+
+def _give_shape(editor: Editor, argument: SSAValue, shape: tuple[int, ...]) -> bool:
+    """Let an input have the finer shape that one of its readers wants; the others merge its dims again."""
+    old = shape_of(argument)
+    finer = editor.retype(argument, tensor_type(shape, get_element_type_or_self(argument.type)))
+    merged = reshape(finer, old)
+    first = editor.block.first_op
+    assert first is not None
+    finer.replace_all_uses_with(merged.results[0])
+    editor.block.insert_op_before(merged, first)
+    merged.operands[0] = finer
+    return True
 
 
 def _split(

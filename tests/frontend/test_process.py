@@ -48,6 +48,23 @@ def test_a_refusal_is_written_as_json(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "graph.mlir").exists()
 
 
+def test_an_operation_that_no_pass_can_help_is_refused_at_import(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "import torch\n"
+        "class Net(torch.nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        return x.sort()[0]\n"
+        "def model():\n"
+        "    return Net(), torch.ones(2, 4)\n"
+    )
+    done = run_import(f"{tmp_path}/net.py:model", str(tmp_path / "out"), temporary=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    error = json.loads((tmp_path / "out" / "error.json").read_text())
+    assert error["code"] == "unsupported-op"
+    assert "aten.sort (net.py:4)" in error["what"]
+    assert error["where"] == "layer 'sort' of net"
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     done = run_import("zoo:mlp", temporary=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
