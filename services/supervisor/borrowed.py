@@ -20,8 +20,8 @@ from compiler.errors import PenstockError
 from services.supervisor.folders import open_folder
 from services.supervisor.process import LAUNCHER, tail
 
-START_SECONDS = 90.0
-STOP_SECONDS = 60.0
+START_SECONDS = 240.0
+STOP_SECONDS = 120.0
 OF_ANOTHER_STACK = ("PENSTOCK_HOME", "PENSTOCK_URL", "PENSTOCK_DATABASE_URL", "PENSTOCK_REDIS_URL")
 
 

@@ -19,7 +19,7 @@ SUPERUSER = "penstock"
 DATABASE = "postgres"
 SOCKET = ".s.PGSQL.5432"
 LONGEST_SOCKET_PATH = 107  # sun_path of sockaddr_un holds 108 bytes with its closing zero
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 INITDB_SECONDS = 120.0
 PREVIOUS_SECONDS = 15.0
 

@@ -17,7 +17,7 @@ from services.supervisor.postgres import LONGEST_SOCKET_PATH
 from services.supervisor.process import Child
 
 SOCKET = "redis.sock"
-START_SECONDS = 20.0
+START_SECONDS = 60.0
 
 
 class EmbeddedRedis:

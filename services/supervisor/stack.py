@@ -20,7 +20,7 @@ from services.supervisor.process import Child
 from services.supervisor.redis import EmbeddedRedis
 
 HEALTH_PATH = "/v1/health"
-HEALTHY_SECONDS = 60.0
+HEALTHY_SECONDS = 180.0  # a program that ends is noticed at once; this is for machines that are very busy
 STOP_SECONDS = 8.0  # longer than a worker needs to hand its steps back
 
 

@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 60.0
+START_SECONDS = 240.0
 NOBODY = 65534
 
 
@@ -82,7 +82,7 @@ class Up:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send the signal; the exit code and what was said on stderr."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=40)
+        _, said = self.process.communicate(timeout=120)
         return self.process.returncode, said
 
 
@@ -127,7 +127,7 @@ def up(caller: Caller, home: Path, *arguments: str, **environment: str) -> Itera
         if process.poll() is None:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=40)
+                process.communicate(timeout=120)
         process.kill()
         process.communicate()
 
