@@ -28,7 +28,7 @@ up: $(STAMP) ## start the whole service on this machine; Ctrl-C stops it
 	@$(BIN)/penstock up
 
 test: $(STAMP) ## the fast tests, on real Postgres, Redis and Celery
-	@$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS)
+	@$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist worksteal
 
 test-slow: $(STAMP) ## the long tests: chaos, whole runs, property tests at length
 	@$(BIN)/python -m pytest -q -m slow
