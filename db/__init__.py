@@ -1,6 +1,5 @@
 """The database: the only truth about models, runs and steps. See db/README.md."""
 
 from db.database import Database, Transaction
-from db.migrate import migrate
 
-__all__ = ["Database", "Transaction", "migrate"]
+__all__ = ["Database", "Transaction"]

@@ -23,7 +23,7 @@ from sqlalchemy import text
 
 from db import Database, lifecycle
 from db.migrate import migrate
-from db.records import Event, Run
+from db.records import Event, Run, Step
 from db.states import RunState, StepState
 from services.steps.graph import TRIAL, run_steps
 from services.store import ContentStore
@@ -34,7 +34,7 @@ from tests.fixtures.service import Service, assert_legal
 from tests.worker.test_run import MODEL
 
 TRIALS = 12
-FEW, MANY = 3, 20
+FEW, MANY = 2, 20
 
 
 @dataclass
@@ -47,12 +47,40 @@ class Stack:
     listener: socket.socket
     workers: list[subprocess.Popen[bytes]]
     api: subprocess.Popen[bytes]
+    current: Run | None = None
 
     def kill_worker(self, pause: float) -> None:
-        victim = self.workers.pop(0)
+        """One that is in the middle of a trial: its pool child is frozen until that is certain."""
+        found: list[subprocess.Popen[bytes]] = []
+        self.service.until(lambda: found.extend(self.frozen_in_a_trial()) or found or self.is_over(), 60)
+        victim = found[0] if found else self.workers[0]
+        self.workers.remove(victim)
         self.service.kill(victim)
         time.sleep(pause)
         self.workers.append(self.service.worker())
+
+    def frozen_in_a_trial(self) -> list[subprocess.Popen[bytes]]:
+        for step in self.open_trials():
+            pid = int((step.owner or "::").split(":")[1] or 0)
+            for worker in self.workers:
+                for child in psutil.Process(worker.pid).children():
+                    if child.pid == pid:
+                        child.suspend()
+                        if any(s.id == step.id and s.fence == step.fence for s in self.open_trials()):
+                            return [worker]
+                        child.resume()
+        return []
+
+    def open_trials(self) -> tuple[Step, ...]:
+        """The round's trials that are running now."""
+        assert self.current is not None, "a round sets it"
+        run_id = self.current.id
+        page = self.service.database.run(lambda tx: tx.steps.list(run_id, kinds=[TRIAL], states=[StepState.RUNNING]))
+        return page.items
+
+    def is_over(self) -> bool:
+        assert self.current is not None, "a round sets it"
+        return self.service.run_of(self.current).is_over
 
     def kill_api(self, pause: float) -> None:
         self.service.kill(self.api)
@@ -138,9 +166,9 @@ def play_round(stack: Stack, seed: int) -> None:
         stack.kill_worker, stack.kill_api, stack.kill_redis, stack.kill_postgres,
     ]  # fmt: skip
     rng.shuffle(victims)
-    run = stack.submit()
+    run = stack.current = stack.submit()
     for victim in victims:
-        service.until(lambda: trials_running(stack, run) or is_over(stack, run), 60, lambda: service.explain(run))
+        service.until(lambda: stack.open_trials() or stack.is_over(), 60, lambda: service.explain(run))
         time.sleep(rng.uniform(0.0, 0.3))
         victim(rng.uniform(0.0, 0.8))
     ended = service.wait(run, 120)
@@ -150,15 +178,6 @@ def play_round(stack: Stack, seed: int) -> None:
     assert_counted_once(stack, run)
     assert worker_was_lost(events), "the kill met no step: the round shows nothing"
     assert stack.api_says(run) == RunState.SUCCEEDED
-
-
-def trials_running(stack: Stack, run: Run) -> bool:
-    page = stack.service.database.run(lambda tx: tx.steps.list(run.id, kinds=[TRIAL], states=[StepState.RUNNING]))
-    return bool(page.items)
-
-
-def is_over(stack: Stack, run: Run) -> bool:
-    return stack.service.run_of(run).is_over
 
 
 def worker_was_lost(events: tuple[Event, ...]) -> bool:

@@ -1,0 +1,80 @@
+"""How many steps a second can be claimed and finished: the state machine's own speed, on an embedded Postgres.
+
+No broker and no bodies: processes take step ids from a list, claim each and record its end, each in a
+transaction that locks the run, writes the attempt and the events, and counts the fan-in.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import time
+from collections.abc import Mapping
+
+from benchmarks.registry import WALL_CLOCK, Figures, Value
+from db import Database, lifecycle
+from db.lifecycle import Outcome
+from db.migrate import migrate
+from db.records import NewStep
+from services.supervisor.folders import open_folder
+from services.supervisor.postgres import EmbeddedPostgres
+
+STEPS = 600
+# processes, runs that the steps are spread over: one run's steps wait for its lock, those of many do not
+CASES = ((1, 1), (2, 1), (2, 8))
+
+
+def run() -> Figures:
+    folder = open_folder()
+    server = EmbeddedPostgres(folder / "pg", folder / "s")
+    try:
+        server.start()
+        migrate(server.url)
+        rows = [_measure(server.url, processes, runs) for processes, runs in CASES]
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+    fastest = max(float(str(row["claims_per_s"])) for row in rows)
+    return Figures(WALL_CLOCK, rows, {"claims_per_s": fastest, "claims_per_s_one_process": rows[0]["claims_per_s"]})
+
+
+def _measure(url: str, processes: int, runs: int) -> Mapping[str, Value]:
+    ids = _submit(url, runs)
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(processes) as pool:
+        pool.map(_work, [(url, [])] * processes)  # start-up and imports are not what is measured
+        began = time.monotonic()
+        done = sum(pool.map(_work, [(url, ids[i::processes]) for i in range(processes)], chunksize=1))
+        seconds = time.monotonic() - began
+    if done != len(ids):
+        raise RuntimeError(f"{done} of {len(ids)} steps were claimed")
+    return {"processes": processes, "runs": runs, "steps": done, "claims_per_s": round(done / seconds, 1)}
+
+
+def _submit(url: str, runs: int) -> list[str]:
+    database = Database(url)
+    ids: list[str] = []
+    for _ in range(runs):
+        with database.begin() as tx:
+            model = tx.models.create(name="m", kind="zoo", source="zoo:mlp")
+            steps = [NewStep("k", f"s{i}", "explore") for i in range(STEPS // runs)]
+            made = lifecycle.submit(tx, model_id=model.id, name="r", steps=steps, options={}, owner=None)
+            ids += [entry.step_id for entry in tx.outbox.take(STEPS) if entry.step_id not in ids]
+            assert made.state == "queued"
+    database.close()
+    return ids
+
+
+def _work(job: tuple[str, list[str]]) -> int:
+    url, ids = job
+    database = Database(url, pool_size=1)
+    done = 0
+    for step_id in ids:
+        with database.begin() as tx:
+            step = lifecycle.claim(tx, step_id, worker="bench", lease_seconds=60)
+        if step is not None:
+            with database.begin() as tx:
+                lifecycle.finish(tx, step, Outcome({}))
+            done += 1
+    database.close()
+    return done
