@@ -48,6 +48,7 @@ SIMPLIFY: tuple[Pass, ...] = (
     DropUnusedOperands(),
     SplitLoops(),
     FoldReshapes(),
+    ComposeCopies(),
     FuseElementwise(),
     CheckCanonical(),
 )
