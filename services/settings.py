@@ -77,9 +77,7 @@ class Settings:
 
     def require_database_url(self) -> str:
         if not self.database_url:
-            raise SettingError(
-                "PENSTOCK_DATABASE_URL is not set: start the stack with `penstock up`, or set it"
-            )
+            raise SettingError("PENSTOCK_DATABASE_URL is not set: start the stack with `penstock up`, or set it")
         return self.database_url
 
     def require_redis_url(self) -> str:
