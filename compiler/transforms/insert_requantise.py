@@ -1,7 +1,7 @@
 """Puts an elementwise operation behind reductions whose sums cannot be used as they are after quantisation.
 
-Quantisation narrows values in elementwise operations: a reduction that reads another one needs narrow values, so does what
-is cut or joined, and the host can scale a result by columns only.
+Quantisation narrows values in elementwise operations: a reduction that reads another one needs narrow values, so do
+slices and concatenations, and the host can scale a result by columns only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Removes reshapes between layers by letting the operations around them loop over the finer shape.
 
 A layer that reads a flattened tensor reads the unflattened one with two loops where it had one; a layer whose result
-is unflattened writes it that way; slices and concatenations cut the finer shape where it has the cut. Parameters are reshaped to follow. So merges of dimensions move down and splits
-move up, until they meet each other or the function's border.
+is unflattened writes it that way; slices and concatenations cut the finer shape where it has the cut. Parameters are
+reshaped to follow. So merges of dimensions move down and splits move up, until they meet each other or the function's
+border.
 """
 
 from __future__ import annotations
@@ -72,12 +73,16 @@ def _give_shape(editor: Editor, argument: SSAValue, shape: tuple[int, ...]) -> b
     """Let an input have the finer shape that one of its readers wants; the others merge its dims again."""
     old = shape_of(argument)
     finer = editor.retype(argument, tensor_type(shape, get_element_type_or_self(argument.type)))
+    readers = list(finer.uses)
     merged = reshape(finer, old)
     first = editor.block.first_op
     assert first is not None
-    finer.replace_all_uses_with(merged.results[0])
     editor.block.insert_op_before(merged, first)
-    merged.operands[0] = finer
+    for use in readers:
+        if is_reshape(use.operation) and shape_of(use.operation.results[0]) == shape:
+            use.operation.results[0].replace_all_uses_with(finer)
+        else:
+            use.operation.operands[use.index] = merged.results[0]
     return True
 
 

@@ -96,6 +96,11 @@ MODELS: dict[str, Any] = {
     "mean": (lambda: Lambda(lambda m, x: m.a(x.mean(1)), a=nn.Linear(8, 4)), (2, 5, 8)),
     "maximum": (lambda: Lambda(lambda m, x: m.a(x.amax(1)), a=nn.Linear(8, 4)), (2, 5, 8)),
     "a tensor made of constants": (lambda: Lambda(lambda m, x: m.a(x + torch.arange(8.0)), a=nn.Linear(8, 4)), (2, 8)),
+    "slice": (lambda: Lambda(lambda m, x: m.a(x[:, 2:6]), a=nn.Linear(4, 8)), (2, 8)),
+    "concatenation": (
+        lambda: Lambda(lambda m, x: m.b(torch.cat([m.a(x), x], 1)), a=nn.Linear(8, 8), b=nn.Linear(16, 8)),
+        (2, 8),
+    ),
     "attention": (
         lambda: Lambda(
             lambda m, x: torch.softmax(m.q(x) @ m.k(x).t() / 8**0.5, -1) @ m.v(x),
@@ -143,8 +148,6 @@ def test_golden_of_a_small_mlp() -> None:
 
 
 REFUSED: dict[str, Any] = {
-    "tensor.concat": lambda: Lambda(lambda m, x: m.b(torch.cat([m.a(x), x], 1)), a=nn.Linear(8, 8), b=nn.Linear(16, 8)),
-    "tensor.extract_slice": lambda: Lambda(lambda m, x: m.a(x[:, 2:6]), a=nn.Linear(4, 8)),
     "tm_tensor.sort": lambda: Lambda(lambda m, x: m.a(x).sort()[0], a=nn.Linear(8, 4)),
     "2 results": lambda: Lambda(lambda m, x: m.a(x).argmax(1), a=nn.Linear(8, 4)),
     "unchanged": lambda: nn.Identity(),
