@@ -125,7 +125,7 @@ def test_the_zoo() -> None:
 @pytest.mark.parametrize(
     ("reference", "code", "message"),
     [
-        ("zoo:resnet", "unknown-model", "it has: mlp"),
+        ("zoo:resnet", "unknown-model", "the zoo has no model 'resnet'"),
         ("zoo:mlp?width=3", "unknown-option", "mlp has no option 'width'"),
         ("zoo:mlp?inputs=many", "bad-option", "inputs='many' is not of type int"),
         ("zoo:mlp?bias=maybe", "bad-option", "bias='maybe' is not of type bool"),
