@@ -9,16 +9,18 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
+from xdsl.utils.type import get_element_type_or_self
 
 from compiler.interpreter.linalg import trip_counts
 from compiler.program import Program
 from compiler.transforms.drop_unused_operands import drop_unused_operands
-from compiler.transforms.editor import Editor, shape_of, tensor_type
+from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
 from compiler.transforms.generics import (
     PARALLEL,
+    build_generic,
     empty,
     filled_with,
     is_reduction,
@@ -50,7 +52,9 @@ class DropUnitDims:
             if isinstance(op, linalg.GenericOp):
                 plans[op].apply(op)
             elif isinstance(op, tensor.ExtractSliceOp):
-                _reduce_slice(op, cuts[op])
+                _reduce_slice(op, cuts[op], unique_name(f"{layer_of(op)}.part", editor.taken_layers()))
+            elif isinstance(op, tensor.ConcatOp):
+                _reduce_concat(op, f"{layer_of(op)}.part", editor.taken_layers())
             else:
                 _reduce(op)
         return editor.finish()
@@ -121,24 +125,22 @@ def _reduce(op: Operation) -> None:
                 new = reshape(op.operands[0], shape)
                 new.attributes.update(op.attributes)
                 replace(op, [new])
-        case tensor.ConcatOp():
-            _reduce_concat(op)
         case _:
             pass
 
 
-def _reduce_slice(op: tensor.ExtractSliceOp, dim: int) -> None:
+def _reduce_slice(op: tensor.ExtractSliceOp, dim: int, layer: str) -> None:
     """The dim that is cut stays in the slice, even if one element is left of it; then it is dropped."""
     offsets, sizes = bounds(op)
     place = sum(size != 1 for size in sizes[:dim])
     new: list[Operation] = [slice_along(op.source, place, offsets[dim], sizes[dim], op)]
     wanted = without_units(shape_of(op.result))
     if shape_of(new[0].results[0]) != wanted:
-        new.append(reshape(new[0].results[0], wanted))
+        new.extend(_copy(new[0].results[0], wanted, place, layer))
     replace(op, new)
 
 
-def _reduce_concat(op: tensor.ConcatOp) -> None:
+def _reduce_concat(op: tensor.ConcatOp, layer: str, taken: set[str]) -> None:
     """A part of one element along the joined dim has that dim, and it alone, with one element."""
     dim, shape = op.dim.value.data, shape_of(op.result)
     place = sum(size != 1 for size in shape[:dim])
@@ -148,10 +150,23 @@ def _reduce_concat(op: tensor.ConcatOp) -> None:
         wanted = [size for size in shape if size != 1]
         wanted[place] = _elements(source) * wanted[place] // _elements(op.result)
         if shape_of(source) != tuple(wanted):
-            new.append(reshape(source, tuple(wanted)))
+            new.extend(_copy(source, tuple(wanted), place, unique_name(layer, taken)))
+            taken.add(layer_of(new[-1]))
             source = new[-1].results[0]
         parts.append(source)
     replace(op, [*new, concat_along(parts, place, op)])
+
+
+def _copy(source: SSAValue, shape: tuple[int, ...], place: int, layer: str) -> tuple[Operation, Operation]:
+    """A part with or without the dim of one element at `place`: a copy, so that no other operation loops over it."""
+    with_dim = AffineMap.identity(max(len(shape), len(shape_of(source))))
+    without_dim = AffineMap(with_dim.num_dims, 0, tuple(e for d, e in enumerate(with_dim.results) if d != place))
+    maps = [without_dim, with_dim] if len(shape) > len(shape_of(source)) else [with_dim, without_dim]
+    element = get_element_type_or_self(source.type)
+    block = Block(arg_types=[element] * 2)
+    block.add_op(linalg.YieldOp(block.args[0]))
+    target = empty(tensor_type(shape, element))
+    return target, build_generic([source], target.tensor, maps, [PARALLEL] * with_dim.num_dims, block, layer)
 
 
 def _elements(value: SSAValue) -> int:
