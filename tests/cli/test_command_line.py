@@ -128,6 +128,11 @@ def test_doctor_tells_what_is_there() -> None:
     assert checks["[compiler]"]["state"] == "ok"
     assert {"machine", "c++", "user", "disk", "postgres", "redis", "port", "vitis", "isolation"} <= set(checks)
     assert all(check["what"] for check in said["checks"])
+    schema = json.loads((ROOT / "docs" / "doctor.schema.json").read_text())
+    assert set(said) == set(schema["required"])
+    item = schema["properties"]["checks"]["items"]
+    assert all(set(check) == set(item["required"]) for check in said["checks"])
+    assert {check["state"] for check in said["checks"]} <= set(item["properties"]["state"]["enum"])
 
 
 def test_doctor_finds_what_is_missing(tmp_path: Path) -> None:

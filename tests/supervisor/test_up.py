@@ -17,6 +17,7 @@ import pytest
 
 from tests.supervisor.stacks import (
     NOBODY,
+    ROOT,
     Caller,
     Up,
     alive,
@@ -57,6 +58,8 @@ def test_it_is_healthy_when_it_says_so(shared: Up) -> None:
     assert said["broker"]["status"] == "ok"
     assert said["workers_alive"] >= 1
     assert shared.status["pid"] == shared.process.pid
+    schema = json.loads((ROOT / "docs" / "up.schema.json").read_text())
+    assert set(shared.status) == set(schema["required"]) == set(schema["properties"])
 
 
 def test_it_listens_on_one_port_only(shared: Up) -> None:
