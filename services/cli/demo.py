@@ -27,7 +27,7 @@ SHORT = {"default_tile_size": "tile", "overall_unroll_size": "unroll", "unroll_a
 
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the package.")] = Path("out/demo"),
-    trials: Annotated[int, typer.Option(help="Designs to try.", min=1, max=1000)] = 24,
+    trials: Annotated[int, typer.Option(help="Designs to try.", min=1, max=1000)] = 16,
     model: Annotated[str, typer.Option(help="Another model to show.")] = EXAMPLE,
     platform: Annotated[str, typer.Option(help="Device to design for.")] = "u55c",
 ) -> int:
