@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["ModelReference", "import_model", "make_context", "parse_reference"]
 
 
-def import_model(reference: str) -> Program:
+def import_model(reference: str, *, weights: bool = True) -> Program:
     """Load the model, export and lower it to linalg on tensors, with PyTorch's own answers beside it.
+
+    With `weights=False` only the shapes of parameters are known: to see what a large model compiles to.
 
     This executes the user's code. Services do it in a process of its own: `python -m compiler.frontend`.
     """
     from compiler.frontend.importer import import_loaded
     from compiler.frontend.loader import load_model
 
-    return import_loaded(load_model(parse_reference(reference)))
+    return import_loaded(load_model(parse_reference(reference), weights=weights))

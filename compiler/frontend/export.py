@@ -7,7 +7,7 @@ import io
 import logging
 import traceback
 import warnings
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,14 @@ _ONE_SCHEDULE = (
     "from a tensor"
 )
 _STATIC_CHOICE = "choose with torch.where, mask with a multiplication, or decide outside of the model"
+
+
+Stage = Callable[[str], None]
+"""Is told the name of each stage of an import as it begins."""
+
+
+def ignore_stage(_name: str) -> None:
+    pass
 
 
 @contextlib.contextmanager
@@ -72,12 +80,14 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
     )
 
 
-def export(model: LoadedModel) -> ExportedProgram:
+def export(model: LoadedModel, begin: Stage = ignore_stage) -> ExportedProgram:
     """The model as a graph of core ATen operations with static shapes."""
+    begin("export")
     _check_tensors(model)
     try:
         with torch.no_grad(), quiet_torch():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
+            begin("decompose")
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.export import ExportedProgram
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
 from compiler.errors import PenstockError
-from compiler.frontend.export import export, run_eagerly
+from compiler.frontend.export import Stage, export, ignore_stage, run_eagerly
 from compiler.frontend.lift import Argument, lift_weights
 from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from compiler.frontend.lower import lower
@@ -23,13 +24,16 @@ from compiler.program import Evaluation, Port, Program, Samples, Signature
 Array = NDArray[Any]
 
 
-def import_loaded(model: LoadedModel) -> Program:
-    outputs = run_eagerly(model, model.example_inputs)
-    samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
-    exported = export(model)
+def import_loaded(model: LoadedModel, begin: Stage = ignore_stage) -> Program:
+    samples = None
+    if model.has_weights:
+        begin("run in PyTorch")
+        samples = Samples(_arrays(model.example_inputs), _arrays(run_eagerly(model, model.example_inputs)))
+    exported = export(model, begin)
+    results = _results(exported)
     origins = mark_origins(exported)
     arguments, params = lift_weights(exported, model)
-    module = lower(exported, origins, model.name)
+    module = lower(exported, origins, model.name, begin)
     name_layers(module, origins)
     _write_arguments(module, arguments)
     used = {argument.name for argument in arguments}
@@ -37,9 +41,9 @@ def import_loaded(model: LoadedModel) -> Program:
         name=model.name,
         module=module,
         params={name: value for name, value in params.items() if name in used},
-        signature=_signature(arguments, samples),
+        signature=_signature(arguments, model.example_inputs, results),
         samples=samples,
-        evaluation=_evaluate(model, samples) if model.evaluation else None,
+        evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
         calibration=_calibration(model),
     )
 
@@ -56,20 +60,22 @@ def _write_arguments(module: ModuleOp, arguments: list[Argument]) -> None:
     )
 
 
-def _signature(arguments: list[Argument], samples: Samples) -> Signature:
+def _results(exported: ExportedProgram) -> list[torch.Tensor]:
+    """The results as the graph describes them: shapes and types."""
+    (output,) = (node for node in exported.graph.nodes if node.op == "output")
+    return [node.meta["val"] for node in output.args[0]]
+
+
+def _signature(arguments: list[Argument], inputs: tuple[torch.Tensor, ...], results: list[torch.Tensor]) -> Signature:
     names = [a.name for a in arguments if a.kind == "input"]
     return Signature(
-        inputs=tuple(_port(n, x) for n, x in zip(names, samples.inputs, strict=True)),
-        outputs=tuple(_port(_output_name(i, samples), y) for i, y in enumerate(samples.outputs)),
+        inputs=tuple(_port(n, x) for n, x in zip(names, inputs, strict=True)),
+        outputs=tuple(_port("output" if len(results) == 1 else f"output{i}", y) for i, y in enumerate(results)),
     )
 
 
-def _port(name: str, value: Array) -> Port:
-    return Port(name, tuple(value.shape), str(value.dtype))
-
-
-def _output_name(index: int, samples: Samples) -> str:
-    return "output" if len(samples.outputs) == 1 else f"output{index}"
+def _port(name: str, value: torch.Tensor) -> Port:
+    return Port(name, tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
 def _calibration(model: LoadedModel) -> Array | None:

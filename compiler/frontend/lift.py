@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
@@ -42,9 +43,8 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
             if value.dim() == 0:
                 specs.append(spec)
                 continue
-            identity = (value.data_ptr(), value.dtype, tuple(value.shape), value.stride())
-            name = first_name.setdefault(identity, name)
-            params[name] = np.ascontiguousarray(value.detach().numpy())
+            name = first_name.setdefault(_identity(value), name)
+            params[name] = _numbers(value)
             arguments.append(Argument(name, "param"))
             specs.append(InputSpec(InputKind.USER_INPUT, spec.arg, None))
         else:
@@ -61,6 +61,20 @@ def _state_value(program: ExportedProgram, name: str) -> torch.Tensor:
     value = program.constants[name] if value is None else value
     assert isinstance(value, torch.Tensor)
     return value
+
+
+def _identity(value: torch.Tensor) -> tuple[Any, ...]:
+    """Equal for tensors that are the same part of the same memory."""
+    storage: Any = value.untyped_storage()
+    memory = (storage._cdata, value.storage_offset()) if isinstance(value, FakeTensor) else value.data_ptr()
+    return (memory, value.dtype, tuple(value.shape), value.stride())
+
+
+def _numbers(value: torch.Tensor) -> Array:
+    """A parameter without numbers is one zero, seen everywhere: it has a shape and takes no memory."""
+    if isinstance(value, FakeTensor):
+        return np.broadcast_to(np.float32(0), tuple(value.shape))
+    return np.ascontiguousarray(value.detach().numpy())
 
 
 def _refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:

@@ -25,3 +25,5 @@ class LoadedModel:
     module: torch.nn.Module
     example_inputs: tuple[torch.Tensor, ...]
     evaluation: LoadedEvaluation | None = None
+    has_weights: bool = True
+    """Without them parameters have shapes only: the model can be compiled, not run."""

@@ -12,6 +12,8 @@ from types import ModuleType
 from typing import Any, cast
 
 import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from compiler.errors import PenstockError
 from compiler.frontend import zoo
@@ -22,14 +24,39 @@ _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluati
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
 
 
-def load_model(reference: ModelReference) -> LoadedModel:
+def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedModel:
+    """`weights=False` builds the module with shapes only: large models then need neither time nor memory."""
     where = str(reference)
+    if not weights:
+        with torch.device("meta"):
+            return without_weights(load_model(reference))
     with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
         if isinstance(reference, FileReference):
             returned = _call(_find_function(reference), reference)
         else:
             returned = zoo.build(reference)
         return _check(returned, reference.name, where)
+
+
+def without_weights(model: LoadedModel) -> LoadedModel:
+    """A model on PyTorch's meta device as one on the CPU whose parameters have no numbers."""
+    shapes_only = FakeTensorMode(allow_non_fake_inputs=True)
+    module, replaced = model.module, dict[int, torch.Tensor]()
+
+    def stand_in(value: torch.Tensor) -> torch.Tensor:
+        if id(value) not in replaced:
+            with shapes_only:
+                replaced[id(value)] = torch.empty(value.shape, dtype=value.dtype, device="cpu")
+        return replaced[id(value)]
+
+    for part in module.modules():
+        for name, parameter in part.named_parameters(recurse=False, remove_duplicate=False):
+            part.register_parameter(name, nn.Parameter(stand_in(parameter), requires_grad=False))
+        for name, buffer in part.named_buffers(recurse=False, remove_duplicate=False):
+            if buffer.is_meta:
+                setattr(part, name, stand_in(buffer))
+    inputs = tuple(torch.zeros(x.shape, dtype=x.dtype, device="cpu") for x in model.example_inputs)
+    return LoadedModel(model.name, model.reference, module, inputs, None, has_weights=False)
 
 
 def _find_function(reference: FileReference) -> Callable[[], Any]:

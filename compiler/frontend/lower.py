@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from compiler.errors import PenstockError
 from compiler.frontend.context import make_context
-from compiler.frontend.export import quiet_torch
+from compiler.frontend.export import Stage, ignore_stage, quiet_torch
 from compiler.frontend.origins import Origin, numbers_in
 
 ORIGIN = "penstock.origin"
@@ -38,8 +38,9 @@ _TORCH_OP = re.compile(r"torch\.operator\s+\"([\w.]+)\"|'?(torch\.aten[\w.]+)")
 assert torch_mlir.dialects.torch  # importing it registers the passes of the pipeline
 
 
-def lower(program: ExportedProgram, origins: dict[int, Origin], model: str) -> ModuleOp:
+def lower(program: ExportedProgram, origins: dict[int, Origin], model: str, begin: Stage = ignore_stage) -> ModuleOp:
     """One `func.func @main` whose operations carry the number of the graph node that they come from."""
+    begin("lower")
     captured = _Captured()
     try:
         with quiet_torch(), _captured_stderr(captured):
@@ -54,6 +55,7 @@ def lower(program: ExportedProgram, origins: dict[int, Origin], model: str) -> M
                 PassManager.parse(_PIPELINE).run(module.operation)
     except Exception as error:
         raise _explain(f"{error}\n{captured.text}", origins, model) from error
+    begin("hand over")
     _write_origins(module)
     text: str = module.operation.get_asm(print_generic_op_form=True)
     context = make_context()

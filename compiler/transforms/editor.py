@@ -67,7 +67,7 @@ class Editor:
         name = self._free_name(name)
         argument = self.block.insert_arg(tensor_type(data.shape, element_type(data)), len(self.block.args))
         self._named[argument] = (name, "param")
-        self.params[name] = np.ascontiguousarray(data)
+        self.params[name] = _stored(data)
         return argument
 
     def rename(self, argument: SSAValue, name: str) -> None:
@@ -86,7 +86,7 @@ class Editor:
         self.remove_dead()  # frees the name of a parameter that nobody reads any more
         name = self._free_name(name)
         self._named[argument] = (name, "param")
-        self.params[name] = np.ascontiguousarray(data)
+        self.params[name] = _stored(data)
         return argument
 
     def retype(self, argument: SSAValue, kind: Attribute) -> BlockArgument:
@@ -140,6 +140,11 @@ class Editor:
         order = [self.name(a) for a in self.block.args if self.is_param(a)]
         params = {name: self.params[name] for name in order}
         return self.program.with_module(self.module, params=params, signature=signature or self.program.signature)
+
+
+def _stored(data: Array) -> Array:
+    """In C order; a parameter without numbers (one number seen everywhere) stays without memory."""
+    return data if data.size > 1 and not any(data.strides) else np.ascontiguousarray(data)
 
 
 def _main_function(module: ModuleOp) -> func.FuncOp:
