@@ -1,0 +1,140 @@
+"""Slices and concatenations: what they become, where they go, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from xdsl.dialects import tensor
+from xdsl.dialects.linalg import ops as linalg
+
+from compiler.errors import PenstockError
+from compiler.interpreter.linalg import run
+from compiler.program import Program
+from compiler.transforms.canonicalise import quantise, simplify
+from compiler.transforms.parts import cut_dims
+from compiler.transforms.reshapes import refinement
+from tests.frontend.models import Lambda, import_module, make, seeded
+
+
+def canonical(function: Any, *shapes: tuple[int, ...], **parts: Any) -> Program:
+    module = make(lambda: Lambda(function, **{name: build() for name, build in parts.items()}))
+    program = simplify(import_module(module, *(seeded(s, i) for i, s in enumerate(shapes))))
+    assert program.samples is not None
+    for ours, theirs in zip(run(program, program.samples.inputs), program.samples.outputs, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+    return program
+
+
+def moves(program: Program) -> list[tensor.ExtractSliceOp | tensor.ConcatOp]:
+    return [op for op in program.module.walk() if isinstance(op, tensor.ExtractSliceOp | tensor.ConcatOp)]
+
+
+def generics(program: Program) -> int:
+    return sum(isinstance(op, linalg.GenericOp) for op in program.module.walk())
+
+
+def test_a_slice_of_two_dims_becomes_two_slices() -> None:
+    program = canonical(lambda m, x: torch.relu(x[1:3, 2:6]), (4, 8))
+    slices = [op for op in moves(program) if isinstance(op, tensor.ExtractSliceOp)]
+    assert [cut_dims(op) for op in slices] == [[0], [1]]
+
+
+def test_a_slice_of_a_slice_and_of_one_part_is_one_slice() -> None:
+    assert len(moves(canonical(lambda m, x: torch.relu(x[:, 1:7][:, 2:4]), (4, 8)))) == 1
+    whole_part = canonical(lambda m, x, y: torch.relu(torch.cat([x, y], 1)[:, 8:]), (4, 8), (4, 3))
+    assert moves(whole_part) == []
+
+
+def test_slices_of_parameters_are_made_at_compile_time() -> None:
+    program = canonical(lambda m, x: x @ m.fc.weight[:, :4] + m.fc.bias[2:6], (4, 8), fc=lambda: nn.Linear(8, 8))
+    assert moves(program) == []
+    assert sorted(value.shape for value in program.params.values()) == [(4,), (8, 4)]
+
+
+def test_a_transpose_moves_behind_slices_and_joins() -> None:
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        a, b = x.transpose(0, 1).chunk(2, 0)
+        return torch.relu(torch.cat([b, a], 0))
+
+    program = canonical(forward, (4, 8))
+    assert len(moves(program)) == 3
+    assert generics(program) == 1
+
+
+def test_a_cut_at_the_border_of_heads_follows_the_heads() -> None:
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        q, k = (part.view(5, 2, 3).transpose(0, 1) for part in m.fc(x).chunk(2, 1))
+        return torch.bmm(q, k.transpose(1, 2))
+
+    canonical(forward, (5, 8), fc=lambda: nn.Linear(8, 12))
+
+
+def test_one_row_joined_to_a_cache() -> None:
+    program = canonical(
+        lambda m, cache, x: torch.cat([cache, m.fc(x)], 0).sum(1), (3, 4), (1, 8), fc=lambda: nn.Linear(8, 4)
+    )
+    (join,) = moves(program)
+    assert [operand.type.get_shape() for operand in join.operands] == [(3, 4), (1, 4)]  # type: ignore[attr-defined]
+
+
+def test_one_row_taken_out() -> None:
+    canonical(lambda m, x: torch.relu(x[2]) + x[0], (4, 8))
+
+
+def test_a_parameter_joined_to_values() -> None:
+    program = canonical(
+        lambda m, x: torch.cat([m.token.weight, torch.relu(x)], 0).amax(1), (3, 8), token=lambda: nn.Linear(8, 1)
+    )
+    assert len(moves(program)) == 1
+
+
+def test_results_may_be_slices_and_joins() -> None:
+    canonical(lambda m, x: (torch.relu(x)[1:3], torch.cat([torch.relu(x), x], 0)), (4, 8))
+
+
+def test_joined_values_share_a_scale() -> None:
+    def forward(m: Any, x: torch.Tensor, cache: torch.Tensor) -> torch.Tensor:
+        return torch.cat([cache, m.fc(x)], 0) @ m.out.weight.t()
+
+    program = canonical(forward, (2, 8), (3, 8), fc=lambda: nn.Linear(8, 8), out=lambda: nn.Linear(8, 4))
+    assert program.samples is not None
+    quantised = quantise(program)
+    got = quantised.dequantise_outputs(run(quantised, quantised.quantise_inputs(program.samples.inputs)))[0]
+    wanted = program.samples.outputs[0]
+    assert np.max(np.abs(got - wanted)) < 0.03 * np.max(np.abs(wanted))
+    assert quantised.signature.inputs[1].quant is not None
+
+
+REFUSED: dict[str, Any] = {
+    "steps of 2": lambda m, x: m.fc(x)[:, ::2],
+    "reshape": lambda m, x: torch.relu(m.fc(x).view(12, 4)[:, 1:3]),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_be_cut_is_refused_by_name(what: str) -> None:
+    module = make(lambda: Lambda(REFUSED[what], fc=nn.Linear(8, 6)))
+    with pytest.raises(PenstockError, match=what) as caught:
+        simplify(import_module(module, seeded((8, 8))))
+    assert caught.value.code == "unsupported-op"
+    assert "net" in caught.value.where
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "finest"),
+    [
+        ((6, 4), (24,), (6, 4)),
+        ((2, 12), (8, 3), (2, 4, 3)),
+        ((4, 6), (6, 4), None),
+        ((2, 3, 4), (6, 4), (2, 3, 4)),
+        ((5,), (5,), (5,)),
+        ((1, 4), (4,), None),
+    ],
+)
+def test_the_coarsest_common_split(a: tuple[int, ...], b: tuple[int, ...], finest: tuple[int, ...] | None) -> None:
+    assert refinement(a, b) == finest
+    assert refinement(b, a) == finest
