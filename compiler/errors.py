@@ -24,7 +24,7 @@ class PenstockError(Exception):
             parts.append(f"({self.limit})")
         if self.hint:
             parts.append(f"- {self.hint}")
-        return " ".join(parts)
+        return " ".join(" ".join(parts).split())
 
     def to_dict(self) -> dict[str, str]:
         """The fields that are set, for problem documents and event records."""

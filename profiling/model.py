@@ -7,7 +7,7 @@ costs, the tools' sharing and renaming of logic, memory refresh and bank conflic
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
@@ -82,6 +82,30 @@ class DesignFigures:
 
 def model_design(network: Network, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
     """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
+    kernels = [_model_kernel(part, platform, clock_mhz, bounded=bounded) for part in network.groups]
+    return kernels[0] if len(kernels) == 1 else _in_sequence(kernels)
+
+
+def _in_sequence(kernels: Sequence[DesignFigures]) -> DesignFigures:
+    """Kernels that run one after the other: times add up, and so does the area, for all are there at once."""
+    tasks: list[TaskFigures] = []
+    before = 0
+    for kernel in kernels:
+        tasks += [replace(t, start=t.start + before, end=t.end + before) for t in kernel.tasks]
+        before += kernel.latency
+    return DesignFigures(
+        latency=before,
+        interval=before,
+        initial_delay=before - kernels[-1].latency + kernels[-1].initial_delay,
+        resources=total([k.resources for k in kernels]),
+        bottleneck=max(tasks, key=lambda t: t.latency).name,
+        tasks=tuple(tasks),
+        channels=tuple(c for k in kernels for c in k.channels),
+        exact_times=all(k.exact_times for k in kernels),
+    )
+
+
+def _model_kernel(network: Network, platform: Platform, clock_mhz: float, *, bounded: bool) -> DesignFigures:
     library = load_library(platform.operators, platform.check_clock(clock_mhz))
     timeline = compute_timeline(
         network,

@@ -19,13 +19,15 @@ from profiling.protocol import ProfilingError
 class Task:
     """A process: its nests run one after the other.
 
-    `channels` maps the nests' port names to the network's, where they differ.
+    `channels` maps the nests' port names to the network's, where they differ. Tasks of one `group` run at the
+    same time, groups one after the other.
     """
 
     name: str
     layer: str
     nests: tuple[NestSchedule, ...]
     channels: Mapping[str, str] = field(default_factory=dict[str, str])
+    group: int = 0
 
     def channel(self, port: str) -> str:
         return self.channels.get(port, port)
@@ -65,6 +67,20 @@ class Network:
     tasks: tuple[Task, ...]
     channels: Mapping[str, Channel]
 
+    @property
+    def groups(self) -> tuple[Network, ...]:
+        """The kernels of the design, which run one after the other, each with its own tasks and channels."""
+        numbers = sorted({task.group for task in self.tasks})
+        if len(numbers) == 1:
+            return (self,)
+        ends = self.ends()
+        found: list[Network] = []
+        for number in numbers:
+            tasks = tuple(t for t in self.tasks if t.group == number)
+            names = {t.name for t in tasks}
+            found.append(Network(tasks, {n: c for n, c in self.channels.items() if ends[n][0] in names}))
+        return tuple(found)
+
     def with_depths(self, depths: Mapping[str, int]) -> Network:
         """The same network with other FIFO depths."""
         changed = {n: replace(c, depth=depths[n]) if n in depths else c for n, c in self.channels.items()}
@@ -95,7 +111,7 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> Network:
                 channels[op.sym_name.data] = channel_of(op)
             case stream.TaskOp():
                 nests = [schedule_nest(n, library) for n in op.body.block.ops if isinstance(n, nest.NestOp)]
-                tasks.append(Task(op.sym_name.data, op.layer.data, tuple(nests)))
+                tasks.append(Task(op.sym_name.data, op.layer.data, tuple(nests), group=op.group.data))
             case _:
                 pass
     if not tasks:

@@ -40,12 +40,17 @@ class KernelDesign:
 
 @dataclass(frozen=True)
 class Design:
-    """All decisions for one model on one platform. `fifo_depths` is by channel name; others get `default_depth`."""
+    """All decisions for one model on one platform.
+
+    `groups` puts layers (by default all into 0) into kernels that run one after the other, with external memory
+    between them. `fifo_depths` is by channel name; others get `default_depth`.
+    """
 
     platform: str
     clock_mhz: float
     kernels: Mapping[str, KernelDesign]
     quantize: str | None = None
+    groups: Mapping[str, int] = field(default_factory=dict[str, int])
     fifo_depths: Mapping[str, int] = field(default_factory=dict[str, int])
     default_depth: int = 2
 
@@ -68,7 +73,7 @@ class Design:
         fields: dict[str, Any] = {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         if fields.pop("schema", None) != SCHEMA:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
-        known = {"platform", "clock_mhz", "kernels", "quantize", "fifo_depths", "default_depth"}
+        known = {"platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth"}
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
         if missing := sorted({"platform", "clock_mhz", "kernels"} - set(fields)):
@@ -78,6 +83,9 @@ class Design:
             raise _error(f"{where}.clock_mhz", f"{clock!r} is not a positive number")
         if fields.get("quantize") not in (None, "w8a8"):
             raise _error(f"{where}.quantize", f"{fields['quantize']!r} is unknown", limit="null or 'w8a8'")
+        groups = _object(fields.get("groups", {}), f"{where}.groups")
+        for layer, group in groups.items():
+            _positive(group, f"{where}.groups.{layer}", 0)
         depths = _object(fields.get("fifo_depths", {}), f"{where}.fifo_depths")
         for channel, depth in depths.items():
             _positive(depth, f"{where}.fifo_depths.{channel}")
@@ -87,6 +95,7 @@ class Design:
             clock_mhz=float(clock),
             kernels={name: _kernel(k, f"{where}.kernels.{name}") for name, k in kernels.items()},
             quantize=fields.get("quantize"),
+            groups=groups,
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
         )

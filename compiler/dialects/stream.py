@@ -21,6 +21,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
+
 
 @irdl_attr_definition
 class StreamType(ParametrizedAttribute, TypeAttribute):
@@ -143,23 +145,31 @@ class RomOp(IRDLOperation):
 
 @irdl_op_definition
 class TaskOp(IRDLOperation):
-    """A process: its local memories and the nests that it runs one after the other."""
+    """A process: its local memories and the nests that it runs one after the other.
+
+    Tasks of one `group` run at the same time, groups one after the other.
+    """
 
     name = "stream.task"
     sym_name = prop_def(StringAttr)
     layer = prop_def(StringAttr)
+    group = prop_def(IntAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
-    def __init__(self, name: str, layer: str, body: Region) -> None:
-        super().__init__(properties={"sym_name": StringAttr(name), "layer": StringAttr(layer)}, regions=[body])
+    def __init__(self, name: str, layer: str, body: Region, group: int = 0) -> None:
+        super().__init__(
+            properties={"sym_name": StringAttr(name), "layer": StringAttr(layer), "group": IntAttr(group)},
+            regions=[body],
+        )
 
 
 @irdl_op_definition
 class TopOp(IRDLOperation):
     """The accelerator: its memories as block arguments, its channels and tasks.
 
-    `argument_names` and `argument_kinds` ("input", "parameter", "output") describe the block arguments.
+    `argument_names` and `argument_kinds` describe the block arguments: "input", "parameter" and "output" are the
+    host's, "buffer" is a tensor that one group leaves in external memory for a later one.
     """
 
     name = "stream.top"
@@ -179,8 +189,8 @@ class TopOp(IRDLOperation):
         names, kinds = self.argument_names.data, [k.data for k in self.argument_kinds]
         if not len(names) == len(kinds) == len(self.body.block.args):
             raise VerifyException(f"top {self.sym_name.data}: one name and one kind an argument")
-        if any(k not in ("input", "parameter", "output") for k in kinds):
-            raise VerifyException(f"top {self.sym_name.data}: argument kinds {kinds}; use input, parameter or output")
+        if any(k not in ARGUMENT_KINDS for k in kinds):
+            raise VerifyException(f"top {self.sym_name.data}: argument kinds {kinds}; use {ARGUMENT_KINDS}")
         for channel in self.body.block.ops:
             if isinstance(channel, StreamOp | BlocksOp):
                 _verify_ends(channel)

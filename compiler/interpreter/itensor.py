@@ -33,8 +33,18 @@ Slices = list[Array]
 def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
     """Run @main of an itensor module on all its arguments, inputs and parameters alike."""
     function = next(op for op in module.ops if isinstance(op, func.FuncOp))
-    kernel = next(op for op in function.body.block.ops if isinstance(op, itensor.KernelOp))
-    tensors: dict[SSAValue, Array] = dict(zip(kernel.body.block.args, arguments, strict=True))
+    tensors: dict[SSAValue, Array] = dict(zip(function.body.block.args, arguments, strict=True))
+    for op in function.body.block.ops:
+        if isinstance(op, itensor.KernelOp):
+            results = _run_kernel(op, [tensors[v] for v in op.sources])
+            tensors |= dict(zip(op.outputs, results, strict=True))
+    terminator = function.body.block.last_op
+    assert terminator is not None
+    return [tensors[v] for v in terminator.operands]
+
+
+def _run_kernel(kernel: itensor.KernelOp, sources: Sequence[Array]) -> list[Array]:
+    tensors: dict[SSAValue, Array] = dict(zip(kernel.body.block.args, sources, strict=True))
     streams: dict[SSAValue, Slices] = {}
     for op in kernel.body.block.ops:
         _step(op, tensors, streams)

@@ -41,6 +41,9 @@ def run(module: ModuleOp, memories: Mapping[str, Array], parameters: Mapping[str
         memory_type = memref_type(argument)
         if kind.data == "output":
             outputs[name.data] = np.zeros(memory_type.get_shape(), numpy_dtype(memory_type.element_type))
+        elif kind.data == "buffer":
+            machine.memory[argument] = np.zeros(memory_type.get_shape(), numpy_dtype(memory_type.element_type))
+            continue
         machine.memory[argument] = outputs[name.data] if kind.data == "output" else memories[name.data]
     for op in top.body.block.ops:
         if isinstance(op, stream.TaskOp):

@@ -1,27 +1,22 @@
-"""Turns canonical linalg into one dataflow kernel of scheduled tasks that stream into each other.
+"""Turns canonical linalg into dataflow kernels of scheduled tasks that stream into each other.
 
-Every tensor operation becomes a task whose itensor types follow from its schedule. Where a producer's
-type differs from what a consumer wants there is a converter; where a value has several readers, a fork.
+Every tensor operation becomes a task whose itensor types follow from its schedule. The design puts operations
+into groups: a group is one kernel, inside it tensors are streams; between groups they go through external memory.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from xdsl.dialects import arith, func
+from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Region, SSAValue
 
-from compiler.analysis.graph import Concat, Graph, Slice, TensorOp, read_graph
-from compiler.analysis.loops import LoopPlan
-from compiler.analysis.parts import divisible, joined, part_of, row_major
+from compiler.analysis.graph import Graph, Node, Slice, TensorOp, read_graph
 from compiler.design import Design
 from compiler.dialects import itensor
-from compiler.dialects.itensor import ITensorType, ScheduleAttr
-from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
+from compiler.transforms.build_kernel import Export, KernelBuilder
 
 
 @dataclass(frozen=True)
@@ -29,20 +24,12 @@ class TileToKernels:
     """The pass. `design` has a kernel entry for every layer."""
 
     design: Design
-    kernel_name: str = "main_kernel"
 
     def apply(self, module: ModuleOp) -> ModuleOp:
         graph = read_graph(module)
         _check_layers(self.design, graph)
-        return _Builder(self.design, graph, self.kernel_name).build()
-
-
-def plan_of(operation: TensorOp, design: Design) -> LoopPlan:
-    """The loops of one operation under a design."""
-    kernel = design.kernels[operation.layer]
-    return LoopPlan.of(
-        operation.layer, operation.trips, operation.iterators, kernel.tile, kernel.unroll, kernel.order
-    )  # fmt: skip
+        groups = _assign_groups(self.design, graph)
+        return _Assembler(self.design, graph, groups).build()
 
 
 def _check_layers(design: Design, graph: Graph) -> None:
@@ -53,236 +40,100 @@ def _check_layers(design: Design, graph: Graph) -> None:
             limit=f"{len(given)} of {len(wanted)} layers are described",
             hint="start from a design that `penstock compile` wrote for this model",
         )  # fmt: skip
-    if unknown := sorted(given - wanted):
+    if unknown := sorted((given | set(design.groups)) - wanted):
         raise PenstockError(
             code="bad-design", what="the design describes a layer that the model does not have", where=unknown[0],
             limit="layers: " + ", ".join(sorted(wanted)), hint="is this the design of another model or quantisation?",
         )  # fmt: skip
 
 
+def _assign_groups(design: Design, graph: Graph) -> dict[SSAValue, int]:
+    """The group that makes each value. Groups run one after the other, so no value may flow backwards."""
+    groups: dict[SSAValue, int] = {}
+    for operation in graph.operations:
+        groups[operation.result] = design.groups.get(operation.layer, 0)
+    for node in reversed(graph.nodes):  # slices and concatenations go with their first reader
+        if not isinstance(node, TensorOp):
+            readers = [groups[n.result] for n in graph.nodes if node.result in _sources(n)]
+            makers = [groups[s] for s in _sources(node) if s in groups]
+            groups[node.result] = min(readers, default=max(makers, default=0))
+    for node in graph.nodes:
+        for source in _sources(node):
+            if groups.get(source, 0) > groups[node.result]:
+                layer = node.layer if isinstance(node, TensorOp) else "slice or concatenation"
+                late, early = groups[source], groups[node.result]
+                raise PenstockError(
+                    code="bad-design", what=f"group {early} reads what group {late} makes later",
+                    where=layer, limit="groups run in the order of their numbers",
+                    hint="give it the number of the group that makes its inputs, or a higher one",
+                )  # fmt: skip
+    return groups
+
+
+def _sources(node: Node) -> tuple[SSAValue, ...]:
+    if isinstance(node, TensorOp):
+        return tuple(node.op.inputs)
+    return (node.source,) if isinstance(node, Slice) else node.sources
+
+
 @dataclass
-class _Builder:
-    """Builds the kernel's block in program order; `streams` holds what every reader of a value gets."""
+class _Assembler:
+    """Puts the kernels of all groups into @main, and the tensors that pass between them."""
 
     design: Design
     graph: Graph
-    kernel_name: str
-    block: Block = field(init=False)
-    readers: dict[SSAValue, list[ITensorType]] = field(init=False)
-    streams: dict[tuple[SSAValue, ITensorType], list[SSAValue]] = field(init=False)
-    made: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
-    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    groups: dict[SSAValue, int]
 
     def build(self) -> ModuleOp:
-        arguments = self.graph.arguments
-        self.block = Block(arg_types=[a.type for a in arguments])
-        for inside, outside in zip(self.block.args, arguments, strict=True):
-            inside.name_hint = outside.name_hint
-        self.streams = {}
-        self.readers = defaultdict(list)
-        self._choose_orders()
-        outputs = [self._output_type(value) for value in self.graph.returned]
-        for value, kind in zip(self.graph.returned, outputs, strict=True):
-            self.readers[value].append(kind)
-        for argument in arguments:
-            if self.readers[argument] and not self.graph.is_param(argument):
-                self._load_input(argument)
-        for node in self.graph.nodes:
-            match node:
-                case TensorOp():
-                    self._task(node)
-                case Slice():
-                    self._chunk(node)
-                case Concat():
-                    self._concat(node)
-        results = [self._store(v, k, i) for i, (v, k) in enumerate(zip(self.graph.returned, outputs, strict=True))]
-        self.block.add_op(itensor.YieldOp(results))
-        return self._wrap()
-
-    def _choose_orders(self) -> None:
-        """In program order: the order that each value is made in, and the orders that its readers want."""
-        for operation in self.graph.operations:
-            plan = plan_of(operation, self.design)
-            self.made[operation.result] = plan.itensor(operation.result_map, _dtype(operation.result))
-            for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
-                if not self.graph.is_param(value):
-                    wanted = plan.itensor(indexing_map, _dtype(value))
-                    self.readers[value].append(wanted)
-                    if isinstance(value, BlockArgument):  # an input comes in the order of its first reader
-                        self.made.setdefault(value, wanted)
-        for node in self.graph.nodes:
-            match node:
-                case Slice():
-                    slices = self._slices(node)
-                    wanted = divisible(self._order(node.source), node.dim, [(s.start, s.size) for s in slices])
-                    self.made[node.result] = part_of(wanted, node.dim, node.size)
-                    if slices[0] is node:
-                        self.readers[node.source].append(wanted)
-                case Concat():
-                    whole = joined(self._order(node.sources[0]), node.dim, node.parts)
-                    self.made[node.result] = whole
-                    for source, (_, size) in zip(node.sources, node.parts, strict=True):
-                        self._order(source)
-                        self.readers[source].append(part_of(whole, node.dim, size))
-                case TensorOp():
-                    pass
-
-    def _order(self, value: SSAValue) -> ITensorType:
-        """The order that a value is made in; an input that no operation reads comes as it lies in memory."""
-        if value not in self.made:
-            self.made[value] = row_major(tensor_type(value).get_shape(), _dtype(value))
-        return self.made[value]
-
-    def _slices(self, node: Slice) -> list[Slice]:
-        """All parts of one tensor along one dim: they are cut out by one task."""
-        same = [n for n in self.graph.nodes if isinstance(n, Slice) and n.source is node.source]
-        return [n for n in same if n.dim == node.dim]
-
-    def _output_type(self, value: SSAValue) -> ITensorType:
-        """A result leaves in the order that it is made in."""
-        if value in self.made and not self.graph.is_param(value):
-            return self.made[value]
-        raise PenstockError(
-            code="unsupported-op", what="a result that no operation of the accelerator computes", where="@main",
-            hint="return only values that the model computes from its inputs",
-        )  # fmt: skip
-
-    def _load_input(self, argument: BlockArgument) -> None:
-        name = self.graph.name(argument)
-        load = itensor.LoadOp(f"load.{name}", self.block.args[argument.index], self._order(argument))
-        self._emit(load)
-        self._distribute(name, argument, load.result)
-
-    def _task(self, operation: TensorOp) -> None:
-        plan, kernel = plan_of(operation, self.design), self.design.kernels[operation.layer]
-        operands: list[SSAValue] = []
-        for position, (value, indexing_map) in enumerate(zip(operation.op.inputs, operation.operand_maps, strict=True)):
-            if not isinstance(value, BlockArgument) or not self.graph.is_param(value):
-                operands.append(self.streams[value, plan.itensor(indexing_map, _dtype(value))].pop())
-            elif kernel.weights == "rom":
-                operands.append(self.block.args[value.index])
-            else:
-                kind = plan.itensor(indexing_map, _dtype(value), reread=True)
-                name = f"load.{operation.layer}.{position}"
-                operands.append(self._emit(itensor.LoadOp(name, self.block.args[value.index], kind)).results[0])
-        result = plan.itensor(operation.result_map, _dtype(operation.result))
-        task = itensor.TaskOp(
-            operation.layer, operands, result,
-            schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order), trips=plan.trips,
-            indexing_maps=[*operation.operand_maps, operation.result_map],
-            iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
-        )  # fmt: skip
-        self._emit(task)
-        self.names[operation.result] = operation.layer
-        if self.readers[operation.result]:
-            self._distribute(operation.layer, operation.result, task.result)
-        else:
-            raise PenstockError(code="not-canonical", what="its result is never used", where=operation.layer)
-
-    def _chunk(self, node: Slice) -> None:
-        slices = self._slices(node)
-        if slices[0] is not node:
-            return
-        wanted = divisible(self._order(node.source), node.dim, [(s.start, s.size) for s in slices])
-        used = [s for s in slices if self.readers[s.result]]
-        name = f"chunk.{self._name(node.source)}.{node.dim}"
-        chunk = itensor.ChunkOp(
-            name, self.streams[node.source, wanted].pop(), node.dim, [s.start for s in used],
-            [part_of(wanted, s.dim, s.size) for s in used],
-        )  # fmt: skip
-        self._emit(chunk)
-        for number, (part, result) in enumerate(zip(used, chunk.parts, strict=True)):
-            self.names[part.result] = f"{name}.part{number}"
-            self._distribute(self.names[part.result], part.result, result)
-
-    def _concat(self, node: Concat) -> None:
-        whole = self.made[node.result]
-        sources = [
-            self.streams[source, part_of(whole, node.dim, size)].pop()
-            for source, (_, size) in zip(node.sources, node.parts, strict=True)
-        ]
-        name = self.names[node.result] = f"concat.{self._name(node.sources[0])}"
-        self._distribute(name, node.result, self._emit(itensor.ConcatOp(name, sources, node.dim, whole)).results[0])
-
-    def _name(self, value: SSAValue) -> str:
-        """What a person calls a value: its layer, its input, or the task that rearranged it."""
-        if isinstance(value, BlockArgument):
-            return self.graph.name(value)
-        return self.names[value]
-
-    def _distribute(self, name: str, value: SSAValue, stream: SSAValue) -> None:
-        """Give every reader of `value` a stream of the type that it wants; equal conversions are shared."""
-        assert isinstance(stream.type, ITensorType)
-        wanted = self.readers[value]
-        kinds = list(dict.fromkeys(wanted))
-        plain = wanted.count(stream.type)
-        converted = [kind for kind in kinds if kind != stream.type]
-        copies = self._fork(f"fork.{name}", stream, plain + len(converted))
-        self.streams[value, stream.type] = copies[:plain]
-        for index, (kind, copy) in enumerate(zip(converted, copies[plain:], strict=True)):
-            suffix = f".{index}" if len(converted) > 1 else ""
-            converter = itensor.ConverterOp(f"convert.{name}{suffix}", copy, kind)
-            self._emit(converter)
-            self.streams[value, kind] = self._fork(
-                f"fork.{name}.converted{suffix}", converter.result, wanted.count(kind)
-            )
-
-    def _fork(self, name: str, stream: SSAValue, count: int) -> list[SSAValue]:
-        if count == 1:
-            return [stream]
-        return list(self._emit(itensor.ForkOp(name, stream, count)).results)
-
-    def _store(self, value: SSAValue, kind: ITensorType, index: int) -> SSAValue:
-        store = itensor.StoreOp(f"store.{index}", self.streams[value, kind].pop(), tensor_type(value))
-        return self._emit(store).results[0]
-
-    def _emit(self, op: Operation) -> Operation:
-        self.block.add_op(op)
-        return op
-
-    def _wrap(self) -> ModuleOp:
         old = self.graph.function
         block = Block(arg_types=[a.type for a in old.body.block.args])
+        values: dict[tuple[SSAValue, int | None], SSAValue] = {}
+        returned: dict[int, SSAValue] = {}
         for new, argument in zip(block.args, old.body.block.args, strict=True):
             new.name_hint = argument.name_hint
-        results = [v.type for v in self.graph.returned]
-        kernel = itensor.KernelOp(self.kernel_name, list(block.args), results, Region(self.block))
-        block.add_ops([kernel, func.ReturnOp(*kernel.outputs)])
-        kind = FunctionType.from_lists([a.type for a in block.args], results)
+            values[argument, None] = new
+        for group in sorted(set(self.groups.values()) or {0}):
+            nodes = [n for n in self.graph.nodes if self.groups[n.result] == group]
+            imports = self._imports(nodes, group)
+            results = self._results(group)
+            crossings = self._crossings(group)
+            exports = [Export(self.graph.returned[i], f"store.{i}") for i in results]
+            exports += [Export(v, f"spill.{self._name(v)}.to.group{reader}") for v, reader in crossings]
+            body = KernelBuilder(self.design, self.graph, nodes, imports, exports).build()
+            sources = [values[v, None] if isinstance(v, BlockArgument) else values[v, group] for v in imports]
+            kinds = [export.value.type for export in exports]
+            kernel = itensor.KernelOp(f"group{group}", sources, kinds, Region(body))
+            block.add_op(kernel)
+            returned |= dict(zip(results, kernel.outputs, strict=False))
+            for (value, reader), result in zip(crossings, kernel.outputs[len(results) :], strict=True):
+                values[value, reader] = result
+        outputs = [returned[i] for i in range(len(self.graph.returned))]
+        block.add_op(func.ReturnOp(*outputs))
+        kind = FunctionType.from_lists([a.type for a in block.args], [v.type for v in outputs])
         return ModuleOp([func.FuncOp("main", kind, Region(block), arg_attrs=old.arg_attrs)])
 
+    def _imports(self, nodes: list[Node], group: int) -> list[SSAValue]:
+        """What the group reads and does not make, arguments first."""
+        read = {source for node in nodes for source in _sources(node)}
+        read |= {self.graph.returned[i] for i in self._results(group)}
+        arguments = [a for a in self.graph.arguments if a in read]
+        made_before = [n.result for n in self.graph.nodes if n.result in read and self.groups[n.result] != group]
+        return [*arguments, *made_before]
 
-def _task_body(operation: TensorOp) -> Region:
-    """The scalar body, with captured constants brought in; an unused `outs` argument is dropped."""
-    source = operation.op.body.block
-    count = len(operation.op.inputs) + (operation.init is not None)
-    if operation.init is None and any(True for _ in source.args[-1].uses):
-        raise PenstockError(
-            code="unsupported-op", what="an elementwise operation that reads its output's old value",
-            where=operation.layer, hint="pass that tensor as an input",
-        )  # fmt: skip
-    block = Block(arg_types=[a.type for a in source.args[:count]])
-    mapping: dict[SSAValue, SSAValue] = dict(zip(source.args[:count], block.args, strict=True))
-    for op in source.ops:
-        for operand in op.operands:
-            if operand not in mapping:
-                mapping[operand] = _capture(operation.layer, operand, block)
-        if isinstance(op, linalg.YieldOp):
-            block.add_op(itensor.YieldOp([mapping[v] for v in op.operands]))
-        else:
-            block.add_op(op.clone(mapping))
-    return Region(block)
+    def _results(self, group: int) -> list[int]:
+        """Which results of @main leave from this group; what nobody computes is refused where it would be stored."""
+        first = min(self.groups.values(), default=0)
+        return [i for i, value in enumerate(self.graph.returned) if self.groups.get(value, first) == group]
 
+    def _name(self, value: SSAValue) -> str:
+        made_by: dict[SSAValue, str] = {op.result: op.layer for op in self.graph.operations}
+        return made_by.get(value, "tensor")
 
-def _capture(layer: str, value: SSAValue, block: Block) -> SSAValue:
-    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
-        raise PenstockError(
-            code="unsupported-op", what="a body that uses a value from outside which is not a constant", where=layer,
-        )  # fmt: skip
-    constant = value.op.clone()
-    block.add_op(constant)
-    return constant.result
-
-
-def _dtype(value: SSAValue) -> Attribute:
-    return tensor_type(value).element_type
+    def _crossings(self, group: int) -> list[tuple[SSAValue, int]]:
+        """Values of this group that later groups read, once for each of them."""
+        found: dict[tuple[SSAValue, int], None] = {}
+        for node in self.graph.nodes:
+            for source in _sources(node):
+                if self.groups.get(source) == group and self.groups[node.result] != group:
+                    found[source, self.groups[node.result]] = None
+        return list(found)

@@ -179,9 +179,16 @@ def _layer(name: str) -> str:
 
 @st.composite
 def designs(draw: st.DrawFn, module: ModuleOp) -> Design:
-    """A legal design: any divisors, any order, weights on the chip or streamed."""
-    kernels = {operation.layer: draw(_kernels(operation)) for operation in read_graph(module).operations}
-    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels)
+    """A legal design: any divisors, any order, weights on the chip or streamed, one kernel or several."""
+    operations = read_graph(module).operations
+    kernels = {operation.layer: draw(_kernels(operation)) for operation in operations}
+    groups: dict[str, int] = {}
+    group = 0
+    if draw(st.booleans()):
+        for operation in operations:
+            group += draw(st.integers(0, 1))
+            groups[operation.layer] = group
+    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups)
 
 
 @st.composite

@@ -238,8 +238,8 @@ extern "C" void penstock_top(const int8_t *unread, const int8_t *x, int8_t *outp
 #pragma HLS INTERFACE m_axi port=x bundle=gmem1 offset=slave depth=8
 #pragma HLS INTERFACE m_axi port=output_0 bundle=gmem2 offset=slave depth=12
 #pragma HLS INTERFACE s_axilite port=return
-#pragma HLS DATAFLOW
     (void)unread;  // the model does not use it
+#pragma HLS DATAFLOW
     hls::stream<hls::vector<int8_t, 2> > load_x__fc0("load_x__fc0");
 #pragma HLS STREAM variable=load_x__fc0 depth=2
     hls::stream<hls::vector<int32_t, 3> > fc0__convert_fc0("fc0__convert_fc0");
