@@ -1,0 +1,90 @@
+"""Every block of the zoo through every level: PyTorch = linalg = itensor = stream = C simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith, math, tensor
+from xdsl.dialects.builtin import Float64Type
+
+from compiler.analysis.graph import read_graph
+from compiler.design.default import default_design
+from compiler.frontend import import_model
+from compiler.interpreter.linalg import run
+from compiler.pipeline import emit, lower, prepare
+from compiler.pipeline.lower import Lowered
+from compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_csim, verify_levels, verify_pytorch
+from compiler.program import Program
+from profiling.csim import build_csim
+from profiling.tool_runner import ToolRunner
+
+BLOCKS = [
+    f"zoo:{family}?mode={mode}" for family in ("gpt2", "llama", "qwen", "gemma") for mode in ("prefill", "decode")
+]
+PART = "xcu55c-fsvh2892-2L-e"
+
+
+def lowered_of(program: Program, quantize: str | None) -> Lowered:
+    canonical = prepare(program, quantize)
+    return lower(canonical, default_design(read_graph(canonical.module), "u55c", 300.0, quantize))
+
+
+@pytest.mark.parametrize("model", [*BLOCKS, "zoo:attention", "zoo:ffn", "zoo:ffn?activation=gelu"])
+def test_canonical_form_computes_what_pytorch_does(model: str) -> None:
+    canonical = prepare(import_model(model))
+    assert canonical.samples is not None
+    outputs = run(canonical, canonical.samples.inputs)
+    result = compare("linalg", "pytorch", outputs, canonical.samples.outputs, FLOAT_TOLERANCE)
+    assert result.equal, result
+    for op in canonical.module.walk():
+        assert not isinstance(op, math.PowFOp | math.FPowIOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp), op
+        assert not isinstance(op, arith.TruncFOp | arith.ExtFOp), op
+        assert not any(isinstance(value.type, Float64Type) for value in op.results), op
+
+
+def check_chain(model: str, quantize: str | None, folder: Path, random_sets: int = 1) -> None:
+    lowered = lowered_of(import_model(model), quantize)
+    frames = make_inputs(lowered, random_sets=random_sets)
+    for comparison in verify_levels(lowered, frames):
+        assert comparison.equal, comparison
+    pytorch = verify_pytorch(lowered)
+    assert pytorch is not None
+    assert pytorch.equal, pytorch
+    check_csim(lowered, frames, folder)
+
+
+def check_csim(lowered: Lowered, frames: list[list[np.ndarray]], folder: Path) -> None:
+    emit(lowered, folder, part=PART, clock_mhz=300.0)
+    result = verify_csim(lowered, build_csim(folder, ToolRunner()), frames)
+    assert result.equal, result
+
+
+@pytest.mark.parametrize("model", ["zoo:gpt2?d=8&heads=2&ffn=8&seq=2", "zoo:llama?mode=decode&cache=3"])
+def test_small_blocks_agree_at_every_level(model: str, tmp_path: Path) -> None:
+    check_chain(model, "w8a8", tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", [None, "w8a8"])
+@pytest.mark.parametrize("model", [*BLOCKS, "zoo:attention", "zoo:ffn"])
+def test_all_blocks_agree_at_every_level(model: str, quantize: str | None, tmp_path: Path) -> None:
+    check_chain(model, quantize, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quantize", [None, "w8a8"])
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_blocks_of_256_by_32_agree_but_for_the_stream_level(family: str, quantize: str | None, tmp_path: Path) -> None:
+    """The stream interpreter would take many minutes here; the C simulation is made from the same nests."""
+    lowered = lowered_of(import_model(f"zoo:{family}?size=small"), quantize)
+    frames = make_inputs(lowered, random_sets=0)
+    wanted = [x.reshape(-1) for x in run(lowered.program, frames[0])]
+    got = [x.reshape(-1) for x in lowered.run_itensor(frames[0])]
+    result = compare("itensor", "linalg", got, wanted, FLOAT_TOLERANCE)
+    assert result.equal, result
+    pytorch = verify_pytorch(lowered)
+    assert pytorch is not None
+    assert pytorch.equal, pytorch
+    check_csim(lowered, frames, tmp_path)
