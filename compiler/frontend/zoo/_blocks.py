@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -43,8 +44,9 @@ def load_weights(module: nn.Module, path: Path, prefix: str) -> None:
     if not path.is_file():
         raise PenstockError(code="weights-file", what="the file does not exist", where=str(path), hint="check the path")
     try:
-        with safe_open(path, framework="pt") as file, torch.no_grad():
-            present = set(file.keys())
+        opened: Any = safe_open(path, framework="pt")  # reads single tensors; the whole file may be large
+        with opened as file, torch.no_grad():
+            present: set[str] = set(file.keys())
             for name, parameter in module.named_parameters():
                 if prefix + name not in present:
                     raise PenstockError(
@@ -52,7 +54,7 @@ def load_weights(module: nn.Module, path: Path, prefix: str) -> None:
                         limit=f"it holds, for example, {', '.join(sorted(present)[:4])}",
                         hint="give what stands before the block's own names, e.g. prefix=model.layers.0.",
                     )  # fmt: skip
-                value = file.get_tensor(prefix + name)
+                value: torch.Tensor = file.get_tensor(prefix + name)
                 if value.shape != parameter.shape:
                     raise PenstockError(
                         code="weights-file", what=f"{prefix + name} has shape {tuple(value.shape)}", where=str(path),
