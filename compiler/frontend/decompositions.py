@@ -33,6 +33,10 @@ def decomposition_table() -> Table:
     table[aten._softmax.default] = _softmax
     table[aten._safe_softmax.default] = _safe_softmax
     table[aten.pow.Tensor_Scalar] = _power
+    table[aten.reciprocal.default] = _reciprocal
+    table[aten.mean.default] = _mean_of_all
+    table[aten.mean.dim] = _mean
+    table[aten.var.correction] = _variance
     table[aten.gelu.default] = _gelu
     table[aten.silu.default] = _silu
     return table
@@ -114,7 +118,7 @@ def _power(x: torch.Tensor, exponent: float) -> Any:
     if exponent != int(exponent) or not 1 <= abs(exponent) <= _LARGEST_PRODUCT:
         return NotImplemented
     product = _product(x, int(abs(exponent)))
-    return product if exponent > 0 else aten.reciprocal.default(product)
+    return product if exponent > 0 else _reciprocal(product)
 
 
 def _product(x: torch.Tensor, count: int) -> torch.Tensor:
@@ -124,6 +128,37 @@ def _product(x: torch.Tensor, count: int) -> torch.Tensor:
     half = _product(x, count // 2)
     square = aten.mul.Tensor(half, half)
     return aten.mul.Tensor(square, x) if count % 2 else square
+
+
+def _reciprocal(x: torch.Tensor) -> torch.Tensor:
+    """As a quotient, which gives infinity for zero as PyTorch does; torch-mlir's own stops the program there."""
+    return aten.div.Tensor(aten.full.default([], 1.0, dtype=x.dtype, device=x.device), x)
+
+
+def _mean_of_all(x: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    return _mean(x, None, False)
+
+
+def _mean(
+    x: torch.Tensor, dims: list[int] | None, keepdim: bool = False, dtype: torch.dtype | None = None
+) -> torch.Tensor:
+    """The sum times a number: no divider, and no f64."""
+    along = dims or list(range(x.dim()))
+    return aten.mul.Tensor(aten.sum.dim_IntList(x, along, keepdim), 1.0 / _count(x, along))
+
+
+def _variance(
+    x: torch.Tensor, dims: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> torch.Tensor:
+    along = dims or list(range(x.dim()))
+    centred = aten.sub.Tensor(x, _mean(x, along, True))
+    total = aten.sum.dim_IntList(aten.mul.Tensor(centred, centred), along, keepdim)
+    left = _count(x, along) - (1 if correction is None else correction)
+    return aten.mul.Tensor(total, 1.0 / left if left > 0 else math.inf)
+
+
+def _count(x: torch.Tensor, dims: list[int]) -> int:
+    return math.prod(x.shape[dim] for dim in dims)
 
 
 def _gelu(x: torch.Tensor, approximate: str = "none") -> torch.Tensor:

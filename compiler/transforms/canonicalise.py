@@ -18,6 +18,7 @@ from compiler.transforms.inline_constants import InlineConstants
 from compiler.transforms.materialise_parts import MaterialiseParts
 from compiler.transforms.move_slices import MoveSlices
 from compiler.transforms.quantise import QuantiseW8A8
+from compiler.transforms.raise_extracts import RaiseExtracts
 from compiler.transforms.raise_fills import RaiseFills
 from compiler.transforms.simplify_bodies import SimplifyBodies
 from compiler.transforms.split_loops import SplitLoops
@@ -30,6 +31,7 @@ class Pass(Protocol):
 
 SIMPLIFY: tuple[Pass, ...] = (
     DropDeadResults(),
+    RaiseExtracts(),
     CheckSupported(),
     RaiseFills(),
     InlineConstants(),

@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
+from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
 from compiler.interpreter.scalar import evaluate
@@ -153,3 +153,13 @@ def rebuild(
     )
     replace(op, [new])
     return new
+
+
+def without_unused_loops(
+    maps: Sequence[AffineMap], iterators: Sequence[IteratorTypeAttr]
+) -> tuple[list[AffineMap], list[IteratorTypeAttr]]:
+    """Without the loops that no operand follows any more: those of one trip whose operand became a constant."""
+    used = sorted(set[int]().union(*(layout.used_dims() for layout in maps)))
+    moved = [AffineDimExpr(used.index(d)) if d in used else AffineDimExpr(0) for d in range(len(iterators))]
+    kept = [layout.replace_dims_and_symbols(moved, (), len(used), 0) for layout in maps]
+    return kept, [iterators[d] for d in used]

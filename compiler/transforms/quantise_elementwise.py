@@ -17,7 +17,15 @@ from compiler.errors import PenstockError
 from compiler.interpreter.linalg import trip_counts
 from compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
 from compiler.transforms.fixed_point import Fixed, Known, NotFixedPoint, Operand, TooWide, Translator
-from compiler.transforms.generics import build_generic, constant, empty, iterators_of, maps_of, yielded
+from compiler.transforms.generics import (
+    build_generic,
+    constant,
+    empty,
+    iterators_of,
+    maps_of,
+    without_unused_loops,
+    yielded,
+)
 from compiler.transforms.quantiser import Code, Quantiser
 
 _LARGEST_SHIFT = 54
@@ -82,8 +90,8 @@ class _Builder:
         target = empty(tensor_type(shape_of(op.results[0]), result.type))
         self.block.insert_arg(result.type, len(self.block.args))
         self.block.add_op(linalg.YieldOp(result))
-        maps = [*self.maps, maps_of(op)[-1]]
-        new = build_generic(self.inputs, target.tensor, maps, iterators_of(op), self.block, layer_of(op))
+        maps, iterators = without_unused_loops([*self.maps, maps_of(op)[-1]], iterators_of(op))
+        new = build_generic(self.inputs, target.tensor, maps, iterators, self.block, layer_of(op))
         assert op.parent is not None
         op.parent.insert_ops_before([target, new], op)
         return new
