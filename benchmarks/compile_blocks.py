@@ -63,7 +63,7 @@ def run() -> Figures:
     rows: list[Mapping[str, Value]] = []
     for family in FAMILIES:
         for mode, options in MODES.items():
-            rows.append({"block": family, "mode": mode, **_compile(f"zoo:{family}?size=real&{options}")})
+            rows.append({"block": family, "mode": mode, **compile_block(f"zoo:{family}?size=real&{options}")})
     return Figures(
         evidence=WALL_CLOCK,
         rows=rows,
@@ -74,7 +74,7 @@ def run() -> Figures:
     )
 
 
-def _compile(model: str) -> dict[str, Value]:
+def compile_block(model: str) -> dict[str, Value]:
     answer = subprocess.run(
         [sys.executable, "-c", CHILD, model],
         cwd=ROOT,

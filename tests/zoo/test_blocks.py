@@ -31,7 +31,16 @@ def lowered_of(program: Program, quantize: str | None) -> Lowered:
     return lower(canonical, default_design(read_graph(canonical.module), "u55c", 300.0, quantize))
 
 
-@pytest.mark.parametrize("model", [*BLOCKS, "zoo:attention", "zoo:ffn", "zoo:ffn?activation=gelu"])
+FORMS = [
+    *(b for b in BLOCKS if "decode" in b),
+    "zoo:gpt2",
+    "zoo:gemma?seq=3",
+    "zoo:attention",
+    "zoo:ffn?activation=gelu",
+]
+
+
+@pytest.mark.parametrize("model", FORMS)
 def test_canonical_form_computes_what_pytorch_does(model: str) -> None:
     canonical = prepare(import_model(model))
     assert canonical.samples is not None

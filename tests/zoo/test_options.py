@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from benchmarks.compile_blocks import compile_block
 from compiler.errors import PenstockError
 from compiler.frontend import import_model
 from compiler.frontend.loaded import LoadedModel
@@ -121,3 +122,14 @@ def test_shapes_of_large_weights_take_no_memory() -> None:
     held = sum(value.nbytes for value in program.params.values() if any(value.strides))
     assert sum(value.size for value in program.params.values()) > 40_000_000
     assert held < 1_000_000
+
+
+@pytest.mark.slow
+def test_the_benchmark_times_every_stage() -> None:
+    row = compile_block("zoo:llama?mode=decode")
+    stages = ("build", "export", "decompose", "lower", "hand_over", "simplify", "tile", "lower_to_streams")
+    seconds = [row[f"{stage}_s"] for stage in stages]
+    assert all(isinstance(value, float) and value > 0 for value in seconds)
+    assert row["operations"] == 41
+    assert isinstance(row["rss_gb"], float)
+    assert 0 < row["rss_gb"] < 2
