@@ -79,7 +79,7 @@ def test_a_batch_norm_is_folded_into_the_layer_before_it() -> None:
     program = check(import_module(module, seeded((2, 8))))
     assert contractions_and_rest(program) == ['"0"', '"0.relu"']
     assert sorted(program.params) == ["0.bias", "0.weight"]
-    assert isinstance(module[1], nn.BatchNorm1d), "the user's module stays as it was"
+    assert isinstance(module.get_submodule("1"), nn.BatchNorm1d), "the user's module stays as it was"
 
 
 UNFOLDED: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
