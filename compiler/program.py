@@ -69,7 +69,7 @@ class Evaluation:
     outputs: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
     """A module with `func.func @main`, whose arguments are the inputs and the lifted weights."""
 
@@ -81,6 +81,10 @@ class Program:
     evaluation: Evaluation | None = None
     calibration: Array | None = None
     """Typical inputs of a model with one input, one row an example: activation ranges are measured on them."""
+
+    def __repr__(self) -> str:
+        """The name alone: a module's own repr walks its whole graph, over and over."""
+        return f"Program({self.name!r})"
 
     def with_module(self, module: ModuleOp, **changes: Any) -> Program:
         return replace(self, module=module, **changes)
