@@ -69,18 +69,19 @@ class Assembler:
     def network(self, design: Design) -> Network:
         """The same network as lowering the whole design and scheduling it gives."""
         module = TileToKernels(design).apply(self.program.module)
-        kernel = next(op for op in module.walk() if isinstance(op, itensor.KernelOp))
+        kernels = [op for op in module.walk() if isinstance(op, itensor.KernelOp)]
         channels: dict[str, Channel] = {}
         tasks: list[Task] = []
-        for op in kernel.body.block.ops:
-            if isinstance(op, itensor.YieldOp):
-                continue
-            for value in op.results:
-                if isinstance(value.type, ITensorType):
-                    name = channel_name(value)
-                    depth = design.fifo_depths.get(name, design.default_depth)
-                    channels[name] = Channel(name, "stream", depth, _token_bits(value.type))
-            tasks += self._tasks(op, channels)
+        for group, kernel in enumerate(kernels):
+            for op in kernel.body.block.ops:
+                if isinstance(op, itensor.YieldOp):
+                    continue
+                for value in op.results:
+                    if isinstance(value.type, ITensorType):
+                        name = channel_name(value)
+                        depth = design.fifo_depths.get(name, design.default_depth)
+                        channels[name] = Channel(name, "stream", depth, _token_bits(value.type))
+                tasks += [replace(task, group=group) for task in self._tasks(op, channels)]
         return Network(in_order(tasks), channels)
 
     def _tasks(self, op: Operation, channels: dict[str, Channel]) -> list[Task]:

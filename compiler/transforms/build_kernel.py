@@ -48,6 +48,8 @@ class KernelBuilder:
     nodes: Sequence[Node]
     imports: Sequence[SSAValue]
     exports: Sequence[Export]
+    suffix: str = ""
+    """Tells the loads of this kernel from those of others that read the same tensor."""
     block: Block = field(default_factory=Block)
     inside: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     readers: dict[SSAValue, list[ITensorType]] = field(
@@ -132,7 +134,7 @@ class KernelBuilder:
         )  # fmt: skip
 
     def _load(self, value: SSAValue) -> None:
-        name = self.names[value] = self._name(value)
+        name = self.names[value] = self._name(value) + self.suffix
         load = itensor.LoadOp(f"load.{name}", self.inside[value], self._order(value))
         self._emit(load)
         self._distribute(name, value, load.result)

@@ -95,11 +95,12 @@ class _Assembler:
         for group in sorted(set(self.groups.values()) or {0}):
             nodes = [n for n in self.graph.nodes if self.groups[n.result] == group]
             imports = self._imports(nodes, group)
+            suffix = "" if group == min(self.groups.values(), default=0) else f".group{group}"
             results = self._results(group)
             crossings = self._crossings(group)
             exports = [Export(self.graph.returned[i], f"store.{i}") for i in results]
             exports += [Export(v, f"spill.{self._name(v)}.to.group{reader}") for v, reader in crossings]
-            body = KernelBuilder(self.design, self.graph, nodes, imports, exports).build()
+            body = KernelBuilder(self.design, self.graph, nodes, imports, exports, suffix).build()
             sources = [values[v, None] if isinstance(v, BlockArgument) else values[v, group] for v in imports]
             kinds = [export.value.type for export in exports]
             kernel = itensor.KernelOp(f"group{group}", sources, kinds, Region(body))

@@ -28,7 +28,7 @@ from tests.compiler.designs import Dense, build_network, designs, networks
 def shape_of(network: Network) -> object:
     """All that timing and area look at, without the names that nests keep for people."""
     tasks = {
-        task.name: [
+        (task.name, task.group): [
             (n.iterations, n.block_iterations, n.ii, n.depth, n.memories, n.logic,
              [(p.kind, p.direction, p.bits, p.stage, p.pattern,
                task.channel(p.channel) if p.kind != "external" else "") for p in n.ports])
@@ -40,7 +40,7 @@ def shape_of(network: Network) -> object:
 
 
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
     program = data.draw(networks())
     platform = load_platform("u55c")
@@ -53,7 +53,7 @@ def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
 
 
 @given(st.data())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
     """At the chosen depths the design runs, and as fast as if only blocks held it back."""
     program = data.draw(networks())
