@@ -1,4 +1,4 @@
-"""Executes an itensor kernel: every stream is a list of slices, every task runs in its scheduled order.
+"""Executes an itensor kernel: every stream is an array of slices, every task runs in its scheduled order.
 
 A task takes each operand's slices off its stream by the stream's type, accumulates in the order of its
 reduction loops (lanes as a tree), and cuts its result into slices by the result's type. Floats come out
@@ -22,12 +22,11 @@ from compiler.analysis.tasks import split_reduction, task_plan
 from compiler.dialects import itensor
 from compiler.dialects.affine import projected_dims
 from compiler.dialects.itensor import ITensorType, unpack
-from compiler.errors import PenstockError
 from compiler.interpreter.lanes import run_body, spread, tree
 from compiler.interpreter.scalar import numpy_dtype
+from compiler.interpreter.slices import cut, join
 
 Array = NDArray[Any]
-Slices = list[Array]
 
 
 def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
@@ -45,7 +44,7 @@ def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
 
 def _run_kernel(kernel: itensor.KernelOp, sources: Sequence[Array]) -> list[Array]:
     tensors: dict[SSAValue, Array] = dict(zip(kernel.body.block.args, sources, strict=True))
-    streams: dict[SSAValue, Slices] = {}
+    streams: dict[SSAValue, Array] = {}
     for op in kernel.body.block.ops:
         _step(op, tensors, streams)
     terminator = kernel.body.block.last_op
@@ -53,7 +52,7 @@ def _run_kernel(kernel: itensor.KernelOp, sources: Sequence[Array]) -> list[Arra
     return [tensors[v] for v in terminator.operands]
 
 
-def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue, Slices]) -> None:
+def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue, Array]) -> None:
     match op:
         case itensor.LoadOp():
             streams[op.result] = cut(tensors[op.source], _kind(op.result))
@@ -65,7 +64,7 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
         case itensor.ForkOp():
             slices = streams.pop(op.source)
             for copy in op.copies:
-                streams[copy] = list(slices)
+                streams[copy] = slices
         case itensor.ChunkOp():
             whole = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
             for start, part in zip(unpack(op.starts), op.parts, strict=True):
@@ -84,30 +83,6 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
             streams[op.result] = cut(_task(op, operands), _kind(op.result))
         case _:
             pass
-
-
-def cut(tensor: Array, kind: ITensorType) -> Slices:
-    """A tensor's slices in the order of the stream's type."""
-    extents = kind.element_shape
-    return [tensor[_window(corner, extents)] for corner in kind.offsets()]
-
-
-def join(slices: Slices, kind: ITensorType, where: str) -> Array:
-    """The tensor that a stream carried; a stream that leaves holes or disagrees with itself is an error."""
-    shape = kind.data_shape()
-    tensor = np.zeros(shape, numpy_dtype(kind.dtype))
-    seen = np.zeros(shape, bool)
-    corners = list(kind.offsets())
-    if len(corners) != len(slices):
-        raise _broken(where, f"the stream carried {len(slices)} slices, its type says {len(corners)}")
-    for corner, part in zip(corners, slices, strict=True):
-        window = _window(corner, kind.element_shape)
-        if seen[window].any() and not np.array_equal(tensor[window], part, equal_nan=part.dtype.kind == "f"):
-            raise _broken(where, f"the stream carried two different slices for {corner}")
-        tensor[window], seen[window] = part, True
-    if not seen.all():
-        raise _broken(where, f"the stream left {int((~seen).sum())} of {seen.size} elements out")
-    return tensor
 
 
 def _task(task: itensor.TaskOp, operands: list[Array]) -> Array:
@@ -160,10 +135,6 @@ def _gather(value: Array, plan: LoopPlan, result_map: Any, shape: list[int]) -> 
     return np.transpose(kept, order).reshape(shape)
 
 
-def _window(corner: Sequence[int], extents: Sequence[int]) -> tuple[slice, ...]:
-    return tuple(slice(c, c + e) for c, e in zip(corner, extents, strict=True))
-
-
 def _kind(value: SSAValue) -> ITensorType:
     assert isinstance(value.type, ITensorType)
     return value.type
@@ -171,9 +142,3 @@ def _kind(value: SSAValue) -> ITensorType:
 
 def _result_dtype(task: itensor.TaskOp) -> Any:
     return numpy_dtype(_kind(task.result).dtype)
-
-
-def _broken(where: str, what: str) -> PenstockError:
-    return PenstockError(
-        code="broken-stream", what=what, where=where, hint="this is a defect in a pass; please report it"
-    )
