@@ -7,12 +7,15 @@ shared loops one block passes from a writer to a reader: the block covers what t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from math import gcd, lcm, prod
 
-from compiler.analysis.loops import itensor_loops
+from compiler.analysis.live_range import live_maximum
+from compiler.analysis.walks import LoopOf, Walk, covers, reach, read_walk
 from compiler.dialects.itensor import ITensorType
+from compiler.errors import PenstockError
 
-LoopOf = tuple[int, int, int | None]
-"""Trips, step, and the data dim that the loop moves along (None: it repeats what is below it)."""
+__all__ = ["ConverterPlan", "LoopOf", "plan_converter"]
 
 
 @dataclass(frozen=True)
@@ -23,46 +26,88 @@ class ConverterPlan:
     source: tuple[LoopOf, ...]
     target: tuple[LoopOf, ...]
     block: tuple[int, ...]
+    source_element: tuple[int, ...]
+    target_element: tuple[int, ...]
+
+    @property
+    def block_elements(self) -> int:
+        """What one block holds."""
+        return prod(self.block)
+
+    @property
+    def ping_pong_elements(self) -> int:
+        """What the buffer holds when one block is written while the other is read."""
+        return 2 * self.block_elements
+
+    @cached_property
+    def live_max(self) -> int:
+        """The largest number of elements alive at once when both orders run as early as possible."""
+        apart = 0  # what one trip of these loops moves has nothing to do with the next trip
+        for position, (_, step, dim) in enumerate(self.shared):
+            if dim is None or self._reach(self.shared[position + 1 :] + self.source, dim) > step:
+                break
+            apart += 1
+        return self._live_inside(apart)
+
+    @cached_property
+    def block_live_max(self) -> int:
+        """The same within one trip of the shared loops: what one block must hold at least."""
+        return self._live_inside(len(self.shared))
+
+    def _live_inside(self, skip: int) -> int:
+        outside = self.shared[skip:]
+        return live_maximum(
+            Walk(self.source_element, outside + self.source), Walk(self.target_element, outside + self.target)
+        )
+
+    def _reach(self, loops: tuple[LoopOf, ...], dim: int) -> int:
+        return self.source_element[dim] + reach(loops, dim)
 
 
 def plan_converter(source: ITensorType, target: ITensorType) -> ConverterPlan:
     """Extend the shared prefix for as long as both orders cut the data into the same blocks."""
-    from_loops, to_loops = itensor_loops(source), itensor_loops(target)
+    sent, wanted = read_walk(source), read_walk(target)
+    _check_covered(sent, wanted, source, target)
     shared: list[LoopOf] = []
-    while from_loops and to_loops:
-        first, second = _split(from_loops, to_loops[0]), _split(to_loops, from_loops[0])
-        if first[0] != second[0] or not _same_block(first, second, source, target):
+    while sent.loops and wanted.loops:
+        common = _common(sent.loops[0], wanted.loops[0])
+        if common is None:
             break
-        shared.append(first[0])
-        from_loops, to_loops = first[1:], second[1:]
-    return ConverterPlan(
-        tuple(shared), tuple(from_loops), tuple(to_loops), _block(from_loops, source)
-    )  # fmt: skip
+        inside = Walk(sent.element, _rest(sent.loops, common)), Walk(wanted.element, _rest(wanted.loops, common))
+        if common[2] is not None and not covers(*inside, common[2]):
+            break
+        shared.append(common)
+        sent, wanted = inside
+    return ConverterPlan(tuple(shared), sent.loops, wanted.loops, sent.extents, sent.element, wanted.element)
 
 
-def _split(loops: list[LoopOf], like: LoopOf) -> list[LoopOf]:
-    """Split the outermost loop in two where the other order's step is a multiple of its own."""
-    (trip, step, dim), (_, coarse, other) = loops[0], like
-    if dim is None or dim != other or coarse <= step or coarse % step or trip % (coarse // step):
-        return loops
-    factor = coarse // step
-    if trip == factor:
-        return loops
-    return [(trip // factor, coarse, dim), (factor, step, dim), *loops[1:]]
-
-
-def _same_block(first: list[LoopOf], second: list[LoopOf], source: ITensorType, target: ITensorType) -> bool:
-    """Whether one trip of the outermost loop covers the same, gapless part of its dim in both orders."""
-    _, step, dim = first[0]
+def _common(first: LoopOf, second: LoopOf) -> LoopOf | None:
+    """The finest loop that is the outer part of both, each split in two where need be."""
+    (trip, step, dim), (other_trip, other_step, other) = first, second
+    if dim != other:
+        return None
     if dim is None:
-        return True
-    return _extent(first[1:], dim, source) == _extent(second[1:], dim, target) == step
+        trips, coarse = gcd(trip, other_trip), 1
+    elif trip * step == other_trip * other_step:
+        coarse = lcm(step, other_step)
+        trips = trip * step // coarse
+    else:
+        return None
+    return (trips, coarse, dim) if trips > 1 else None
 
 
-def _extent(loops: list[LoopOf], dim: int, kind: ITensorType) -> int:
-    """How far the loops and the element reach along a data dim."""
-    return kind.element_shape[dim] + sum((trip - 1) * step for trip, step, target in loops if target == dim)
+def _rest(loops: tuple[LoopOf, ...], common: LoopOf) -> tuple[LoopOf, ...]:
+    """What is left of the loops when the outer part of the first is taken off."""
+    trip, step, dim = loops[0]
+    trips = trip // common[0]
+    return loops[1:] if trips == 1 else ((trips, step, dim), *loops[1:])
 
 
-def _block(inside: list[LoopOf], kind: ITensorType) -> tuple[int, ...]:
-    return tuple(_extent(inside, dim, kind) for dim in range(len(kind.element_shape)))
+def _check_covered(sent: Walk, wanted: Walk, source: ITensorType, target: ITensorType) -> None:
+    for dim in range(len(sent.element)):
+        if not covers(sent, wanted, dim):
+            raise PenstockError(
+                code="bad-order", what=f"the stream leaves out elements of dim {dim} that its reader wants",
+                where=f"{source} to {target}", limit="a converter changes the order, not the data",
+                hint="steps larger than the slice leave gaps: use steps of at most the slice's size",
+            )  # fmt: skip
