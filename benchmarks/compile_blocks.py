@@ -32,8 +32,7 @@ from compiler.frontend.importer import import_loaded
 from compiler.frontend.loader import load_model
 from compiler.frontend.reference import parse_reference
 from compiler.pipeline.prepare import prepare
-from compiler.transforms.lower_to_streams import LowerToStreams
-from compiler.transforms.tile_to_kernels import TileToKernels
+from compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 import_loaded(load_model(parse_reference("zoo:mlp"), weights=False))
 warm_up = time.monotonic() - started
 marks = []
@@ -45,11 +44,9 @@ program = prepare(program)
 begin("tile")
 graph = read_graph(program.module)
 design = default_design(graph, "u55c", 300.0)
-tiled = TileToKernels(design).apply(program.module)
-tiled.verify()
+tiled = last_stage(program.module, itensor_passes(design))
 begin("lower to streams")
-streams = LowerToStreams(design).apply(tiled)
-streams.verify()
+streams = last_stage(tiled, stream_passes(design))
 begin("end")
 seconds = {stage: after - start for (stage, start), (_, after) in zip(marks, marks[1:])}
 weights = sum(value.size for value in program.params.values())

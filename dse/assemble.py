@@ -29,13 +29,13 @@ from compiler.dialects import itensor, nest, stream
 from compiler.dialects.itensor import ITensorType
 from compiler.dialects.stream import StreamType
 from compiler.errors import PenstockError
+from compiler.pipeline.stages import itensor_passes, last_stage
 from compiler.platforms import Platform
 from compiler.program import Program
 from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
 from compiler.transforms.build_compute_nest import build_compute_nest
 from compiler.transforms.lower_to_streams import LowerToStreams
 from compiler.transforms.names import c_name
-from compiler.transforms.tile_to_kernels import TileToKernels
 from profiling.network import Channel, Network, Task, channel_of, in_order
 
 
@@ -68,7 +68,7 @@ class Assembler:
 
     def network(self, design: Design) -> Network:
         """The same network as lowering the whole design and scheduling it gives."""
-        module = TileToKernels(design).apply(self.program.module)
+        module = last_stage(self.program.module, itensor_passes(design))
         kernels = [op for op in module.walk() if isinstance(op, itensor.KernelOp)]
         channels: dict[str, Channel] = {}
         tasks: list[Task] = []

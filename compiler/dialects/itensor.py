@@ -42,20 +42,26 @@ from compiler.dialects.types import tensor_type
 
 @irdl_op_definition
 class KernelOp(IRDLOperation):
-    """A dataflow kernel: an isolated graph of tasks between tensors in external memory."""
+    """A dataflow kernel: an isolated graph of tasks between tensors in external memory.
+
+    Kernels of one `group` are to be fused into one; groups run one after the other.
+    """
 
     name = "itensor.kernel"
     sym_name = prop_def(StringAttr)
+    group = prop_def(IntAttr)
     sources = var_operand_def(TensorType)
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove())
 
-    def __init__(self, name: str, sources: Sequence[SSAValue], results: Sequence[Attribute], body: Region) -> None:
+    def __init__(
+        self, name: str, sources: Sequence[SSAValue], results: Sequence[Attribute], body: Region, group: int = 0
+    ) -> None:
         super().__init__(
             operands=[list(sources)],
             result_types=[list(results)],
-            properties={"sym_name": StringAttr(name)},
+            properties={"sym_name": StringAttr(name), "group": IntAttr(group)},
             regions=[body],
         )
 

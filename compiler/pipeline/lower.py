@@ -17,9 +17,8 @@ from compiler.dialects import nest, stream
 from compiler.dialects.types import tensor_type
 from compiler.interpreter import itensor as itensor_interpreter
 from compiler.interpreter import stream as stream_interpreter
+from compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 from compiler.program import Program
-from compiler.transforms.lower_to_streams import LowerToStreams
-from compiler.transforms.tile_to_kernels import TileToKernels
 
 Array = NDArray[Any]
 
@@ -86,8 +85,6 @@ class Lowered:
 
 def lower(program: Program, design: Design) -> Lowered:
     """Apply the design. Each level verifies; a design that does not fit the model is named by layer."""
-    itensor = TileToKernels(design).apply(program.module)
-    itensor.verify()
-    streams = LowerToStreams(design).apply(itensor)
-    streams.verify()
+    itensor = last_stage(program.module, itensor_passes(design))
+    streams = last_stage(itensor, stream_passes(design))
     return Lowered(program, design, itensor, streams)

@@ -1,22 +1,27 @@
-"""Turns canonical linalg into dataflow kernels of scheduled tasks that stream into each other.
+"""Turns every operation of canonical linalg into a dataflow kernel of its own: load, scheduled task, store.
 
-Every tensor operation becomes a task whose itensor types follow from its schedule. The design puts operations
-into groups: a group is one kernel, inside it tensors are streams; between groups they go through external memory.
+Its itensor types follow from its schedule in the design. All tensors lie in external memory still; fusing the kernels
+of a group turns the ones inside it into streams.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from xdsl.dialects import func
+from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import FunctionType, ModuleOp
-from xdsl.ir import Block, BlockArgument, Region, SSAValue
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from compiler.analysis.graph import Graph, Node, Slice, TensorOp, read_graph
+from compiler.analysis.graph import Concat, Graph, Node, Slice, TensorOp, read_graph
+from compiler.analysis.orders import Orders, dtype_of, plan_of
+from compiler.analysis.parts import part_of
 from compiler.design import Design
 from compiler.dialects import itensor
+from compiler.dialects.itensor import ScheduleAttr
+from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
-from compiler.transforms.build_kernel import Export, KernelBuilder
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,7 @@ class TileToKernels:
     def apply(self, module: ModuleOp) -> ModuleOp:
         graph = read_graph(module)
         _check_layers(self.design, graph)
-        groups = _assign_groups(self.design, graph)
-        return _Assembler(self.design, graph, groups).build()
+        return _Assembler(self.design, graph, _assign_groups(self.design, graph)).build()
 
 
 def _check_layers(design: Design, graph: Graph) -> None:
@@ -78,63 +82,155 @@ def _sources(node: Node) -> tuple[SSAValue, ...]:
 
 @dataclass
 class _Assembler:
-    """Puts the kernels of all groups into @main, and the tensors that pass between them."""
+    """Puts one kernel a node into @main. `values` are the tensors in the new @main, by those in the old one."""
 
     design: Design
     graph: Graph
     groups: dict[SSAValue, int]
+    values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    block: Block = field(default_factory=Block)
 
     def build(self) -> ModuleOp:
         old = self.graph.function
-        block = Block(arg_types=[a.type for a in old.body.block.args])
-        values: dict[tuple[SSAValue, int | None], SSAValue] = {}
-        returned: dict[int, SSAValue] = {}
-        for new, argument in zip(block.args, old.body.block.args, strict=True):
+        for argument in old.body.block.args:
+            new = self.values[argument] = self.block.insert_arg(argument.type, argument.index)
             new.name_hint = argument.name_hint
-            values[argument, None] = new
-        for group in sorted(set(self.groups.values()) or {0}):
-            nodes = [n for n in self.graph.nodes if self.groups[n.result] == group]
-            imports = self._imports(nodes, group)
-            suffix = "" if group == min(self.groups.values(), default=0) else f".group{group}"
-            results = self._results(group)
-            crossings = self._crossings(group)
-            exports = [Export(self.graph.returned[i], f"store.{i}") for i in results]
-            exports += [Export(v, f"spill.{self._name(v)}.to.group{reader}") for v, reader in crossings]
-            body = KernelBuilder(self.design, self.graph, nodes, imports, exports, suffix).build()
-            sources = [values[v, None] if isinstance(v, BlockArgument) else values[v, group] for v in imports]
-            kinds = [export.value.type for export in exports]
-            kernel = itensor.KernelOp(f"group{group}", sources, kinds, Region(body))
-            block.add_op(kernel)
-            returned |= dict(zip(results, kernel.outputs, strict=False))
-            for (value, reader), result in zip(crossings, kernel.outputs[len(results) :], strict=True):
-                values[value, reader] = result
-        outputs = [returned[i] for i in range(len(self.graph.returned))]
-        block.add_op(func.ReturnOp(*outputs))
-        kind = FunctionType.from_lists([a.type for a in block.args], [v.type for v in outputs])
-        return ModuleOp([func.FuncOp("main", kind, Region(block), arg_attrs=old.arg_attrs)])
-
-    def _imports(self, nodes: list[Node], group: int) -> list[SSAValue]:
-        """What the group reads and does not make, arguments first."""
-        read = {source for node in nodes for source in _sources(node)}
-        read |= {self.graph.returned[i] for i in self._results(group)}
-        arguments = [a for a in self.graph.arguments if a in read]
-        made_before = [n.result for n in self.graph.nodes if n.result in read and self.groups[n.result] != group]
-        return [*arguments, *made_before]
-
-    def _results(self, group: int) -> list[int]:
-        """Which results of @main leave from this group; what nobody computes is refused where it would be stored."""
-        first = min(self.groups.values(), default=0)
-        return [i for i, value in enumerate(self.graph.returned) if self.groups.get(value, first) == group]
-
-    def _name(self, value: SSAValue) -> str:
-        made_by: dict[SSAValue, str] = {op.result: op.layer for op in self.graph.operations}
-        return made_by.get(value, "tensor")
-
-    def _crossings(self, group: int) -> list[tuple[SSAValue, int]]:
-        """Values of this group that later groups read, once for each of them."""
-        found: dict[tuple[SSAValue, int], None] = {}
+            self.names[argument] = self.graph.name(argument)
+        self._check_results()
+        orders = {
+            group: Orders(self.design, self.graph, [n for n in self.graph.nodes if self.groups[n.result] == group])
+            for group in set(self.groups.values())
+        }
         for node in self.graph.nodes:
-            for source in _sources(node):
-                if self.groups.get(source) == group and self.groups[node.result] != group:
-                    found[source, self.groups[node.result]] = None
-        return list(found)
+            group = self.groups[node.result]
+            match node:
+                case TensorOp():
+                    self._operation(node, group)
+                case Slice():
+                    self._slice(node, group, orders[group])
+                case Concat():
+                    self._concat(node, group, orders[group])
+        outputs = [self.values[v] for v in self.graph.returned]
+        self.block.add_op(func.ReturnOp(*outputs))
+        kind = FunctionType.from_lists([a.type for a in self.block.args], [v.type for v in outputs])
+        return ModuleOp([func.FuncOp("main", kind, Region(self.block), arg_attrs=old.arg_attrs)])
+
+    def _check_results(self) -> None:
+        read = {source for node in self.graph.nodes for source in _sources(node)} | set(self.graph.returned)
+        for value in self.graph.returned:
+            if isinstance(value, BlockArgument):
+                raise PenstockError(
+                    code="unsupported-op", what="a result that no operation of the accelerator computes", where="@main",
+                    hint="return only values that the model computes from its inputs",
+                )  # fmt: skip
+        for operation in self.graph.operations:
+            if operation.result not in read:
+                raise PenstockError(code="not-canonical", what="its result is never used", where=operation.layer)
+
+    def _operation(self, operation: TensorOp, group: int) -> None:
+        kernel, plan = self.design.kernels[operation.layer], plan_of(operation, self.design)
+        body = _KernelBody(list(dict.fromkeys(operation.op.inputs)))
+        operands: list[SSAValue] = []
+        for position, (value, indexing_map) in enumerate(zip(operation.op.inputs, operation.operand_maps, strict=True)):
+            inside, is_param = body.inside[value], self.graph.is_param(value)
+            if is_param and kernel.weights == "rom":
+                operands.append(inside)
+                continue
+            name = f"load.{operation.layer}.{position}" if is_param else f"load.{self.names[value]}"
+            kind = plan.itensor(indexing_map, dtype_of(value), reread=is_param)
+            operands.append(body.add(itensor.LoadOp(name, inside, kind)))
+        task = itensor.TaskOp(
+            operation.layer, operands, plan.itensor(operation.result_map, dtype_of(operation.result)),
+            schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order), trips=plan.trips,
+            indexing_maps=[*operation.operand_maps, operation.result_map],
+            iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
+        )  # fmt: skip
+        self._finish(operation.layer, group, body, {operation.result: (operation.layer, body.add(task))})
+
+    def _slice(self, node: Slice, group: int, orders: Orders) -> None:
+        """All slices of one tensor along one dim are one kernel, where the first of them stands."""
+        siblings = [s for s in orders.siblings(node) if s.result.uses.get_length()]
+        if not siblings or siblings[0] is not node:
+            return
+        whole, name = orders.cut(node), f"chunk.{self.names[node.source]}.{node.dim}"
+        body = _KernelBody([node.source])
+        load = body.add(itensor.LoadOp(f"load.{self.names[node.source]}", body.inside[node.source], whole))
+        chunk = itensor.ChunkOp(
+            name, load, node.dim, [s.start for s in siblings], [part_of(whole, s.dim, s.size) for s in siblings]
+        )
+        body.add(chunk)
+        made = {s.result: (f"{name}.part{i}", chunk.parts[i]) for i, s in enumerate(siblings)}
+        self._finish(name, group, body, made)
+
+    def _concat(self, node: Concat, group: int, orders: Orders) -> None:
+        body = _KernelBody(list(dict.fromkeys(node.sources)))
+        loads = [
+            body.add(itensor.LoadOp(f"load.{self.names[source]}", body.inside[source], orders.part(node, size)))
+            for source, (_, size) in zip(node.sources, node.parts, strict=True)
+        ]
+        name = f"concat.{self.names[node.sources[0]]}"
+        result = body.add(itensor.ConcatOp(name, loads, node.dim, orders.of(node.result)))
+        self._finish(name, group, body, {node.result: (name, result)})
+
+    def _finish(
+        self, name: str, group: int, body: _KernelBody, made: dict[SSAValue, tuple[str, SSAValue]]
+    ) -> None:
+        """Store what the kernel made, and put it into @main."""
+        stores = [
+            body.add(itensor.StoreOp(f"store.{label}", stream, tensor_type(value)))
+            for value, (label, stream) in made.items()
+        ]
+        body.block.add_op(itensor.YieldOp(stores))
+        sources = [self.values[v] for v in body.imports]
+        kernel = itensor.KernelOp(name, sources, [v.type for v in made], Region(body.block), group)
+        self.block.add_op(kernel)
+        self.values |= dict(zip(made, kernel.outputs, strict=True))
+        self.names |= {value: label for value, (label, _) in made.items()}
+
+
+class _KernelBody:
+    """The block of one kernel: an argument for each tensor that it reads."""
+
+    def __init__(self, imports: Sequence[SSAValue]) -> None:
+        self.imports = imports
+        self.block = Block(arg_types=[v.type for v in imports])
+        self.inside: dict[SSAValue, SSAValue] = dict(zip(imports, self.block.args, strict=True))
+        for value, argument in self.inside.items():
+            argument.name_hint = value.name_hint
+
+    def add(self, op: Operation) -> SSAValue:
+        self.block.add_op(op)
+        return op.results[0]
+
+
+def _task_body(operation: TensorOp) -> Region:
+    """The scalar body, with captured constants brought in; an unused `outs` argument is dropped."""
+    source = operation.op.body.block
+    count = len(operation.op.inputs) + (operation.init is not None)
+    if operation.init is None and any(True for _ in source.args[-1].uses):
+        raise PenstockError(
+            code="unsupported-op", what="an elementwise operation that reads its output's old value",
+            where=operation.layer, hint="pass that tensor as an input",
+        )  # fmt: skip
+    block = Block(arg_types=[a.type for a in source.args[:count]])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(source.args[:count], block.args, strict=True))
+    for op in source.ops:
+        for operand in op.operands:
+            if operand not in mapping:
+                mapping[operand] = _capture(operation.layer, operand, block)
+        if isinstance(op, linalg.YieldOp):
+            block.add_op(itensor.YieldOp([mapping[v] for v in op.operands]))
+        else:
+            block.add_op(op.clone(mapping))
+    return Region(block)
+
+
+def _capture(layer: str, value: SSAValue, block: Block) -> SSAValue:
+    if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
+        raise PenstockError(
+            code="unsupported-op", what="a body that uses a value from outside which is not a constant", where=layer,
+        )  # fmt: skip
+    constant = value.op.clone()
+    block.add_op(constant)
+    return constant.result

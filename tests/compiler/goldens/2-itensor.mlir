@@ -1,6 +1,6 @@
 builtin.module {
   func.func @main(%unread: tensor<3xi8> {penstock.name = "unread", penstock.kind = "input"}, %in: tensor<2x4xi8> {penstock.name = "x", penstock.kind = "input"}, %fc0w: tensor<6x4xi8> {penstock.name = "fc0.weight", penstock.kind = "param"}, %fc0b: tensor<6xi32> {penstock.name = "fc0.bias", penstock.kind = "param"}) -> tensor<2x6xi8> {
-    %0 = "itensor.kernel"(%in, %fc0w, %fc0b) <{sym_name = "group0"}> ({
+    %0 = "itensor.kernel"(%in, %fc0w, %fc0b) <{sym_name = "group0", group = #builtin.int<0>}> ({
     ^bb0(%in_1: tensor<2x4xi8>, %fc0w_1: tensor<6x4xi8>, %fc0b_1: tensor<6xi32>):
       %1 = itensor.load "load.x" %in_1 : tensor<2x4xi8> -> !itensor.itensor<1x2xi8, iter_space: [2, 2]*[2, 1], iter_map: (d0, d1) -> (d1, d0)>
       %2 = "itensor.task"(%1, %fc0w_1) <{sym_name = "fc0", schedule = #itensor.schedule<tile: [2, 6, 4], unroll: [1, 3, 2], order: [0, 1, 2]>, trips = [#builtin.int<2>, #builtin.int<6>, #builtin.int<4>], indexing_maps = [affine_map<(d0, d1, d2) -> (d0, d2)>, affine_map<(d0, d1, d2) -> (d1, d2)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = [#linalg.iterator_type<parallel>, #linalg.iterator_type<parallel>, #linalg.iterator_type<reduction>], init = 0 : i32}> ({

@@ -1,0 +1,54 @@
+"""The stages below canonical linalg, in order: what each is called, and the pass that leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from compiler.design import Design
+from compiler.transforms.fuse_kernels import FuseKernels
+from compiler.transforms.lower_to_streams import LowerToStreams
+from compiler.transforms.tile_to_kernels import TileToKernels
+
+
+class Pass(Protocol):
+    """A transformation of a module; it leaves the one that it is given as it was."""
+
+    def apply(self, module: ModuleOp) -> ModuleOp: ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One level of a design, after the pass of that name. It verifies."""
+
+    name: str
+    module: ModuleOp
+
+
+def itensor_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
+    """From canonical linalg to the itensor level that becomes hardware."""
+    return (("kernels", TileToKernels(design)), ("fuse", FuseKernels()))
+
+
+def stream_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
+    """From the itensor level to streams, nests and their directives."""
+    return (("streams", LowerToStreams(design)),)
+
+
+def run_passes(module: ModuleOp, passes: tuple[tuple[str, Pass], ...]) -> Iterator[Stage]:
+    """The module after every pass, verified."""
+    for name, one in passes:
+        module = one.apply(module)
+        module.verify()
+        yield Stage(name, module)
+
+
+def last_stage(module: ModuleOp, passes: tuple[tuple[str, Pass], ...]) -> ModuleOp:
+    """The module after all passes, verified at the end."""
+    for _, one in passes:
+        module = one.apply(module)
+    module.verify()
+    return module
