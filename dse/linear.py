@@ -40,7 +40,7 @@ class LinearProgram:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._problem: Any = pulp.LpProblem(name, pulp.LpMinimize)
+        self._problem: Any = pulp.LpProblem(name.replace(" ", "_"), pulp.LpMinimize)
         self._variables: list[Any] = []
         self._cost: list[float] = []
         self._integer = False

@@ -1,7 +1,15 @@
 """Time and area of nests: operator libraries as data, initiation intervals with reasons, token patterns."""
 
 from compiler.schedule.library import Operator, OperatorLibrary, library_names, load_library
-from compiler.schedule.memory import MemoryUse, bram18_count, build_memory, fifo_area
+from compiler.schedule.memory import (
+    MemoryUse,
+    bram18_count,
+    build_memory,
+    fifo_area,
+    fifo_choices,
+    memory_choices,
+    uram_count,
+)
 from compiler.schedule.nest import schedule_nest
 from compiler.schedule.pattern import Level, TokenPattern
 from compiler.schedule.records import Bound, NestSchedule, OpStage, PortSchedule
@@ -19,7 +27,10 @@ __all__ = [
     "bram18_count",
     "build_memory",
     "fifo_area",
+    "fifo_choices",
     "library_names",
     "load_library",
+    "memory_choices",
     "schedule_nest",
+    "uram_count",
 ]

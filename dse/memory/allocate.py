@@ -1,0 +1,155 @@
+"""The allocation as an integer program: one way for every memory, so that no resource of a die runs short.
+
+Regions do not share anything, so each is solved alone. Memories with the same choices are interchangeable and
+counted, not listed, which keeps the program small however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.errors import PenstockError
+from compiler.platforms import RESOURCE_NAMES, Resources, total
+from compiler.schedule import MemoryUse
+from dse.linear import LinearProgram, Solution
+from dse.memory.items import Stored
+from dse.memory.result import Allocation
+
+_EACH = 0.1
+"""Weight of every resource's own share beside the largest one's: ties are broken towards using less of all."""
+
+
+def allocate(
+    items: Sequence[Stored],
+    limits: Mapping[str, Resources],
+    logic: Mapping[str, Resources] | None = None,
+    *,
+    seconds: float = 10.0,
+) -> Allocation:
+    """Build everything so that the fullest resource of each region is as little used as can be.
+
+    `logic` is what the design needs besides. Where it does not fit, the error says which resource is short by
+    how much at least.
+    """
+    besides = dict(logic or {})
+    uses: dict[str, MemoryUse] = {}
+    proven = True
+    for item in items:
+        if item.region not in limits:
+            raise PenstockError(
+                code="unknown-die", what=f"it is to stand on {item.region!r}", where=item.name,
+                limit="known are " + ", ".join(limits), hint="allocate with the dies of the partition",
+            )  # fmt: skip
+        _check_alone(item, limits[item.region])
+    for region, limit in limits.items():
+        here = [item for item in items if item.region == region]
+        model = _Region(region, here, limit, besides.get(region, Resources()))
+        chosen, best = model.solve(seconds)
+        uses |= chosen
+        proven &= best
+    return Allocation(uses, {i.name: i.region for i in items}, dict(limits), besides, proven)
+
+
+@dataclass(frozen=True)
+class _Class:
+    """Memories with the same choices, and the variables that count how many are built in each way."""
+
+    members: list[Stored]
+    counts: list[int]
+
+
+class _Region:
+    def __init__(self, name: str, items: Sequence[Stored], limits: Resources, logic: Resources) -> None:
+        self.name, self.limits, self.logic = name, limits.as_dict(), logic.as_dict()
+        groups: dict[object, list[Stored]] = {}
+        for item in items:
+            groups.setdefault(tuple((c.kind, c.area) for c in item.choices), []).append(item)
+        self.groups = list(groups.values())
+
+    def solve(self, seconds: float) -> tuple[dict[str, MemoryUse], bool]:
+        program = LinearProgram(f"memory of {self.name}")
+        classes = self._count(program)
+        fullest = program.variable(0, None, cost=1)
+        for resource, limit in self.limits.items():
+            row = self._row(classes, resource)
+            base = self.logic[resource]
+            program.row(dict(row), "<=", limit - base)
+            if limit:
+                program.row({v: use / limit for v, use in row.items()} | {fullest: -1.0}, "<=", -base / limit)
+                for variable, use in row.items():
+                    program.add_cost(variable, _EACH * use / limit)
+        found = program.solve(seconds)
+        if found is None:
+            raise self._shortage(seconds)
+        return _dealt(classes, found), found.proven
+
+    def _count(self, program: LinearProgram) -> list[_Class]:
+        classes: list[_Class] = []
+        for members in self.groups:
+            counts = [program.variable(0, len(members), whole=True) for _ in members[0].choices]
+            program.row(dict.fromkeys(counts, 1.0), "==", len(members))
+            classes.append(_Class(members, counts))
+        return classes
+
+    def _row(self, classes: Sequence[_Class], resource: str) -> dict[int, float]:
+        return {
+            variable: float(use)
+            for group in classes
+            for variable, choice in zip(group.counts, group.members[0].choices, strict=True)
+            if (use := choice.area.as_dict()[resource])
+        }
+
+    def _shortage(self, seconds: float) -> PenstockError:
+        """What is missing at least, found by letting every limit be exceeded at a price."""
+        program = LinearProgram(f"shortage of {self.name}")
+        classes = self._count(program)
+        over = {name: program.variable(cost=1 / max(self.limits[name], 1)) for name in RESOURCE_NAMES}
+        for resource, limit in self.limits.items():
+            row = {**self._row(classes, resource), over[resource]: -1.0}
+            program.row(row, "<=", limit - self.logic[resource])
+        found = program.solve(seconds)
+        assert found is not None  # every limit may be exceeded
+        built = total([use.area for use in _dealt(classes, found).values()]).as_dict()
+        short = {n: built[n] + self.logic[n] - self.limits[n] for n in RESOURCE_NAMES}
+        parts = [f"{n} by {by:,} (limit {self.limits[n]:,})" for n, by in short.items() if by > 0]
+        members = [m for group in self.groups for m in group]
+        largest = max(members, key=lambda m: m.usual.bits * m.usual.copies, default=None)
+        return PenstockError(
+            code="memory-short",
+            what=f"short of {', '.join(parts)}, however its memories are built",
+            where=self.name,
+            limit=f"{len(members)} memories" + (f", the largest is {_size(largest)}" if largest else ""),
+            hint="smaller tiles, shallower FIFOs, weights in external memory, or a larger platform",
+        )
+
+
+def _dealt(classes: Sequence[_Class], found: Solution) -> dict[str, MemoryUse]:
+    """Which member of a class is built which way does not matter, so they take turns in order."""
+    uses: dict[str, MemoryUse] = {}
+    for group in classes:
+        ways = [n for n, variable in enumerate(group.counts) for _ in range(found.whole(variable))]
+        for member, way in zip(group.members, ways, strict=True):
+            uses[member.name] = member.choices[way]
+    return uses
+
+
+def _check_alone(item: Stored, limits: Resources) -> None:
+    """A memory that does not even fit alone is named."""
+    have = limits.as_dict()
+    if any(all(use <= have[name] for name, use in c.area.items()) for c in item.choices):
+        return
+    ways: list[str] = []
+    for choice in item.choices:
+        over = [f"{use:,} {name} of {have[name]:,}" for name, use in choice.area.items() if use > have[name]]
+        ways.append(f"{choice.kind}: {', '.join(over)}")
+    raise PenstockError(
+        code="memory-too-large", what=f"{_size(item)} is more than the die can hold", where=item.name,
+        limit="; ".join(ways), hint="smaller tiles or a shallower FIFO, or keep it in external memory",
+    )  # fmt: skip
+
+
+def _size(item: Stored) -> str:
+    use = item.usual
+    copies = f" × {use.copies} copies" if use.copies > 1 else ""
+    return f"{item.name} of {use.words:,} words × {use.word_bits:,} bits{copies}"

@@ -1,0 +1,52 @@
+"""What has to be stored on the chip: the memories of tasks, blocks between tasks, and FIFOs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from compiler.schedule import MemoryUse, OperatorLibrary, fifo_choices, memory_choices
+from profiling.network import Network
+
+WHOLE_CHIP = "chip"
+"""The region of a design that was not partitioned."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One memory or FIFO, with every way to build it; `region` is the die that it stands on."""
+
+    name: str
+    choices: tuple[MemoryUse, ...]
+    region: str = WHOLE_CHIP
+
+    @property
+    def usual(self) -> MemoryUse:
+        return self.choices[0]
+
+
+def stored_items(
+    network: Network, library: OperatorLibrary, dies: Mapping[str, str] | None = None
+) -> tuple[Stored, ...]:
+    """Everything that a scheduled design stores. A channel's memory stands with its reader.
+
+    A task's memories are named `task.memory`, since other tasks may have one of the same name.
+    """
+    ends = network.ends()
+
+    def region(task: str) -> str:
+        return dies[task] if dies is not None else WHOLE_CHIP
+
+    found: list[Stored] = []
+    for task in network.tasks:
+        for memory in {m.name: m for n in task.nests for m in n.memories}.values():
+            name = f"{task.name}.{memory.name}"
+            ways = memory_choices(library, name, memory.words, memory.word_bits, rom=memory.rom, copies=memory.copies)
+            found.append(Stored(name, ways, region(task.name)))
+    for name, channel in network.channels.items():
+        if channel.kind == "stream":
+            ways = fifo_choices(library, name, channel.depth, channel.bits)
+        else:
+            ways = memory_choices(library, name, channel.words, channel.bits, copies=channel.depth)
+        found.append(Stored(name, tuple(replace(w, name=name) for w in ways), region(ends[name][1])))
+    return tuple(found)

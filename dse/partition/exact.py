@@ -1,0 +1,160 @@
+"""The best partition, as an integer program: crossing bits times distance, plus what imbalance costs.
+
+The dies form a tree, so each link parts them in two; a connection crosses a link exactly if its ends are on
+different sides. That makes the relaxation a minimum cut, and the program quick to solve.
+"""
+
+from __future__ import annotations
+
+from compiler.errors import PenstockError
+from compiler.platforms import RESOURCE_NAMES, Resources
+from dse.linear import LinearProgram
+from dse.partition.graph import PlacementGraph
+from dse.partition.result import Partition
+from dse.partition.site import Site
+
+BALANCE_WEIGHT = 0.25
+"""What a die filled to its limit costs, as a share of all bits of the design crossing once."""
+
+
+def partition(
+    graph: PlacementGraph,
+    site: Site,
+    *,
+    balance_weight: float = BALANCE_WEIGHT,
+    peak: float = 1.0,
+    seconds: float = 20.0,
+    gap: float = 0.005,
+) -> Partition:
+    """The die of everything. `peak` is the largest share of a die's limits that may be used.
+
+    It is within `gap` of the least cost that is possible; `proven` says whether time was enough to know.
+
+    Where nothing fits, the error says which resource or link is short, and by how much at least.
+    """
+    _check(graph.check(), site)
+    if len(site.dies) == 1 and not _elastic_needed(graph, site, peak):
+        return Partition(site, graph, {t.name: site.dies[0] for t in graph.things}, "exact", True)
+    model = _Model(graph, site)
+    model.minimise_crossing(balance_weight * sum(c.bits for c in graph.connections))
+    model.limit(peak)
+    found = model.program.solve(seconds, gap)
+    if found is None:
+        raise _shortage(graph, site, peak, seconds)
+    dies = {name: next(d for d, v in on.items() if found.chosen(v)) for name, on in model.on.items()}
+    return Partition(site, graph, dies, "exact", found.proven)
+
+
+def _elastic_needed(graph: PlacementGraph, site: Site, peak: float) -> bool:
+    return max(graph.resources.share_of(site.limits[site.dies[0]]).values()) > peak
+
+
+class _Model:
+    """Variables: what stands where, and which connection crosses which link."""
+
+    def __init__(self, graph: PlacementGraph, site: Site) -> None:
+        self.graph, self.site = graph, site
+        self.program = LinearProgram("partition")
+        self.on: dict[str, dict[str, int]] = {}
+        for thing in graph.things:
+            self.on[thing.name] = {die: self.program.choice() for die in site.dies}
+            self.program.row(dict.fromkeys(self.on[thing.name].values(), 1.0), "==", 1)
+            if thing.die is not None:
+                self.program.row({self.on[thing.name][thing.die]: 1}, "==", 1)
+        self.crosses: dict[str, list[tuple[int, int]]] = {b.name: [] for b in site.boundaries}
+        for boundary in site.boundaries:
+            for connection in graph.connections:
+                if connection.bits and connection.source != connection.target:
+                    crossed = self.program.variable(0, 1)
+                    source, target = self.on[connection.source], self.on[connection.target]
+                    for one, other in ((source, target), (target, source)):
+                        row = {one[d]: 1.0 for d in boundary.beyond} | {other[d]: -1.0 for d in boundary.beyond}
+                        self.program.row({**row, crossed: -1.0}, "<=", 0)
+                    self.crosses[boundary.name].append((crossed, connection.bits))
+
+    def minimise_crossing(self, balance: float) -> None:
+        for crossings in self.crosses.values():
+            for crossed, bits in crossings:
+                self.program.add_cost(crossed, bits)
+        if balance:
+            fullest = self.program.variable(0, None, cost=balance)
+            for die, limits in self.site.limits.items():
+                for name, limit in limits.items():
+                    if limit and (row := self._use(die, name)):
+                        self.program.row({v: use / limit for v, use in row.items()} | {fullest: -1.0}, "<=", 0)
+
+    def limit(self, peak: float) -> None:
+        for die, limits in self.site.limits.items():
+            for name, limit in limits.items():
+                if row := self._use(die, name):
+                    self.program.row(row, "<=", limit * peak)
+        for boundary in self.site.boundaries:
+            self.program.row({v: float(bits) for v, bits in self.crosses[boundary.name]}, "<=", boundary.wires)
+
+    def limit_elastically(self, peak: float) -> tuple[dict[tuple[str, str], int], dict[str, int]]:
+        """Limits that may be exceeded at a price; the variables say by how much."""
+        over: dict[tuple[str, str], int] = {}
+        for die, limits in self.site.limits.items():
+            for name, limit in limits.items():
+                if row := self._use(die, name):
+                    excess = self.program.variable(cost=1 / max(limit * peak, 1))
+                    over[die, name] = excess
+                    self.program.row({**row, excess: -1.0}, "<=", limit * peak)
+        wires: dict[str, int] = {}
+        for boundary in self.site.boundaries:
+            excess = wires[boundary.name] = self.program.variable(cost=1 / max(boundary.wires, 1))
+            row = {v: float(bits) for v, bits in self.crosses[boundary.name]}
+            self.program.row({**row, excess: -1.0}, "<=", boundary.wires)
+        return over, wires
+
+    def _use(self, die: str, resource: str) -> dict[int, float]:
+        return {self.on[t.name][die]: float(use) for t in self.graph.things if (use := t.resources.as_dict()[resource])}
+
+
+def _check(graph: PlacementGraph, site: Site) -> None:
+    for thing in graph.things:
+        if thing.die is not None and thing.die not in site.limits:
+            raise PenstockError(
+                code="unknown-die", what=f"it is to stand on {thing.die!r}", where=thing.name,
+                limit=f"{site.name} has " + ", ".join(site.dies), hint="name one of these dies",
+            )  # fmt: skip
+
+
+def _shortage(graph: PlacementGraph, site: Site, peak: float, seconds: float) -> PenstockError:
+    """What is missing at least, found by letting every limit be exceeded at a price."""
+    whole = Resources()
+    for limits in site.limits.values():
+        whole = whole + limits
+    needs, have = graph.resources.as_dict(), whole.as_dict()
+    missing = [(n, needs[n] - int(have[n] * peak)) for n in RESOURCE_NAMES if needs[n] > have[n] * peak]
+    if missing:
+        short = ", ".join(f"{name} by {by:,} of {needs[name]:,} needed" for name, by in missing)
+        return _does_not_fit(f"all dies together are short of {short}", site, peak)
+    model = _Model(graph, site)
+    over, wires = model.limit_elastically(peak)
+    found = model.program.solve(seconds)
+    assert found is not None  # every limit may be exceeded
+    parts = [
+        f"{die} is short of {name} by {_ceil(found.values[v]):,}"
+        for (die, name), v in over.items()
+        if found.values[v] > 1e-6
+    ]
+    parts += [
+        f"link {name} is short of wires by {_ceil(found.values[v]):,}"
+        for name, v in wires.items()
+        if found.values[v] > 1e-6
+    ]
+    return _does_not_fit("; ".join(parts) or "no partition was found in time", site, peak)
+
+
+def _ceil(value: float) -> int:
+    return int(-(-(value - 1e-6) // 1))
+
+
+def _does_not_fit(what: str, site: Site, peak: float) -> PenstockError:
+    share = "" if peak == 1 else f", of which {peak:.0%} may be used"
+    return PenstockError(
+        code="does-not-fit", what=what, where=site.name,
+        limit=f"{len(site.dies)} dies at the share of their resources that still routes{share}",
+        hint="smaller tiles or fewer lanes, a larger platform, or tasks that can be split",
+    )  # fmt: skip

@@ -1,0 +1,68 @@
+"""What is placed: things with resources, and how many wires run between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from compiler.errors import PenstockError
+from compiler.platforms import Resources, total
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Something that stands on one die as a whole. `die` is set where the board leaves no choice."""
+
+    name: str
+    resources: Resources
+    die: str | None = None
+
+
+@dataclass(frozen=True)
+class Connection:
+    """`bits` wires between two placed things, with all handshakes."""
+
+    name: str
+    source: str
+    target: str
+    bits: int
+
+
+@dataclass(frozen=True)
+class PlacementGraph:
+    """Sources stand before their targets in `things`, where the design has such an order."""
+
+    things: tuple[Placed, ...]
+    connections: tuple[Connection, ...]
+
+    @property
+    def resources(self) -> Resources:
+        return total([thing.resources for thing in self.things])
+
+    def pinned(self, dies: dict[str, str]) -> PlacementGraph:
+        """The same graph with some things on dies of the caller's choice."""
+        self.check_names(dies)
+        return replace(self, things=tuple(replace(t, die=dies.get(t.name, t.die)) for t in self.things))
+
+    def check_names(self, names: Iterable[str]) -> None:
+        known = {t.name for t in self.things}
+        if unknown := sorted(set(names) - known):
+            raise PenstockError(
+                code="unknown-task", what="there is no such task in the design", where=unknown[0],
+                limit=f"{len(known)} tasks", hint="check the names in the design record",
+            )  # fmt: skip
+
+    def check(self) -> PlacementGraph:
+        """The graph itself, if names are unique and connections end at things of it."""
+        names = [t.name for t in self.things]
+        if repeated := sorted({n for n in names if names.count(n) > 1}):
+            raise PenstockError(code="bad-graph", what="two tasks have one name", where=repeated[0],
+                                hint="give each a name of its own")  # fmt: skip
+        for connection in self.connections:
+            self.check_names((connection.source, connection.target))
+            if connection.bits < 0:
+                raise PenstockError(
+                    code="bad-graph", what=f"a connection of {connection.bits} bits", where=connection.name,
+                    limit="at least 0", hint="check the widths",
+                )  # fmt: skip
+        return self

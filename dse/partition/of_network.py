@@ -1,0 +1,44 @@
+"""The graph of a design's tasks for placement: area of each task with what it reads from, wires of each channel."""
+
+from __future__ import annotations
+
+from compiler.platforms import Platform, Resources, total
+from compiler.schedule import OperatorLibrary
+from dse.partition.graph import Connection, Placed, PlacementGraph
+from profiling.network import Channel, Network
+
+FIFO_HANDSHAKE = 2  # valid and ready
+MEMORY_HANDSHAKE = 100  # address and control of one direction of an AXI port
+
+
+def placement_graph(network: Network, platform: Platform, library: OperatorLibrary) -> PlacementGraph:
+    """Tasks and channels of a scheduled design. A channel's memory stands with its reader.
+
+    External memory is a thing on the die where its controller is; of several, the fastest serves all ports.
+    """
+    ends = network.ends()
+    read: dict[str, list[Resources]] = {t.name: [] for t in network.tasks}
+    for name, channel in network.channels.items():
+        read[ends[name][1]].append(channel.area(library))
+    tasks = [Placed(t.name, t.area + total(read[t.name])) for t in network.tasks]
+    wires = [Connection(n, *ends[n], channel_wires(c)) for n, c in network.channels.items()]
+    outside = [
+        (f"{task.name}.{port.channel}", task.name, port.bits, port.direction)
+        for task in network.tasks
+        for nest in task.nests
+        for port in nest.ports
+        if port.kind == "external"
+    ]
+    if outside and platform.memories:
+        memory = max(platform.memories, key=lambda m: m.gb_s)
+        tasks.insert(0, Placed(memory.name, Resources(), memory.die))
+        for name, task, bits, direction in dict.fromkeys(outside):
+            way = (memory.name, task) if direction == "read" else (task, memory.name)
+            wires.append(Connection(name, *way, bits + MEMORY_HANDSHAKE))
+    return PlacementGraph(tuple(tasks), tuple(wires)).check()
+
+
+def channel_wires(channel: Channel) -> int:
+    """Wires between the ends of a channel that stand on two dies."""
+    address = (channel.words * channel.depth - 1).bit_length() if channel.kind == "block" else 0
+    return channel.bits + address + FIFO_HANDSHAKE
