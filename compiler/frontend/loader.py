@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from compiler.errors import PenstockError
 from compiler.frontend import zoo
 from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from compiler.frontend.reference import FileReference, ModelReference
+from compiler.frontend.reference import FileReference, LinalgReference, ModelReference, OnnxReference
 
 _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
@@ -26,7 +26,12 @@ _EVALUATION_KEYS = {"name", "inputs", "labels"}
 
 def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedModel:
     """`weights=False` builds the module with shapes only: large models then need neither time nor memory."""
+    assert not isinstance(reference, LinalgReference)  # text is no PyTorch module
     where = str(reference)
+    if isinstance(reference, OnnxReference):
+        from compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not
+
+        return load_onnx(reference) if weights else without_weights(load_onnx(reference))
     if not weights:
         with torch.device("meta"):
             return without_weights(load_model(reference))

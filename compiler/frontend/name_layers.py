@@ -14,6 +14,7 @@ from compiler.frontend.origins import Origin
 LAYER = "penstock.layer"
 SOURCE = "penstock.source"
 _COMPOSITE = {"linear", "addmm", "convolution"}
+_PRODUCTS = {"mm", "bmm", "matmul"}
 
 
 def name_layers(module: ModuleOp, origins: dict[int, Origin]) -> None:
@@ -50,14 +51,17 @@ def _generic_name(op: linalg.GenericOp, origin: Origin | None) -> str:
         return "op"
     if not op.inputs:  # a tensor filled with a constant
         return _join(_join(origin.path, origin.op), "init")
-    if origin.op in _COMPOSITE:
-        layer = origin.path if origin.path and origin.is_library_module else _join(origin.path, origin.op)
+    if origin.op in _COMPOSITE or (origin.is_onnx_node and origin.op in _PRODUCTS):
+        whole = origin.path and (origin.is_library_module or origin.is_onnx_node)
+        layer = origin.path if whole else _join(origin.path, origin.op)
         if any(kind.data is IteratorType.REDUCTION for kind in op.iterator_types):
             return layer
         body = list(op.body.block.ops)
         if len(body) == 1 and op.inputs:
             return _join(layer, "weight")
         return _join(layer, "bias" if isinstance(body[-2], arith.AddfOp) else origin.op)
+    if origin.is_onnx_node and origin.path.rpartition(".")[2].lower().startswith(origin.op):
+        return origin.path  # "Relu" needs no "relu" behind it
     return _join(origin.path, origin.op)
 
 

@@ -14,6 +14,7 @@ import torch
 from torch._ops import OpOverload
 
 _MARK = "penstock"
+_ONNX = "compiler.frontend.onnx_graph."
 _TORCH = str(Path(torch.__file__).parent)
 _LOCATION = re.compile(rf'"{_MARK}":(\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')
@@ -31,6 +32,10 @@ class Origin:
     @property
     def is_library_module(self) -> bool:
         return self.module.startswith("torch.nn.modules.")
+
+    @property
+    def is_onnx_node(self) -> bool:
+        return self.module.startswith(_ONNX)
 
     def operation(self) -> str:
         """The operation and the user's line that calls it."""
@@ -59,7 +64,10 @@ def origin_of(node: torch.fx.Node) -> Origin:
     frames: list[tuple[str, str]] = _FRAME.findall(trace)
     own = [(file, line) for file, line in frames if not file.startswith(_TORCH)]
     source = f"{own[-1][0].rsplit('/', 1)[-1]}:{own[-1][1]}" if own else ""
-    return Origin(str(path), module if isinstance(module, str) else module.__qualname__, op_name(node), source)
+    name = module if isinstance(module, str) else module.__qualname__
+    if name.startswith(_ONNX):
+        source = f"ONNX {name.removeprefix(_ONNX)}"
+    return Origin(str(path), name, op_name(node), source)
 
 
 def op_name(node: torch.fx.Node) -> str:

@@ -1,4 +1,4 @@
-"""How a user names a model: `file.py:function` or `zoo:name?key=value&key=value`."""
+"""How a user names a model: `file.py:function`, `zoo:name?key=value`, `file.onnx?dim=size` or `file.mlir`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from urllib.parse import parse_qsl
 
 from compiler.errors import PenstockError
 
-_HINT = "write file.py:function (e.g. examples/digits_mlp.py:model) or zoo:name?key=value (e.g. zoo:mlp?hidden=64)"
+_HINT = (
+    "write file.py:function (e.g. examples/digits_mlp.py:model), zoo:name?key=value (e.g. zoo:mlp?hidden=64), "
+    "file.onnx"
+)
 
 
 @dataclass(frozen=True)
@@ -35,20 +38,46 @@ class ZooReference:
         return f"zoo:{self.name}" + (f"?{query}" if query else "")
 
 
-ModelReference = FileReference | ZooReference
+@dataclass(frozen=True)
+class OnnxReference:
+    """`dims` gives sizes to dims that the file leaves open: model.onnx?batch=1."""
+
+    path: Path
+    dims: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def __str__(self) -> str:
+        query = "&".join(f"{name}={size}" for name, size in self.dims)
+        return f"{self.path}" + (f"?{query}" if query else "")
+
+
+@dataclass(frozen=True)
+class LinalgReference:
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+
+ModelReference = FileReference | ZooReference | OnnxReference | LinalgReference
 
 
 def parse_reference(text: str) -> ModelReference:
     """Takes a reference apart without touching the file system."""
     if text.startswith("zoo:"):
         return _zoo_reference(text)
+    file, mark, query = text.rpartition(".onnx?") if ".onnx?" in text else (text, "", "")
+    if mark:
+        return OnnxReference(Path(file + ".onnx"), _sizes(query, text))
     if text.endswith(".onnx"):
-        raise PenstockError(
-            code="model-reference",
-            what="ONNX files cannot be imported yet",
-            where=text,
-            hint="load the model in PyTorch and " + _HINT,
-        )
+        return OnnxReference(Path(text))
     path, colon, function = text.rpartition(":")
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
@@ -57,8 +86,24 @@ def parse_reference(text: str) -> ModelReference:
 
 def _zoo_reference(text: str) -> ZooReference:
     name, mark, query = text.removeprefix("zoo:").partition("?")
+    return ZooReference(name, _options(query, text) if mark and query else ())
+
+
+def _sizes(query: str, text: str) -> tuple[tuple[str, int], ...]:
+    """Sizes of dims; at most nine digits, which is more than any limit."""
+    options = _options(query, text)
+    for name, value in options:
+        if not value.isdecimal() or not 0 < len(value) < 10:
+            raise PenstockError(
+                code="model-reference", what=f"{value!r} is no size for the dim {name!r}", where=text,
+                hint="write a whole number: model.onnx?batch=1",
+            )  # fmt: skip
+    return tuple((name, int(value)) for name, value in options)
+
+
+def _options(query: str, text: str) -> tuple[tuple[str, str], ...]:
     try:
-        options = parse_qsl(query, keep_blank_values=True, strict_parsing=True) if mark and query else []
+        options = parse_qsl(query, keep_blank_values=True, strict_parsing=True)
     except ValueError:
         raise PenstockError(
             code="model-reference", what=f"cannot read the options {query!r}", where=text, hint=_HINT
@@ -72,4 +117,4 @@ def _zoo_reference(text: str) -> ZooReference:
             where=text,
             hint="give it once",
         )
-    return ZooReference(name, tuple(options))
+    return tuple(options)

@@ -1,0 +1,212 @@
+"""Reads an ONNX file whose author is not trusted, and refuses what could not be compiled before anything is built."""
+
+# protobuf's messages come with partial types
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from numpy.typing import NDArray
+from onnx import numpy_helper, shape_inference, version_converter
+
+from compiler.errors import PenstockError
+from compiler.frontend.reference import OnnxReference
+
+MOST_BYTES = 2 << 30
+"""What protobuf can hold in one message."""
+MOST_ELEMENTS = 1 << 28
+"""Of one tensor: a gibibyte in float32."""
+OLDEST_OPSET, CONVERTED_TO = 7, 17
+_DEFAULT_DOMAINS = ("", "ai.onnx")
+_INPUT_TYPES = {
+    onnx.TensorProto.FLOAT: np.dtype(np.float32),
+    onnx.TensorProto.INT64: np.dtype(np.int64),
+    onnx.TensorProto.INT32: np.dtype(np.int32),
+    onnx.TensorProto.BOOL: np.dtype(np.bool_),
+}
+_TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class OnnxInput:
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """A checked graph: inputs of known shape, constants by name, nodes in an order in which they can run."""
+
+    inputs: tuple[OnnxInput, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[onnx.NodeProto, ...]
+    constants: dict[str, Array]
+
+
+def read_onnx(reference: OnnxReference) -> OnnxFile:
+    where = str(reference.path)
+    model = _at_a_known_version(_parse(reference.path), where)
+    graph = model.graph
+    for tensor in _tensors(graph):
+        _check_tensor(tensor, where)
+    _check_model(model, where)
+    if graph.sparse_initializer:
+        raise _refused("unsupported-dtype", "sparse weights", where, "weights are dense arrays", "store them dense")
+    constants = {tensor.name: _array(tensor, where) for tensor in graph.initializer}
+    given = [entry for entry in graph.input if entry.name not in constants]
+    if not given or not graph.output:
+        what = "has no inputs" if not given else "has no outputs"
+        raise _refused("model-file", f"the graph {what}", where, "", "export a model that computes something")
+    for name, _ in reference.dims:
+        if name not in {d.dim_param for e in given for d in e.type.tensor_type.shape.dim if d.dim_param}:
+            raise _refused(
+                "model-reference", f"no input has a dim called {name!r}", where, "", "look at the model's inputs"
+            )
+    return OnnxFile(
+        inputs=tuple(_input(entry, dict(reference.dims), where) for entry in given),
+        outputs=tuple(entry.name for entry in graph.output),
+        nodes=tuple(graph.node),
+        constants=constants,
+    )
+
+
+def _parse(path: Path) -> onnx.ModelProto:
+    if not path.is_file():
+        kind = "is a folder" if path.is_dir() else "does not exist"
+        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+    size = path.stat().st_size
+    if size > MOST_BYTES:
+        raise _refused("model-file", f"the file has {size} bytes", str(path), f"at most {MOST_BYTES}", "")
+    try:
+        model = onnx.load_model_from_string(path.read_bytes())
+    except (DecodeError, ValueError, RecursionError) as error:
+        raise _damaged(str(path), "it cannot be read") from error
+    if not model.HasField("graph") or not model.opset_import:
+        raise _damaged(str(path), "it holds no graph")
+    return model
+
+
+def _at_a_known_version(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    """The operators' meaning depends on the version that a model names; old ones are brought up to a later one."""
+    newest = onnx.defs.onnx_opset_version()
+    versions = [entry.version for entry in model.opset_import if entry.domain in _DEFAULT_DOMAINS]
+    version = versions[0] if versions else 0
+    if not OLDEST_OPSET <= version <= newest:
+        raise _refused(
+            "onnx-opset", f"the model uses opset {version}", where, f"opsets {OLDEST_OPSET} to {newest} are known",
+            "export it again: torch.onnx.export(..., opset_version=17)",
+        )  # fmt: skip
+    for tensor in _tensors(model.graph):  # the converter is native code: it sees only what was checked
+        _check_tensor(tensor, where)
+    if version >= 13:
+        return model
+    _check_model(model, where)
+    try:
+        return version_converter.convert_version(model, CONVERTED_TO)
+    except Exception as error:
+        raise _refused(
+            "onnx-opset", f"opset {version} cannot be brought up to {CONVERTED_TO}: {_line(error)}", where,
+            "opsets from 13 on need no conversion", "export it again: torch.onnx.export(..., opset_version=17)",
+        ) from error  # fmt: skip
+
+
+def _check_model(model: onnx.ModelProto, where: str) -> None:
+    try:
+        onnx.checker.check_model(model)
+        shape_inference.infer_shapes(model, check_type=True, strict_mode=False)
+    except (onnx.checker.ValidationError, shape_inference.InferenceError, ValueError, RecursionError) as error:
+        raise _damaged(where, _line(error)) from error
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Every tensor that the file stores, those in subgraphs included."""
+    yield from graph.initializer
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from _tensors(inner)
+
+
+def _check_tensor(tensor: onnx.TensorProto, where: str) -> None:
+    name = tensor.name or "a constant"
+    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+        raise _refused(
+            "onnx-external-data", f"{name!r} lies in another file", where,
+            "a model is one file, and no other file is opened for it",
+            "store it whole: onnx.save_model(model, path, save_as_external_data=False)",
+        )  # fmt: skip
+    if any(size < 0 for size in tensor.dims) or math.prod(tensor.dims) > MOST_ELEMENTS:
+        raise _refused(
+            "onnx-tensor-size", f"{name!r} is declared with shape {tuple(tensor.dims)}", where,
+            f"at most {MOST_ELEMENTS} elements", "split the layer",
+        )  # fmt: skip
+
+
+def _array(tensor: onnx.TensorProto, where: str) -> Array:
+    try:
+        return numpy_helper.to_array(tensor)
+    except Exception as error:
+        raise _damaged(where, f"{tensor.name!r} of shape {tuple(tensor.dims)}: {_line(error)}") from error
+
+
+def _input(entry: onnx.ValueInfoProto, dims: dict[str, int], where: str) -> OnnxInput:
+    kind = entry.type.tensor_type
+    where = f"input {entry.name!r} of {where}"
+    if not entry.type.HasField("tensor_type") or kind.elem_type not in _INPUT_TYPES:
+        held = entry.type.WhichOneof("value") or "nothing"
+        name = _TYPE_NAMES.get(kind.elem_type, "of no known type") if held == "tensor_type" else held
+        raise _refused(
+            "unsupported-dtype", f"its values are {name}", where,
+            "inputs are float32, or int64, int32 or bool for what runs on the host", "export the model in float32",
+        )  # fmt: skip
+    if not kind.HasField("shape"):
+        raise _refused("dynamic-shape", "it has no shape", where, "all shapes are known at compile time", _FIX)
+    shape: list[int] = []
+    for position, dim in enumerate(kind.shape.dim):
+        size = dim.dim_value if dim.HasField("dim_value") else dims.get(dim.dim_param, -1)
+        if not dim.HasField("dim_value") and size < 0:
+            name = f"dim {position} ({dim.dim_param!r})" if dim.dim_param else f"dim {position}"
+            fix = f"give it a size: model.onnx?{dim.dim_param}=1, or {_FIX}" if dim.dim_param else _FIX
+            raise _refused("dynamic-shape", f"{name} is dynamic", where, "all shapes are known at compile time", fix)
+        if size < 1:
+            raise _refused(
+                "empty-tensor", f"dim {position} has size {size}", where,
+                "every dimension has at least one element", "export the model with another shape",
+            )  # fmt: skip
+        shape.append(size)
+    if math.prod(shape) > MOST_ELEMENTS:
+        limit = f"at most {MOST_ELEMENTS} elements"
+        raise _refused("onnx-tensor-size", f"it has shape {tuple(shape)}", where, limit, "export a smaller shape")
+    return OnnxInput(entry.name, tuple(shape), _INPUT_TYPES[kind.elem_type])
+
+
+_FIX = "export the model with fixed shapes (torch.onnx.export without dynamic_axes or dynamic_shapes)"
+
+
+def _damaged(where: str, reason: str) -> PenstockError:
+    return _refused(
+        "model-file", f"this is no valid ONNX model: {reason}", where, "",
+        "export it with torch.onnx.export, or check that the download is whole",
+    )  # fmt: skip
+
+
+def _refused(code: str, what: str, where: str, limit: str, hint: str) -> PenstockError:
+    return PenstockError(code=code, what=what, where=where, limit=limit, hint=hint)
+
+
+def _line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

@@ -1,0 +1,362 @@
+"""What each ONNX operator means in PyTorch: one function an operator, found by its name.
+
+Semantics are those of opset 13 and later. Where a result's shape depends on an input (the shape of a Reshape, the
+axes of a Squeeze), that input is a constant of the graph and listed as `static`: the function reads it as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+Array = NDArray[Any]
+Inputs = Sequence[Tensor]
+Result = Tensor | tuple[Tensor, ...]
+
+
+class NotTranslatableError(Exception):
+    """This use of an operator has no translation; the message says which part of it."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node without its inputs: attributes, the inputs that are constants by position, the number of results."""
+
+    attributes: Mapping[str, Any]
+    constants: Mapping[int, Array]
+    inputs: int
+    results: int
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self.attributes.get(name, default)
+
+    def ints(self, position: int) -> list[int] | None:
+        """A constant list of integers, or None where the input is left out."""
+        value = self.constants.get(position)
+        return None if value is None else [int(x) for x in np.ravel(value)]
+
+    def axes(self, position: int) -> list[int] | None:
+        """Axes: an input in newer opsets, an attribute in older ones."""
+        return self.ints(position) if position in self.constants else self.get("axes")
+
+    def scalar(self, position: int) -> float | int | None:
+        """The number that a constant input of one element holds."""
+        value = self.constants.get(position)
+        return np.ravel(value)[0].item() if value is not None and value.size == 1 else None
+
+    def only(self, name: str, *values: Any) -> None:
+        """Refuse an attribute's value that is not translated."""
+        given = self.get(name, values[0])
+        if given not in values:
+            raise NotTranslatableError(f"{name}={given!r}")
+
+
+TORCH_TYPES = {"float32": torch.float32, "int32": torch.int32, "int64": torch.int64, "bool": torch.bool}
+Translation = Callable[[Call, Inputs], Result]
+
+
+@dataclass(frozen=True)
+class Operator:
+    translate: Translation
+    static: tuple[int, ...] = ()
+
+
+OPERATORS: dict[str, Operator] = {}
+
+
+def operator(*names: str, static: tuple[int, ...] = ()) -> Callable[[Translation], Translation]:
+    def register(function: Translation) -> Translation:
+        for name in names:
+            OPERATORS[name] = Operator(function, static)
+        return function
+
+    return register
+
+
+def _plain(function: Callable[..., Tensor]) -> Operator:
+    return Operator(lambda call, x: function(*x))
+
+
+_PLAIN: dict[str, Callable[..., Tensor]] = {
+    "Abs": torch.abs, "Add": torch.add, "And": torch.logical_and, "Ceil": torch.ceil, "Cos": torch.cos,
+    "Equal": torch.eq, "Erf": torch.erf, "Exp": torch.exp, "Floor": torch.floor, "Greater": torch.gt,
+    "GreaterOrEqual": torch.ge, "Less": torch.lt, "LessOrEqual": torch.le, "Log": torch.log,
+    "MatMul": torch.matmul, "Mish": functional.mish, "Mul": torch.mul, "Neg": torch.neg, "Not": torch.logical_not,
+    "Or": torch.logical_or, "Reciprocal": torch.reciprocal,
+    "Relu": torch.relu, "Round": torch.round, "Sigmoid": torch.sigmoid, "Sign": torch.sign, "Sin": torch.sin,
+    "Softplus": functional.softplus, "Softsign": functional.softsign, "Sqrt": torch.sqrt, "Sub": torch.sub,
+    "Tanh": torch.tanh, "Where": torch.where, "Xor": torch.logical_xor,
+}  # fmt: skip
+OPERATORS.update({name: _plain(function) for name, function in _PLAIN.items()})
+
+
+@operator("Identity")
+def _identity(call: Call, x: Inputs) -> Tensor:
+    return x[0]
+
+
+@operator("PRelu")
+def _parametric_relu(call: Call, x: Inputs) -> Tensor:
+    return torch.where(x[0] < 0, x[0] * x[1], x[0])
+
+
+@operator("Div")
+def _div(call: Call, x: Inputs) -> Tensor:
+    return torch.div(x[0], x[1], rounding_mode=None if x[0].is_floating_point() else "trunc")
+
+
+@operator("Pow")
+def _pow(call: Call, x: Inputs) -> Tensor:
+    exponent = call.scalar(1)
+    return torch.pow(x[0], x[1] if exponent is None else exponent)
+
+
+@operator("Max")
+def _max(call: Call, x: Inputs) -> Tensor:
+    result = x[0]
+    for other in x[1:]:
+        result = torch.maximum(result, other)
+    return result
+
+
+@operator("Min")
+def _min(call: Call, x: Inputs) -> Tensor:
+    result = x[0]
+    for other in x[1:]:
+        result = torch.minimum(result, other)
+    return result
+
+
+@operator("Sum")
+def _sum_of_inputs(call: Call, x: Inputs) -> Tensor:
+    result = x[0]
+    for other in x[1:]:
+        result = result + other
+    return result
+
+
+@operator("Clip", static=(1, 2))
+def _clip(call: Call, x: Inputs) -> Tensor:
+    return torch.clamp(x[0], call.scalar(1), call.scalar(2))
+
+
+@operator("LeakyRelu")
+def _leaky_relu(call: Call, x: Inputs) -> Tensor:
+    return functional.leaky_relu(x[0], call.get("alpha", 0.01))
+
+
+@operator("Elu")
+def _elu(call: Call, x: Inputs) -> Tensor:
+    return functional.elu(x[0], call.get("alpha", 1.0))
+
+
+@operator("HardSigmoid")
+def _hard_sigmoid(call: Call, x: Inputs) -> Tensor:
+    return torch.clamp(call.get("alpha", 0.2) * x[0] + call.get("beta", 0.5), 0.0, 1.0)
+
+
+@operator("HardSwish")
+def _hard_swish(call: Call, x: Inputs) -> Tensor:
+    return functional.hardswish(x[0])
+
+
+@operator("Swish")
+def _swish(call: Call, x: Inputs) -> Tensor:
+    return x[0] * torch.sigmoid(call.get("alpha", 1.0) * x[0])
+
+
+@operator("Gelu")
+def _gelu(call: Call, x: Inputs) -> Tensor:
+    return functional.gelu(x[0], approximate=_text(call.get("approximate", "none")))
+
+
+@operator("Gemm")
+def _gemm(call: Call, x: Inputs) -> Tensor:
+    alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
+    a = x[0].t() if call.get("transA", 0) else x[0]
+    bias = x[2] if len(x) > 2 else None
+    if call.get("transB", 0) and alpha == 1.0 and (bias is None or (beta == 1.0 and bias.dim() == 1)):
+        return functional.linear(a, x[1], bias)
+    product = torch.mm(a, x[1].t() if call.get("transB", 0) else x[1])
+    product = product if alpha == 1.0 else product * alpha
+    return product if bias is None else product + (bias if beta == 1.0 else bias * beta)
+
+
+@operator("Einsum")
+def _einsum(call: Call, x: Inputs) -> Tensor:
+    return torch.einsum(_text(call.get("equation")), *x)
+
+
+@operator("Softmax")
+def _softmax(call: Call, x: Inputs) -> Tensor:
+    return torch.softmax(x[0], call.get("axis", -1))
+
+
+@operator("LogSoftmax")
+def _log_softmax(call: Call, x: Inputs) -> Tensor:
+    return torch.log_softmax(x[0], call.get("axis", -1))
+
+
+@operator("LayerNormalization")
+def _layer_norm(call: Call, x: Inputs) -> Tensor:
+    if call.results > 1:
+        raise NotTranslatableError("its mean or deviation as a result")
+    shape = list(x[0].shape[axis_of(call.get("axis", -1), x[0]) :])
+    scale = x[1].expand(shape)
+    return functional.layer_norm(x[0], shape, scale, x[2].expand(shape) if len(x) > 2 else None,
+                                 call.get("epsilon", 1e-5))  # fmt: skip
+
+
+@operator("RMSNormalization")
+def _rms_norm(call: Call, x: Inputs) -> Tensor:
+    shape = list(x[0].shape[axis_of(call.get("axis", -1), x[0]) :])
+    return functional.rms_norm(x[0], shape, x[1].expand(shape), call.get("epsilon", 1e-5))
+
+
+@operator("BatchNormalization")
+def _batch_norm(call: Call, x: Inputs) -> Tensor:
+    call.only("training_mode", 0)
+    values, scale, bias, mean, variance = x
+    return functional.batch_norm(values, mean, variance, scale, bias, False, 0.0, call.get("epsilon", 1e-5))
+
+
+@operator("GroupNormalization")
+def _group_norm(call: Call, x: Inputs) -> Tensor:
+    if x[1].shape[0] != x[0].shape[1]:
+        raise NotTranslatableError("one scale a group, as before opset 21")
+    return functional.group_norm(x[0], call.get("num_groups"), x[1], x[2], call.get("epsilon", 1e-5))
+
+
+@operator("InstanceNormalization")
+def _instance_norm(call: Call, x: Inputs) -> Tensor:
+    return functional.instance_norm(x[0], weight=x[1], bias=x[2], eps=call.get("epsilon", 1e-5))
+
+
+_REDUCTIONS: dict[str, Callable[[Tensor, list[int], bool], Tensor]] = {
+    "ReduceMean": torch.mean,
+    "ReduceSum": torch.sum,
+    "ReduceMax": torch.amax,
+    "ReduceMin": torch.amin,
+    "ReduceSumSquare": lambda x, axes, keep: torch.sum(x * x, axes, keep),
+    "ReduceL1": lambda x, axes, keep: torch.sum(torch.abs(x), axes, keep),
+    "ReduceL2": lambda x, axes, keep: torch.sqrt(torch.sum(x * x, axes, keep)),
+}
+
+
+def _reduction(function: Callable[[Tensor, list[int], bool], Tensor]) -> Translation:
+    def translate(call: Call, x: Inputs) -> Tensor:
+        axes = call.axes(1)
+        if not axes and call.get("noop_with_empty_axes", 0):
+            return x[0]
+        return function(x[0], axes or list(range(x[0].dim())), bool(call.get("keepdims", 1)))
+
+    return translate
+
+
+OPERATORS.update({name: Operator(_reduction(function), (1,)) for name, function in _REDUCTIONS.items()})
+
+
+@operator("ArgMax", "ArgMin")
+def _arg_extreme(call: Call, x: Inputs) -> Tensor:
+    call.only("select_last_index", 0)
+    function = torch.argmax if call.get("op") == "ArgMax" else torch.argmin
+    return function(x[0], call.get("axis", 0), bool(call.get("keepdims", 1)))
+
+
+@operator("TopK", static=(1,))
+def _top_k(call: Call, x: Inputs) -> tuple[Tensor, ...]:
+    values, indices = torch.topk(x[0], int(call.scalar(1) or 0), call.get("axis", -1), bool(call.get("largest", 1)),
+                                 bool(call.get("sorted", 1)))  # fmt: skip
+    return values, indices
+
+
+@operator("CumSum", static=(1,))
+def _cumulative_sum(call: Call, x: Inputs) -> Tensor:
+    call.only("exclusive", 0)
+    call.only("reverse", 0)
+    return torch.cumsum(x[0], int(call.scalar(1) or 0))
+
+
+@operator("Conv")
+def _conv(call: Call, x: Inputs) -> Tensor:
+    call.only("auto_pad", "NOTSET", b"NOTSET")
+    spatial = x[0].dim() - 2
+    functions = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
+    if spatial not in functions:
+        raise NotTranslatableError(f"{spatial} spatial dims")
+    before, after = _pads(call, spatial)
+    values, padding = x[0], before
+    if before != after:
+        values, padding = functional.pad(values, torch_pads(before, after)), [0] * spatial
+    bias = x[2] if len(x) > 2 else None
+    return functions[spatial](values, x[1], bias, call.get("strides", [1] * spatial), padding,
+                              call.get("dilations", [1] * spatial), call.get("group", 1))  # fmt: skip
+
+
+@operator("MaxPool", "AveragePool")
+def _pool(call: Call, x: Inputs) -> Tensor:
+    call.only("auto_pad", "NOTSET", b"NOTSET")
+    call.only("ceil_mode", 0)
+    spatial = x[0].dim() - 2
+    before, after = _pads(call, spatial)
+    if spatial != 2 or before != after or call.results > 1 or set(call.get("dilations", [1])) != {1}:
+        raise NotTranslatableError("anything but a plain window over two dims with equal padding")
+    window, strides = call.get("kernel_shape"), call.get("strides", [1, 1])
+    if call.get("op") == "MaxPool":
+        return functional.max_pool2d(x[0], window, strides, before)
+    return functional.avg_pool2d(
+        x[0], window, strides, before, count_include_pad=bool(call.get("count_include_pad", 0))
+    )
+
+
+@operator("GlobalAveragePool")
+def _global_average(call: Call, x: Inputs) -> Tensor:
+    return torch.mean(x[0], list(range(2, x[0].dim())), True)
+
+
+@operator("GlobalMaxPool")
+def _global_max(call: Call, x: Inputs) -> Tensor:
+    return torch.amax(x[0], list(range(2, x[0].dim())), True)
+
+
+_TYPES = {1: torch.float32, 6: torch.int32, 7: torch.int64, 9: torch.bool}
+
+
+@operator("Cast")
+def _cast(call: Call, x: Inputs) -> Tensor:
+    wanted = call.get("to")
+    if wanted not in _TYPES:
+        raise NotTranslatableError(f"type {wanted}")
+    return x[0].to(_TYPES[wanted])
+
+
+@operator("Dropout")
+def _dropout(call: Call, x: Inputs) -> Tensor:
+    if call.results > 1 or (call.inputs > 2 and call.scalar(2) != 0):
+        raise NotTranslatableError("training")
+    return x[0]
+
+
+def axis_of(axis: int, x: Tensor) -> int:
+    return axis + x.dim() if axis < 0 else axis
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _pads(call: Call, spatial: int) -> tuple[list[int], list[int]]:
+    pads: list[int] = call.get("pads", [0] * (2 * spatial))
+    return list(pads[:spatial]), list(pads[spatial:])
+
+
+def torch_pads(before: list[int], after: list[int]) -> list[int]:
+    """ONNX lists all beginnings, then all ends; PyTorch pairs, the last dim first."""
+    return [size for pair in reversed(list(zip(before, after, strict=True))) for size in pair]
