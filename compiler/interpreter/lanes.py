@@ -41,8 +41,14 @@ def spread(value: Array, projection: AffineMap) -> Array:
 
 def tree(combine: Block, value: Array, axis: int) -> Array:
     """Combine along one axis as a balanced tree of neighbours, an odd one out waiting for the next round."""
-    parts = np.split(value, value.shape[axis], axis=axis)
-    while len(parts) > 1:
-        pairs = [run_body(combine, [a, b]) for a, b in zip(parts[0::2], parts[1::2], strict=False)]
-        parts = pairs + ([parts[-1]] if len(parts) % 2 else [])
-    return parts[0]
+    while (extent := value.shape[axis]) > 1:
+        lead = (slice(None),) * axis
+        pairs = run_body(combine, [value[(*lead, slice(0, extent - 1, 2))], value[(*lead, slice(1, None, 2))]])
+        value = np.concatenate([pairs, value[(*lead, slice(-1, None))]], axis=axis) if extent % 2 else pairs
+    return value
+
+
+def batched(projection: AffineMap) -> AffineMap:
+    """The same projection with a leading axis of iterations, which it keeps."""
+    shifted = (AffineDimExpr(e.position + 1) if isinstance(e, AffineDimExpr) else e for e in projection.results)
+    return AffineMap(projection.num_dims + 1, 0, (AffineDimExpr(0), *shifted))
