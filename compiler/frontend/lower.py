@@ -16,18 +16,17 @@ from typing import Any
 
 import torch_mlir.dialects.torch
 from torch.export import ExportedProgram
-from torch_mlir import fx, ir
+from torch_mlir import fx
 from torch_mlir.passmanager import PassManager
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from compiler.errors import PenstockError
 from compiler.frontend.context import make_context
 from compiler.frontend.export import Stage, ignore_stage, quiet_torch
+from compiler.frontend.hand_over import hand_over
 from compiler.frontend.origins import Origin, numbers_in
 
-ORIGIN = "penstock.origin"
 _PIPELINE = (
     "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse,"
     "func.func(linalg-inline-scalar-operands),canonicalize,cse)"
@@ -56,13 +55,11 @@ def lower(program: ExportedProgram, origins: dict[int, Origin], model: str, begi
     except Exception as error:
         raise _explain(f"{error}\n{captured.text}", origins, model) from error
     begin("hand over")
-    _write_origins(module)
-    text: str = module.operation.get_asm(print_generic_op_form=True)
     context = make_context()
     context.allow_unregistered = True  # an operation that we do not know is refused by the passes, with its place
     try:
-        parsed = Parser(context, text).parse_module()
-        parsed.verify()
+        result = hand_over(module, context)
+        result.verify()
     except (ParseError, VerifyException) as error:
         raise PenstockError(
             code="unsupported-op",
@@ -70,7 +67,7 @@ def lower(program: ExportedProgram, origins: dict[int, Origin], model: str, begi
             where=model,
             hint="compile a smaller part of the model to find the operation",
         ) from error
-    return parsed
+    return result
 
 
 class _Captured:
@@ -92,18 +89,6 @@ def _captured_stderr(captured: _Captured) -> Generator[None]:
             os.close(saved)
             file.seek(0)
             captured.text = file.read().decode(errors="replace")
-
-
-def _write_origins(module: Any) -> None:
-    """Locations do not survive the hand-over, attributes do."""
-    with module.context:
-        index = ir.IntegerType.get_signless(64)
-        for function in module.body.operations:
-            for block in function.operation.regions[0].blocks:
-                for op in block.operations:
-                    numbers = numbers_in(str(op.operation.location))
-                    if numbers:
-                        op.operation.attributes[ORIGIN] = ir.IntegerAttr.get(index, numbers[-1])
 
 
 def _explain(text: str, origins: dict[int, Origin], model: str) -> PenstockError:

@@ -8,7 +8,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation
 
-from compiler.frontend.lower import ORIGIN
+from compiler.frontend.hand_over import ORIGIN
 from compiler.frontend.origins import Origin
 
 LAYER = "penstock.layer"

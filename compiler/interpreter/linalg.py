@@ -124,7 +124,8 @@ def execute(op: Operation, values: Values) -> Array:
         case linalg.FillOp():
             return np.broadcast_to(values[op.operands[0]], (1, *_shape(op.results[0])))
         case tensor.EmptyOp():
-            return np.zeros((1, *_shape(op.results[0])), numpy_dtype(op.results[0].type))
+            zero = np.zeros((), numpy_dtype(op.results[0].type))
+            return np.broadcast_to(zero, (1, *_shape(op.results[0])))  # nothing may read it: no memory for it
         case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
             source = values[op.operands[0]]
             return source.reshape(len(source), *_shape(op.results[0]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from compiler.program import Program
 from compiler.transforms.check_canonical import CheckCanonical
 from compiler.transforms.check_supported import CheckSupported
@@ -15,21 +13,18 @@ from compiler.transforms.fold_parameters import FoldParameters
 from compiler.transforms.fold_reshapes import FoldReshapes
 from compiler.transforms.fuse_elementwise import FuseElementwise
 from compiler.transforms.inline_constants import InlineConstants
+from compiler.transforms.insert_requantise import InsertRequantise
 from compiler.transforms.materialise_parts import MaterialiseParts
 from compiler.transforms.move_slices import MoveSlices
 from compiler.transforms.quantise import QuantiseW8A8
 from compiler.transforms.raise_extracts import RaiseExtracts
 from compiler.transforms.raise_fills import RaiseFills
+from compiler.transforms.rewrite import Rewrite, run_rewrites
 from compiler.transforms.simplify_bodies import SimplifyBodies
 from compiler.transforms.split_loops import SplitLoops
 from compiler.transforms.split_slices import SplitSlices
 
-
-class Pass(Protocol):
-    def apply(self, program: Program) -> Program: ...
-
-
-SIMPLIFY: tuple[Pass, ...] = (
+SIMPLIFY: tuple[Rewrite, ...] = (
     DropDeadResults(),
     RaiseExtracts(),
     CheckSupported(),
@@ -55,14 +50,14 @@ SIMPLIFY: tuple[Pass, ...] = (
     CheckCanonical(),
 )
 
+QUANTISE: tuple[Rewrite, ...] = (InsertRequantise(), QuantiseW8A8(), CheckCanonical())
+
 
 def simplify(program: Program) -> Program:
     """The canonical form of an imported program; raises `unsupported-op` with the layer where there is none."""
-    for step in SIMPLIFY:
-        program = step.apply(program)
-    return program
+    return run_rewrites(SIMPLIFY, program)
 
 
 def quantise(program: Program) -> Program:
     """A canonical program in 8-bit integers, canonical again."""
-    return CheckCanonical().apply(QuantiseW8A8().apply(program))
+    return run_rewrites(QUANTISE, program)

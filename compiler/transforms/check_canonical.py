@@ -14,10 +14,10 @@ from xdsl.utils.hints import isa
 from compiler.errors import PenstockError
 from compiler.interpreter.linalg import trip_counts
 from compiler.interpreter.scalar import is_scalar_op
-from compiler.program import Program
 from compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
 from compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
 from compiler.transforms.parts import cut_dims, is_static
+from compiler.transforms.rewrite import Rewrite
 
 _COMBINE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 SOURCE = "penstock.source"
@@ -26,18 +26,17 @@ _SUPPORTED = "supported are elementwise operations and sums or maxima of them, i
 
 
 @dataclass(frozen=True)
-class CheckCanonical:
+class CheckCanonical(Rewrite):
     """Changes nothing. Raises for the first operation that is not canonical."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         layers: set[str] = set()
         for op in editor.block.ops:
             match op:
                 case linalg.GenericOp():
-                    _check_generic(op, program.name)
+                    _check_generic(op, editor.program.name)
                     if layer_of(op) in layers:
-                        raise unsupported(op, program.name, "a second operation with this name")
+                        raise unsupported(op, editor.program.name, "a second operation with this name")
                     layers.add(layer_of(op))
                 case linalg.FillOp() | tensor.EmptyOp():
                     pass
@@ -45,18 +44,17 @@ class CheckCanonical:
                     pass
                 case tensor.ExtractSliceOp():
                     if not is_static(op) or len(cut_dims(op)) != 1:
-                        raise unsupported(op, program.name, "a slice of several dims")
+                        raise unsupported(op, editor.program.name, "a slice of several dims")
                 case tensor.ConcatOp():
                     pass
                 case func.ReturnOp():
                     for value in op.arguments:
-                        _check_returned(editor, value, program.name)
+                        _check_returned(editor, value, editor.program.name)
                 case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
                     shapes = f"from {shape_of(op.operands[0])} to {shape_of(op.results[0])}"
-                    raise unsupported(op, program.name, f"a reshape {shapes} between layers")
+                    raise unsupported(op, editor.program.name, f"a reshape {shapes} between layers")
                 case _:
-                    raise unsupported(op, program.name, f"the operation {op.name}")
-        return program
+                    raise unsupported(op, editor.program.name, f"the operation {op.name}")
 
 
 def _check_returned(editor: Editor, value: SSAValue, model: str) -> None:

@@ -12,32 +12,30 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.utils.hints import isa
 
 from compiler.interpreter.scalar import is_scalar_op
-from compiler.program import Program
 from compiler.transforms.check_canonical import SOURCE, unsupported
 from compiler.transforms.editor import Editor, shape_of
 from compiler.transforms.generics import maps_of
 from compiler.transforms.parts import is_static
+from compiler.transforms.rewrite import Rewrite
 
 _MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ConcatOp, func.ReturnOp)
 
 
 @dataclass(frozen=True)
-class CheckSupported:
+class CheckSupported(Rewrite):
     """Forgets from which PyTorch operations the program was made, once all are accepted; changes nothing else."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.block.ops:
             if isinstance(op, linalg.GenericOp):
-                _check_generic(op, program.name)
+                _check_generic(op, editor.program.name)
             elif isinstance(op, UnregisteredOp):
-                raise unsupported(op, program.name, f"the operation {op.op_name.data}")
+                raise unsupported(op, editor.program.name, f"the operation {op.op_name.data}")
             elif isinstance(op, tensor.ExtractSliceOp):
-                _check_slice(op, program.name)
+                _check_slice(op, editor.program.name)
             elif not isinstance(op, _MOVES) and not isinstance(op, arith.ConstantOp) and not is_scalar_op(op):
-                raise unsupported(op, program.name, f"the operation {op.name}")
+                raise unsupported(op, editor.program.name, f"the operation {op.name}")
             op.attributes.pop(SOURCE, None)
-        return editor.finish()
 
 
 def _check_slice(op: tensor.ExtractSliceOp, model: str) -> None:

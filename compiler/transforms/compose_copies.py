@@ -6,17 +6,16 @@ from dataclasses import dataclass
 
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor
 from compiler.transforms.generics import is_copy, maps_of, rebuild
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class ComposeCopies:
+class ComposeCopies(Rewrite):
     """Nothing is computed twice: a copy computes nothing. A copy that is returned stays."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             inputs, maps = list(op.inputs), maps_of(op)
             for index in range(len(inputs)):
@@ -29,4 +28,3 @@ class ComposeCopies:
                     maps[index] = source_map.compose(back).compose(maps[index])
             if inputs != list(op.inputs):
                 rebuild(op, inputs=inputs, maps=maps)
-        return editor.finish()

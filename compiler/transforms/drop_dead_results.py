@@ -8,23 +8,21 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
-from compiler.program import Program
 from compiler.transforms.editor import LAYER, Editor
 from compiler.transforms.generics import build_generic, iterators_of, maps_of
+from compiler.transforms.rewrite import Rewrite
 from compiler.transforms.simplify_bodies import simplify_body
 
 
 @dataclass(frozen=True)
-class DropDeadResults:
+class DropDeadResults(Rewrite):
     """Only where one result stays; the rest is for `CheckSupported` to refuse."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             live = [index for index, result in enumerate(op.results) if result.first_use is not None]
             if len(op.results) > 1 and len(live) == 1 and _stands_alone(op, live[0]):
                 _keep_only(op, live[0])
-        return editor.finish()
 
 
 def _stands_alone(op: linalg.GenericOp, kept: int) -> bool:

@@ -15,7 +15,6 @@ from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
 from compiler.interpreter.linalg import trip_counts
-from compiler.program import Program
 from compiler.transforms.drop_unused_operands import drop_unused_operands
 from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
 from compiler.transforms.generics import (
@@ -31,17 +30,17 @@ from compiler.transforms.generics import (
 )
 from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
 from compiler.transforms.reshapes import reshape
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class DropUnitDims:
+class DropUnitDims(Rewrite):
     """A tensor of one element keeps one dimension, and its operations one loop that runs once.
 
     A reduction whose loops all run once becomes elementwise. Shapes in the signature stay the user's.
     """
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         plans = {op: _plan(op) for op in editor.generics()}  # made while the old shapes are still there
         slices = [op for op in editor.block.ops if isinstance(op, tensor.ExtractSliceOp)]
         cuts = {op: cut_dims(op)[0] for op in slices}
@@ -57,7 +56,6 @@ class DropUnitDims:
                 _reduce_concat(op, f"{layer_of(op)}.part", editor.taken_layers())
             else:
                 _reduce(op)
-        return editor.finish()
 
 
 @dataclass(frozen=True)

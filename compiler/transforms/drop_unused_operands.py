@@ -12,20 +12,18 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor
 from compiler.transforms.generics import empty, is_elementwise, maps_of, rebuild
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class DropUnusedOperands:
+class DropUnusedOperands(Rewrite):
     """Elementwise operations also get a fresh tensor.empty as output if the body does not read the old one."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             drop_unused_operands(op)
-        return editor.finish()
 
 
 def drop_unused_operands(op: linalg.GenericOp) -> linalg.GenericOp:

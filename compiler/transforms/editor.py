@@ -1,4 +1,4 @@
-"""A copy of a program that a pass may change: its function, its arguments by name, its parameters' data."""
+"""A copy of a program that passes may change: its function, its arguments by name, its parameters' data."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
-from xdsl.utils.exceptions import VerifyException
 
 from compiler.errors import PenstockError
-from compiler.program import Program, Signature
+from compiler.program import Program
 
 Array = NDArray[Any]
 LAYER = "penstock.layer"
 
 
 class Editor:
-    """Cloned on creation, so that the program a pass is given stays as it was."""
+    """Cloned on creation, so that the program given stays as it was. Several passes may share one: see `rewrite`."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.signature = program.signature
         self.module: ModuleOp = program.module.clone()
         self.main = _main_function(self.module)
         self.block = self.main.body.block
@@ -119,8 +119,14 @@ class Editor:
     def taken_layers(self) -> set[str]:
         return {layer_of(op) for op in self.generics()}
 
-    def finish(self, signature: Signature | None = None) -> Program:
-        """The changed program, verified; dead code and unread parameters are gone."""
+    def finish(self) -> Program:
+        """The changed program, verified; dead code and unread parameters are gone. Raises `VerifyException`."""
+        program = self.snapshot()
+        self.module.verify()
+        return program
+
+    def snapshot(self) -> Program:
+        """The program as it is now, without a copy: for looking at while it changes."""
         self.remove_dead()
         terminator = self.block.last_op
         assert isinstance(terminator, func.ReturnOp)
@@ -131,15 +137,8 @@ class Editor:
             DictionaryAttr({"penstock.name": StringAttr(name), "penstock.kind": StringAttr(kind)})
             for name, kind in (self._named[argument] for argument in self.block.args)
         )
-        try:
-            self.module.verify()
-        except VerifyException as error:  # a pass is wrong, not the user: say it in our one error type
-            raise PenstockError(
-                code="invalid-ir", what=f"a pass left invalid IR: {error}", where=self.program.name
-            ) from error
-        order = [self.name(a) for a in self.block.args if self.is_param(a)]
-        params = {name: self.params[name] for name in order}
-        return self.program.with_module(self.module, params=params, signature=signature or self.program.signature)
+        params = {name: self.params[name] for name in map(self.name, filter(self.is_param, self.block.args))}
+        return self.program.with_module(self.module, params=params, signature=self.signature)
 
 
 def _stored(data: Array) -> Array:

@@ -12,25 +12,23 @@ from xdsl.utils.hints import isa
 
 from compiler.interpreter.linalg import execute, run_generic
 from compiler.interpreter.scalar import evaluate
-from compiler.program import Program
 from compiler.transforms.editor import Array, Editor, layer_of, shape_of
 from compiler.transforms.generics import filled_with, scalar_constant
 from compiler.transforms.parts import is_slice_or_concat
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class FoldParameters:
+class FoldParameters(Rewrite):
     """`growth`: a result may be so many times larger than the parameters it is made from. 1 keeps broadcasts."""
 
     growth: float = 1.0
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             result = self._evaluate(editor, op)
             if result is not None:
                 editor.replace_by_param(op, _name(editor, op), result)
-        return editor.finish()
 
     def _evaluate(self, editor: Editor, op: Operation) -> Array | None:
         if isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp):

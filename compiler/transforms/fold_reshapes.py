@@ -7,26 +7,24 @@ from dataclasses import dataclass
 from xdsl.dialects import func, tensor
 from xdsl.ir import Operation
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor, shape_of
 from compiler.transforms.reshapes import refinement, reshape
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class FoldReshapes:
+class FoldReshapes(Rewrite):
     """An input takes the shape that its readers want; a result is returned in the shape it is computed in.
 
     The signature keeps the user's shapes: arguments and results may differ from it by a reshape.
     """
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         cancel_reshapes(editor)
         normalise_reshapes(editor)
         for op in reversed(list(editor.block.ops)):
             if is_reshape(op):
                 _fold_into_return(op)
-        return editor.finish()
 
 
 def is_reshape(op: object) -> bool:

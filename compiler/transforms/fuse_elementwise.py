@@ -10,7 +10,6 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
 from compiler.interpreter.linalg import trip_counts
-from compiler.program import Program
 from compiler.transforms.drop_unused_operands import drop_unused_operands
 from compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
 from compiler.transforms.generics import (
@@ -21,11 +20,12 @@ from compiler.transforms.generics import (
     replace,
     yielded,
 )
+from compiler.transforms.rewrite import Rewrite
 from compiler.transforms.simplify_bodies import simplify_body
 
 
 @dataclass(frozen=True)
-class FuseElementwise:
+class FuseElementwise(Rewrite):
     """The cost rule: a producer is fused if it has one reader, an elementwise one that reads each of its elements
     exactly once. So no work is repeated, nothing enters a reduction's loop, and no stream gets longer.
     """
@@ -33,14 +33,12 @@ class FuseElementwise:
     max_operands: int = 8
     """Streams that one task reads; more make placing and FIFO sizing hard for no gain."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         changed = True
         while changed:
             changed = False
             for consumer in editor.generics():
                 changed |= self._fuse_into(editor, consumer)
-        return editor.finish()
 
     def _fuse_into(self, editor: Editor, consumer: linalg.GenericOp) -> bool:
         for index, value in enumerate(consumer.inputs):

@@ -10,20 +10,19 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor
 from compiler.transforms.generics import constant, filled_with, scalar_constant
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class InlineConstants:
+class InlineConstants(Rewrite):
     """Captured constants, scalar operands, filled tensors and one-element parameters become body constants.
 
     Their operands stay, unread; `DropUnusedOperands` removes them.
     """
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             _inline_captured(op)
             for argument, value in zip(op.body.block.args, op.inputs, strict=False):
@@ -31,7 +30,6 @@ class InlineConstants:
                 if found is not None and argument.first_use is not None:
                     op.body.block.insert_op_before(found, _first(op))
                     argument.replace_all_uses_with(found.result)
-        return editor.finish()
 
 
 def _first(op: linalg.GenericOp) -> Operation:

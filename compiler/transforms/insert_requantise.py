@@ -14,16 +14,15 @@ from xdsl.ir import Block, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
 from compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
 from compiler.transforms.parts import is_slice_or_concat
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class InsertRequantise:
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+class InsertRequantise(Rewrite):
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             if is_reduction(op):
                 readers = [use for use in op.results[0].uses if _needs_other_scale(editor, op, use)]
@@ -31,12 +30,11 @@ class InsertRequantise:
                     copy = _copy_behind(editor, op)
                     for use in readers:
                         use.operation.operands[use.index] = copy
-        return editor.finish()
 
 
 def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use) -> bool:
     if isinstance(use.operation, func.ReturnOp):
-        return not _scales_by_columns(editor, op, editor.program.signature.outputs[use.index].shape)
+        return not _scales_by_columns(editor, op, editor.signature.outputs[use.index].shape)
     return is_reduction(use.operation) or is_slice_or_concat(use.operation)
 
 

@@ -10,25 +10,23 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
 from compiler.interpreter.linalg import execute
-from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
 from compiler.transforms.generics import PARALLEL, build_generic, empty, filled_with
 from compiler.transforms.parts import is_slice_or_concat
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class MaterialiseParts:
+class MaterialiseParts(Rewrite):
     """Parameters alone are cut and joined at compile time: see `FoldParameters`."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             if is_slice_or_concat(op):
                 for index, value in enumerate(op.operands):
                     source = _as_param(editor, op, value)
                     if editor.is_param(source):
                         op.operands[index] = _copy(editor, op, source)
-        return editor.finish()
 
 
 def _as_param(editor: Editor, op: Operation, value: SSAValue) -> SSAValue:

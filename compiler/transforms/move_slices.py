@@ -14,22 +14,20 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
 from compiler.transforms.generics import build_generic, clone_body, empty, is_copy, iterators_of, maps_of
 from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class MoveSlices:
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+class MoveSlices(Rewrite):
+    def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             if isinstance(op, tensor.ExtractSliceOp):
                 _slice_source(editor, op)
             elif isinstance(op, tensor.ConcatOp):
                 _join_sources(editor, op)
-        return editor.finish()
 
 
 def _slice_source(editor: Editor, op: tensor.ExtractSliceOp) -> None:

@@ -15,24 +15,26 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.program import Port, Program, Quantisation, Signature
+from compiler.program import Port, Quantisation, Signature
 from compiler.transforms.calibrate import calibration_inputs, measure_ranges
 from compiler.transforms.editor import Editor, shape_of, tensor_type
 from compiler.transforms.generics import is_reduction
-from compiler.transforms.insert_requantise import InsertRequantise
 from compiler.transforms.parts import is_slice_or_concat
 from compiler.transforms.quantise_elementwise import quantise_elementwise
 from compiler.transforms.quantise_parts import quantise_parts, share_ranges
 from compiler.transforms.quantise_reductions import quantise_reduction
 from compiler.transforms.quantiser import LEVELS, Code, Quantiser
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class QuantiseW8A8:
-    def apply(self, program: Program) -> Program:
-        editor = Editor(InsertRequantise().apply(program))
+class QuantiseW8A8(Rewrite):
+    """After `InsertRequantise`."""
+
+    def rewrite(self, editor: Editor) -> None:
+        program = editor.snapshot()
         inputs = calibration_inputs(program)
-        ranges = measure_ranges(program.with_module(editor.module), inputs)
+        ranges = measure_ranges(program, inputs)
         by_name = dict(zip((p.name for p in program.signature.inputs), inputs, strict=True))
         for argument in filter(editor.is_input, editor.block.args):
             ranges[argument] = float(np.max(np.abs(by_name[editor.name(argument)])))
@@ -49,8 +51,8 @@ class QuantiseW8A8:
         for argument, name in state.names.items():
             editor.rename(argument, name)
         ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
-        return editor.finish(
-            Signature(tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs)
+        editor.signature = Signature(
+            tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
         )
 
 

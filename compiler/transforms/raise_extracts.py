@@ -10,20 +10,18 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineConstantExpr, AffineMap
 from xdsl.utils.hints import isa
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor, shape_of
 from compiler.transforms.generics import maps_of, rebuild
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class RaiseExtracts:
+class RaiseExtracts(Rewrite):
     """An element of a larger tensor depends on an index: that stays, and is refused by name."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             _raise(op)
-        return editor.finish()
 
 
 def _raise(op: linalg.GenericOp) -> None:

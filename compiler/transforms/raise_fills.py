@@ -20,7 +20,6 @@ from xdsl.utils.type import get_element_type_or_self
 
 from compiler.errors import PenstockError
 from compiler.interpreter.scalar import evaluate
-from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
 from compiler.transforms.generics import (
     PARALLEL,
@@ -36,14 +35,14 @@ from compiler.transforms.generics import (
     scalar_constant,
     yielded,
 )
+from compiler.transforms.rewrite import Rewrite
 
 _IDENTITIES: dict[type[Operation], float] = {arith.AddfOp: 0.0, arith.AddiOp: 0}
 
 
 @dataclass(frozen=True)
-class RaiseFills:
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+class RaiseFills(Rewrite):
+    def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             if isinstance(op, arith.ConstantOp) and isa(op.result.type, TensorType):
                 _splat_to_fill(op)
@@ -55,7 +54,6 @@ class RaiseFills:
                 _read_output_as_input(op)
             elif is_reduction(op) and filled_with(op.outputs[0]) is None:
                 _start_from_constant(editor, op)
-        return editor.finish()
 
 
 def _splat_to_fill(op: arith.ConstantOp) -> None:

@@ -12,9 +12,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
 from compiler.interpreter.scalar import evaluate, is_scalar_op
-from compiler.program import Program
 from compiler.transforms.editor import Editor
 from compiler.transforms.generics import body_ops, constant, is_reduction, scalar_constant, yielded
+from compiler.transforms.rewrite import Rewrite
 
 _GREATER, _LESS = {2, 3, 9, 10}, {4, 5, 11, 12}  # the ordered and unordered predicates of arith.cmpf
 
@@ -22,14 +22,12 @@ _COMMUTATIVE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 
 
 @dataclass(frozen=True)
-class SimplifyBodies:
+class SimplifyBodies(Rewrite):
     """Also removes repeated and unread operations. f64 constants that are only narrowed become f32."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             simplify_body(op)
-        return editor.finish()
 
 
 def simplify_body(op: linalg.GenericOp) -> None:

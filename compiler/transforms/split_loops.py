@@ -18,7 +18,6 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type
 from compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
 from compiler.transforms.generics import (
@@ -30,24 +29,23 @@ from compiler.transforms.generics import (
 )
 from compiler.transforms.parts import is_slice_or_concat
 from compiler.transforms.reshapes import groups, reshape
+from compiler.transforms.rewrite import Rewrite
 from compiler.transforms.split_parts import split_parts
 
 
 @dataclass(frozen=True)
-class SplitLoops:
+class SplitLoops(Rewrite):
     """`max_steps` ends the search where two reshapes want to split one dimension differently."""
 
     max_steps: int = 1000
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for _ in range(self.max_steps):
             cancel_reshapes(editor)
             normalise_reshapes(editor)
             editor.remove_dead()
             if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op)):
                 break
-        return editor.finish()
 
 
 def _move(editor: Editor, op: Operation) -> bool:

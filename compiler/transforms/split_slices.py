@@ -7,24 +7,22 @@ from dataclasses import dataclass
 from xdsl.dialects import tensor
 from xdsl.ir import Operation, SSAValue
 
-from compiler.program import Program
 from compiler.transforms.editor import Editor, shape_of
 from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
 from compiler.transforms.reshapes import reshape
+from compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)
-class SplitSlices:
+class SplitSlices(Rewrite):
     """A slice of several dims becomes a chain; one of a slice, or of one part of a concatenation, cuts that itself."""
 
-    def apply(self, program: Program) -> Program:
-        editor = Editor(program)
+    def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             if isinstance(op, tensor.ExtractSliceOp):
                 _split(op)
             elif isinstance(op, tensor.ConcatOp):
                 _flatten(op)
-        return editor.finish()
 
 
 def _split(op: tensor.ExtractSliceOp) -> None:

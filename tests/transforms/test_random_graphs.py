@@ -16,7 +16,7 @@ from compiler.interpreter.linalg import run
 from compiler.pipeline import lower
 from compiler.pipeline.verify import make_inputs, verify_levels
 from compiler.program import Program
-from compiler.transforms.canonicalise import SIMPLIFY, quantise
+from compiler.transforms.canonicalise import SIMPLIFY, quantise, simplify
 from tests.frontend.models import import_module
 from tests.transforms.random_models import models
 
@@ -34,7 +34,7 @@ def assert_matches_pytorch(program: Program, where: str) -> None:
 
 def simplified(module: nn.Module, x: torch.Tensor) -> Program | None:
     """Canonical, checked after every pass; None for what is refused by name: reshapes that no loop can follow."""
-    program = import_module(module, x)
+    imported = program = import_module(module, x)
     for step in SIMPLIFY:
         try:
             program = step.apply(program)
@@ -43,6 +43,7 @@ def simplified(module: nn.Module, x: torch.Tensor) -> Program | None:
                 return None
             raise
         assert_matches_pytorch(program, type(step).__name__)
+    assert str(simplify(imported).module) == str(program.module), "together the passes do what they do one by one"
     kinds = {type(op) for op in program.module.walk()}
     assert not kinds & {tensor.CollapseShapeOp, tensor.ExpandShapeOp}
     return program

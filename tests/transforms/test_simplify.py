@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from compiler.frontend.zoo.mlp import Mlp
 from compiler.interpreter.linalg import run
 from compiler.program import Program
 from compiler.transforms.canonicalise import SIMPLIFY, simplify
-from compiler.transforms.editor import layer_of
+from compiler.transforms.editor import Editor, layer_of
+from compiler.transforms.generics import maps_of, rebuild
+from compiler.transforms.rewrite import Rewrite, run_rewrites
 from tests.frontend.models import Lambda, import_module, make, seeded
 from tests.goldens import check_golden
 
@@ -36,6 +39,14 @@ def assert_matches_pytorch(program: Program) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
+def assert_equal(one: Program, other: Program) -> None:
+    assert str(one.module) == str(other.module)
+    assert one.signature == other.signature
+    assert list(one.params) == list(other.params)
+    for name, data in one.params.items():
+        np.testing.assert_array_equal(data, other.params[name])
+
+
 @given(
     st.lists(st.integers(1, 7), min_size=2, max_size=4),
     st.booleans(),
@@ -51,6 +62,7 @@ def test_every_pass_keeps_the_numbers_of_random_mlps(
     module = Mlp(widths, bias=bias, residual=residual)
     program = import_module(module, seeded((batch, widths[0]), seed))
     assert_matches_pytorch(program)
+    together = simplify(program)
     for step in SIMPLIFY:
         before = str(program.module)
         after = step.apply(program)
@@ -58,7 +70,8 @@ def test_every_pass_keeps_the_numbers_of_random_mlps(
         assert_matches_pytorch(after)
         program = after
     assert len(set(layers(program))) == len(layers(program))
-    assert simplify(program).params.keys() == program.params.keys()
+    assert_equal(together, program)
+    assert_equal(simplify(program), program)
 
 
 MODELS: dict[str, Any] = {
@@ -170,3 +183,26 @@ def test_windows_name_the_layer() -> None:
     with pytest.raises(PenstockError, match="window or stride") as caught:
         simplify(import_module(module, seeded((1, 1, 6, 6))))
     assert caught.value.where == "layer 'stem' of net"
+
+
+@dataclass(frozen=True)
+class _Harmless(Rewrite):
+    def rewrite(self, editor: Editor) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _Wrong(Rewrite):
+    """Leaves a layer with one indexing map too few."""
+
+    def rewrite(self, editor: Editor) -> None:
+        op = next(editor.generics())
+        rebuild(op, maps=maps_of(op)[:-1])
+
+
+def test_a_pass_that_leaves_invalid_ir_is_named() -> None:
+    program = import_module(make(lambda: nn.Linear(4, 3)), seeded((2, 4)))
+    with pytest.raises(PenstockError, match="_Wrong left invalid IR") as caught:
+        run_rewrites([_Harmless(), _Wrong(), _Harmless()], program)
+    assert caught.value.code == "invalid-ir"
+    program.module.verify()

@@ -29,6 +29,10 @@ def randomise(module: nn.Module, seed: int) -> None:
     """Matrices keep the magnitude of what they multiply; vectors (norms, biases) stay near where they start."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
+        for part in module.modules():
+            bias = part.bias if isinstance(part, nn.Linear) else None
+            if bias is not None:  # PyTorch starts it from a generator of its own
+                bias.zero_()
         for parameter in module.parameters():
             numbers = torch.randn(parameter.shape, generator=generator)
             if parameter.dim() > 1:
