@@ -64,10 +64,11 @@ def literal(value: Any, kind: Attribute) -> str:
 
 
 def constant_of(attribute: Attribute) -> str:
-    """The literal of an IntegerAttr or FloatAttr."""
+    """The literal of an IntegerAttr or FloatAttr, of its own type: beside an int8_t, helpers cannot take an int."""
     if isinstance(attribute, IntegerAttr):
         integer = cast("IntegerAttr[Any]", attribute)
-        return literal(integer.value.data, integer.type)
+        text = literal(integer.value.data, integer.type)
+        return text if integer_width(integer.type) in (1, 32, 64) else f"{cpp_type(integer.type)}({text})"
     if isinstance(attribute, FloatAttr):
         number = cast("FloatAttr[Any]", attribute)
         return literal(number.value.data, number.type)
