@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.pipeline import lower
+from compiler.pipeline import Lowered, lower
 from compiler.pipeline.emit import emit
 from compiler.pipeline.verify import compare, make_inputs, verify_levels
-from profiling.csim import build_csim
-from profiling.tool_runner import ToolRunner
+from tests.compiler.csim_batch import build_batch
 from tests.compiler.designs import Dense, build_network, designs, networks
+from tests.compiler.graphs import Case, cases
 
 PART = "xcu55c-fsvh2892-2L-e"
 RELAXED = settings(
@@ -22,54 +22,87 @@ RELAXED = settings(
 )
 
 
-@settings(RELAXED, max_examples=60)
-@given(data=st.data())
-def test_levels_agree(data: st.DataObject) -> None:
-    program = data.draw(networks())
-    lowered = lower(program, data.draw(designs(program.module)))
+def check_levels(lowered: Lowered) -> None:
     for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
         assert comparison.equal, comparison
+
+
+@settings(RELAXED, max_examples=300)
+@given(case=cases())
+def test_levels_agree(case: Case) -> None:
+    check_levels(case.lowered())
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=2000)
+@given(case=cases())
+def test_levels_agree_on_many_more(case: Case) -> None:
+    check_levels(case.lowered())
+
+
+@settings(RELAXED, max_examples=30)
+@given(data=st.data())
+def test_levels_agree_on_layers(data: st.DataObject) -> None:
+    """Dense layers whose sums are wider than their inputs, with parameters and inputs that nobody reads."""
+    program = data.draw(networks())
+    check_levels(lower(program, data.draw(designs(program.module))))
 
 
 @pytest.mark.slow
 @settings(RELAXED, max_examples=240)
 @given(data=st.data())
-def test_levels_agree_on_many_more(data: st.DataObject) -> None:
+def test_levels_agree_on_many_more_layers(data: st.DataObject) -> None:
     program = data.draw(networks())
-    lowered = lower(program, data.draw(designs(program.module)))
-    for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
-        assert comparison.equal, comparison
+    check_levels(lower(program, data.draw(designs(program.module))))
 
 
-def check_csim(data: st.DataObject, folder: Path, *, sanitize: bool) -> None:
-    program = data.draw(networks())
-    lowered = lower(program, data.draw(designs(program.module)))
-    frames = make_inputs(lowered, random_sets=3)
-    emit(lowered, folder, part=PART, clock_mhz=300.0)
-    got = build_csim(folder, ToolRunner(), sanitize=sanitize).run_frames(frames)
-    wanted = [lowered.run_itensor(frame) for frame in frames]
-    result = compare("csim", "interpreter", [a for f in got for a in f], [a for f in wanted for a in f])
-    assert result.equal, result
+def check_csim(batch: list[Lowered], folder: Path, *, sanitize: bool = False) -> None:
+    """All designs of a batch in one C++ build, each bit for bit what the interpreter says."""
+    folders = [folder / f"design_{number}" for number in range(len(batch))]
+    for lowered, place in zip(batch, folders, strict=True):
+        emit(lowered, place, part=PART, clock_mhz=300.0)
+    for lowered, csim in zip(batch, build_batch(folders, folder / "build", sanitize=sanitize), strict=True):
+        frames = make_inputs(lowered, random_sets=3)
+        got, wanted = csim.run_frames(frames), [lowered.run_itensor(frame) for frame in frames]
+        result = compare("csim", "interpreter", flat(got), flat(wanted))
+        assert result.equal, result
 
 
-@settings(RELAXED, max_examples=6)
-@given(data=st.data())
-def test_csim_agrees(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    check_csim(data, tmp_path_factory.mktemp("csim"), sanitize=False)
+def flat(frames: list[list[np.ndarray]]) -> list[np.ndarray]:
+    return [array.reshape(-1) for frame in frames for array in frame]
+
+
+def batches(size: int) -> st.SearchStrategy[list[Case]]:
+    return st.lists(cases(), min_size=1, max_size=size)
+
+
+@settings(RELAXED, max_examples=3)
+@given(batch=batches(8))
+def test_csim_agrees(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
+    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"))
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=60)
-@given(data=st.data())
-def test_csim_agrees_on_many_more(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    check_csim(data, tmp_path_factory.mktemp("csim"), sanitize=False)
+@settings(RELAXED, max_examples=30)
+@given(batch=batches(16))
+def test_csim_agrees_on_many_more(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
+    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"))
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=20)
+@settings(RELAXED, max_examples=10)
 @given(data=st.data())
-def test_csim_is_clean_under_sanitizers(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
-    check_csim(data, tmp_path_factory.mktemp("csim"), sanitize=True)
+def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    programs = data.draw(st.lists(networks(), min_size=1, max_size=6))
+    batch = [lower(program, data.draw(designs(program.module))) for program in programs]
+    check_csim(batch, tmp_path_factory.mktemp("csim"))
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=10)
+@given(batch=batches(8))
+def test_csim_is_clean_under_sanitizers(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
+    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), sanitize=True)
 
 
 def test_a_broken_schedule_is_noticed() -> None:
