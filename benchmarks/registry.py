@@ -33,7 +33,7 @@ class Benchmark:
 
 BENCHMARKS: dict[str, Benchmark] = {
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
-    "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to streams"),
+    "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
 }

@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from compiler.errors import PenstockError
+from compiler.host_parts import HostParts
 
 Array = NDArray[Any]
 
@@ -81,10 +82,18 @@ class Program:
     evaluation: Evaluation | None = None
     calibration: Array | None = None
     """Typical inputs of a model with one input, one row an example: activation ranges are measured on them."""
+    host: HostParts | None = None
+    """What of the model runs on the host, around the accelerator. Module, signature and samples are then those of the
+    accelerator; the evaluation's inputs and outputs are the whole model's."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
         return f"Program({self.name!r})"
+
+    @property
+    def has_weights(self) -> bool:
+        """Not after an import with shapes only: a parameter is then one zero, seen everywhere."""
+        return all(array.size == 1 or any(array.strides) for array in self.params.values())
 
     def with_module(self, module: ModuleOp, **changes: Any) -> Program:
         return replace(self, module=module, **changes)
@@ -123,6 +132,8 @@ class Program:
 
         if self.calibration is not None:
             _save_arrays(folder / "calibration.npz", {"inputs": self.calibration})
+        if self.host is not None:
+            self.host.save(folder / "host")
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -146,7 +157,8 @@ class Program:
         arrays = _load_arrays(folder / "params.npz")
         params = {name: arrays[name] for name in document["params"]}
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
-        return Program(document["name"], module, params, Signature(*ports), samples, evaluation, calibration)
+        host = HostParts.load(folder / "host") if (folder / "host").is_dir() else None
+        return Program(document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host)
 
 
 def _convert(value: Array, port: Port) -> Array:

@@ -18,6 +18,7 @@ from xdsl.ir import OpResult, SSAValue
 
 from compiler.analysis.graph import Graph, TensorOp
 from compiler.design import Design, KernelDesign, Placement
+from compiler.design.default import weights_placement
 from compiler.dialects.affine import projected_dims
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, total
@@ -89,9 +90,7 @@ class TilingSpace:
     def weights(self) -> Placement:
         if self.options.weights is not None:
             return self.options.weights
-        bits = sum(_bits(a) for a in self.graph.arguments if self.graph.is_param(a))
-        on_chip = self.platform.limits.bram18 * 18 * 1024 // 2
-        return "rom" if bits <= on_chip or not self.platform.memories else "stream"
+        return weights_placement(self.graph, self.platform)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
@@ -218,11 +217,6 @@ def _powers_of_two(first: int, last: int) -> list[int]:
     """Powers of two from the first at or above `first` to the first at or above `last`; at least one."""
     low, high = max(first - 1, 0).bit_length(), max(last - 1, 0).bit_length()
     return [1 << exponent for exponent in range(min(low, high), high + 1)]
-
-
-def _bits(value: SSAValue) -> int:
-    kind: Any = value.type
-    return prod(kind.get_shape()) * _element_bits(value)
 
 
 def _lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:

@@ -13,7 +13,7 @@ def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tupl
     title = f"{lowered.program.name} on {lowered.design.platform}"
     files = emit_hls(
         lowered.top,
-        lowered.program.params,
+        lowered.program.params if lowered.program.has_weights else None,
         folder,
         title=title,
         part=part,

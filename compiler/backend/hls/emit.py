@@ -23,7 +23,7 @@ CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.
 
 def emit_hls(
     top: stream.TopOp,
-    parameters: Mapping[str, Array],
+    parameters: Mapping[str, Array] | None,
     folder: Path,
     *,
     title: str,
@@ -31,7 +31,10 @@ def emit_hls(
     clock_ns: float,
     clock_uncertainty: str = "27%",
 ) -> tuple[Path, ...]:
-    """Write hls/, csim/, parameters/ and interface.json under `folder`; returns the files."""
+    """Write hls/, csim/, parameters/ and interface.json under `folder`; returns the files.
+
+    Without parameters (a model whose weights were not loaded) no file holds numbers, and none may lie on the chip.
+    """
     hls, csim, packed = folder / "hls", folder / "csim", folder / "parameters"
     for path in (hls, csim / "include", packed):
         path.mkdir(parents=True, exist_ok=True)
@@ -42,7 +45,7 @@ def emit_hls(
     }  # fmt: skip
     files: dict[Path, str] = {
         hls / "penstock_top.cpp": top_cpp(top, ports, title),
-        hls / "weights.h": weights_header(top, parameters),
+        hls / "weights.h": weights_header(top, parameters or {}),
         hls / "penstock_ops.h": _include("penstock_ops.h"),
         csim / "penstock_csim.cpp": _render("penstock_csim.cpp.j2", values),
         csim / "csim_main.cpp": _render("csim_main.cpp.j2", values),
@@ -55,7 +58,7 @@ def emit_hls(
     for path, text in files.items():
         path.write_text(text)
     for port in ports:
-        if port.kind == "parameter":
+        if port.kind == "parameter" and parameters is not None:
             data = np.ascontiguousarray(parameters[port.name].astype(port.dtype))
             (packed / f"{port.argument}.bin").write_bytes(data.tobytes())
     if not any(packed.iterdir()):

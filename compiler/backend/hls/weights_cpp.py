@@ -12,6 +12,7 @@ from xdsl.ir import Attribute
 from compiler.backend.hls.nest_cpp import Lines, array_declaration
 from compiler.backend.hls.scalar_cpp import literal
 from compiler.dialects import stream
+from compiler.errors import PenstockError
 from compiler.transforms.names import c_name
 
 Array = NDArray[Any]
@@ -40,10 +41,16 @@ def weights_header(top: stream.TopOp, parameters: Mapping[str, Array]) -> str:
             continue
         for op in task.body.block.ops:
             if isinstance(op, stream.RomOp):
-                kind = op.result.type
-                out.add(f"// {op.parameter.data}, read by {task.layer.data}")
+                name, kind = op.parameter.data, op.result.type
+                if name not in parameters:
+                    raise PenstockError(
+                        code="no-weights", what=f"the parameter {name!r} lies on the chip and has no numbers",
+                        where=f"layer '{task.layer.data}'", limit="the model was imported with shapes only",
+                        hint="load the weights, or put the layer's weights to 'stream' in the design",
+                    )  # fmt: skip
+                out.add(f"// {name}, read by {task.layer.data}")
                 out.add(f"static const {array_declaration(kind, rom_name(task, op))} = ")
-                out.text.extend(_initialiser(parameters[op.parameter.data], kind))
+                out.text.extend(_initialiser(parameters[name], kind))
                 out.text[-1] += ";"
     out.add("#endif  // PENSTOCK_WEIGHTS_H")
     return "\n".join(out.text) + "\n"
