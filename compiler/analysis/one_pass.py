@@ -55,7 +55,7 @@ class _Step:
 def plan_one_pass(source: ITensorType, target: ITensorType) -> OnePassPlan | None:
     """The plan, or None where the orders differ in more than the size of their slices and in repeats."""
     sent, wanted = read_walk(source), read_walk(target)
-    if source == target or not (_tiles(sent) and _tiles(wanted)) or sent.extents != wanted.extents:
+    if source == target or not (sent.tiles and wanted.tiles) or sent.extents != wanted.extents:
         return None
     if (steps := _align(sent, wanted)) is not None:
         last = tuple(Term(i, "eq", 0 if s.dim is None else s.trip - 1) for i, s in enumerate(steps) if s.extra)
@@ -64,17 +64,6 @@ def plan_one_pass(source: ITensorType, target: ITensorType) -> OnePassPlan | Non
         first = tuple(Term(i, "eq", 0) for i, s in enumerate(steps) if s.extra)
         return _plan(steps, [s.extra for s in steps], sent.element, sent.element, first, ())
     return None
-
-
-def _tiles(walk: Walk) -> bool:
-    """Whether the slices cover each dim without overlap and without gaps, each loop a multiple of those inside it."""
-    for dim, size in enumerate(walk.element):
-        covered = size
-        for trip, step, _ in sorted(walk.within(dim), key=lambda loop: loop[1]):
-            if step != covered:
-                return False
-            covered *= trip
-    return True
 
 
 def _align(fine: Walk, coarse: Walk) -> list[_Step] | None:

@@ -59,6 +59,17 @@ class Walk:
             covered += (trip - 1) * step
         return True
 
+    @property
+    def tiles(self) -> bool:
+        """Whether slices lie side by side, without overlap and without gaps, each loop a multiple of those inside."""
+        for dim, size in enumerate(self.element):
+            covered = size
+            for trip, step, _ in sorted(self.within(dim), key=lambda loop: loop[1]):
+                if step != covered:
+                    return False
+                covered *= trip
+        return True
+
 
 def read_walk(kind: ITensorType) -> Walk:
     """The loops of a type in their shortest form; a type that walks along two dims at once is refused."""

@@ -53,6 +53,8 @@ class Design:
     groups: Mapping[str, int] = field(default_factory=dict[str, int])
     fifo_depths: Mapping[str, int] = field(default_factory=dict[str, int])
     default_depth: int = 2
+    port_bits: int = 8
+    """The width of a port to external memory: tensors there are packed into words of at most so many bits."""
 
     def with_fifo_depths(self, depths: Mapping[str, int]) -> Design:
         return replace(self, fifo_depths=dict(depths))
@@ -73,7 +75,7 @@ class Design:
         fields: dict[str, Any] = {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         if fields.pop("schema", None) != SCHEMA:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
-        known = {"platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth"}
+        known = {"platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits"}
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
         if missing := sorted({"platform", "clock_mhz", "kernels"} - set(fields)):
@@ -98,6 +100,7 @@ class Design:
             groups=groups,
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
+            port_bits=_positive(fields.get("port_bits", 8), f"{where}.port_bits", 8),
         )
 
     def save(self, path: Path) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntAttr, TensorType
-from xdsl.ir import Attribute, ParametrizedAttribute, TypeAttribute
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntAttr, TensorType, VectorType
+from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -14,10 +14,18 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.affine import evaluate_map
+from compiler.layout import Layout
 
 
 def ints(values: Sequence[int]) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(v) for v in values])
+
+
+def expect_itensor(value: SSAValue) -> ITensorType:
+    """The type of a stream; whatever else the value is, is named."""
+    if not isinstance(value.type, ITensorType):
+        raise VerifyException(f"{value.type} is not an itensor")
+    return value.type
 
 
 def unpack(array: ArrayAttr[IntAttr]) -> tuple[int, ...]:
@@ -171,3 +179,45 @@ class ScheduleAttr(ParametrizedAttribute):
         for dim, (t, u) in enumerate(zip(tile, unroll, strict=True)):
             if t < 1 or u < 1 or t % u:
                 raise VerifyException(f"schedule: cannot unroll tile {t} of dim {dim} by {u}: {t} % {max(u, 1)} != 0")
+
+
+@irdl_attr_definition
+class LayoutAttr(ParametrizedAttribute):
+    """How a tensor lies in external memory: `#itensor.layout<tile: [16, 16], word: [4, 16]>`."""
+
+    name = "itensor.layout"
+    tile: ArrayAttr[IntAttr]
+    word: ArrayAttr[IntAttr]
+
+    @staticmethod
+    def of(layout: Layout) -> LayoutAttr:
+        return LayoutAttr(ints(layout.tile), ints(layout.word))
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(unpack(self.tile), unpack(self.word))
+
+    def packed(self, kind: ITensorType) -> TensorType:
+        """The type in external memory of the tensor that a stream covers."""
+        words = self.layout.words(kind.data_shape())
+        return TensorType(VectorType(kind.dtype, unpack(self.word)), words)
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"tile: {list(unpack(self.tile))}, word: {list(unpack(self.word))}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            parser.parse_keyword("tile")
+            parser.parse_punctuation(":")
+            tile = ints(_numbers(parser))
+            _expect(parser, "word")
+            return [tile, ints(_numbers(parser))]
+
+    def verify(self) -> None:
+        tile, word = unpack(self.tile), unpack(self.word)
+        if len(tile) != len(word):
+            raise VerifyException(f"layout: tile {tile} and word {word} differ in rank")
+        if any(w < 1 or t % w for t, w in zip(tile, word, strict=True)):
+            raise VerifyException(f"layout: word {word} does not divide tile {tile}; each size of a word must")

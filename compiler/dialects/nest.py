@@ -213,7 +213,10 @@ class WriteOp(IRDLOperation):
 
 @irdl_op_definition
 class LoadOp(IRDLOperation):
-    """Reads a lane vector from a memory or block: its corner is at `address`, its shape the vector's."""
+    """Reads a lane vector from a memory or block: its corner is at `address`, its shape the vector's.
+
+    A memory of words is read a word at a time. Where the guard does not hold the result is undefined.
+    """
 
     name = "nest.load"
     memory = operand_def(MemRefType | BlocksType)
@@ -364,12 +367,23 @@ def memory_shape(memory: SSAValue) -> tuple[int, ...]:
     return tuple(memref_type(memory.type.block if isinstance(memory.type, BlocksType) else memory).get_shape())
 
 
+def memory_word(memory: SSAValue) -> VectorType | None:
+    """The word that a memory is accessed in, for external memory that is wider than one element."""
+    element = memory.type.element_type if isinstance(memory.type, MemRefType) else None
+    return element if isinstance(element, VectorType) else None
+
+
 def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequence[int]) -> None:
     """Every access lies inside its memory for every value of the counters."""
     if not isinstance(op, LoadOp | StoreOp):
         return
     shape = memory_shape(op.memory)
-    lanes = _shape(op.result if isinstance(op, LoadOp) else op.value)
+    value = op.result if isinstance(op, LoadOp) else op.value
+    lanes = _shape(value)
+    if (word := memory_word(op.memory)) is not None:
+        if value.type != word:
+            raise VerifyException(f"nest {nest}: {op.name} moves {value.type}, a word of its memory is {word}")
+        lanes = (1,) * len(shape)
     if address.num_dims != len(trips) or not len(address.results) == len(shape) == len(lanes):
         raise VerifyException(f"nest {nest}: address {address} does not fit {len(trips)} loops and memory {shape}")
     corner = address.eval([t - 1 for t in trips], [])

@@ -5,7 +5,9 @@ FIFOs carry vector tokens; a block channel hands whole buffers from a writer to 
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, VectorType
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, UnitAttr, VectorType
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
@@ -20,6 +22,9 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
+
+from compiler.dialects.itensor_types import LayoutAttr
+from compiler.layout import Layout
 
 ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
 
@@ -169,26 +174,46 @@ class TopOp(IRDLOperation):
     """The accelerator: its memories as block arguments, its channels and tasks.
 
     `argument_names` and `argument_kinds` describe the block arguments: "input", "parameter" and "output" are the
-    host's, "buffer" is a tensor that one group leaves in external memory for a later one.
+    host's, "buffer" is a tensor that one group leaves in external memory for a later one. `layouts` says how each
+    lies there: a layout, or a unit where it is plain.
     """
 
     name = "stream.top"
     sym_name = prop_def(StringAttr)
     argument_names = prop_def(ArrayAttr[StringAttr])
     argument_kinds = prop_def(ArrayAttr[StringAttr])
+    layouts = prop_def(ArrayAttr[LayoutAttr | UnitAttr])
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator())
 
-    def __init__(self, name: str, names: ArrayAttr[StringAttr], kinds: ArrayAttr[StringAttr], body: Region) -> None:
+    def __init__(
+        self,
+        name: str,
+        names: ArrayAttr[StringAttr],
+        kinds: ArrayAttr[StringAttr],
+        body: Region,
+        layouts: Sequence[LayoutAttr | None] | None = None,
+    ) -> None:
+        given = [None] * len(names) if layouts is None else layouts
         super().__init__(
-            properties={"sym_name": StringAttr(name), "argument_names": names, "argument_kinds": kinds},
+            properties={
+                "sym_name": StringAttr(name),
+                "argument_names": names,
+                "argument_kinds": kinds,
+                "layouts": ArrayAttr([one or UnitAttr() for one in given]),
+            },
             regions=[body],
         )
 
+    def layout(self, index: int) -> Layout | None:
+        """How an argument lies in external memory; None for plain C order."""
+        found = self.layouts.data[index]
+        return found.layout if isinstance(found, LayoutAttr) else None
+
     def verify_(self) -> None:
         names, kinds = self.argument_names.data, [k.data for k in self.argument_kinds]
-        if not len(names) == len(kinds) == len(self.body.block.args):
-            raise VerifyException(f"top {self.sym_name.data}: one name and one kind an argument")
+        if not len(names) == len(kinds) == len(self.layouts) == len(self.body.block.args):
+            raise VerifyException(f"top {self.sym_name.data}: one name, one kind and one layout an argument")
         if any(k not in ARGUMENT_KINDS for k in kinds):
             raise VerifyException(f"top {self.sym_name.data}: argument kinds {kinds}; use {ARGUMENT_KINDS}")
         for channel in self.body.block.ops:

@@ -21,16 +21,18 @@ from compiler.analysis.loops import LoopPlan
 from compiler.analysis.tasks import split_reduction, task_plan
 from compiler.dialects import itensor
 from compiler.dialects.affine import projected_dims
-from compiler.dialects.itensor import ITensorType, unpack
+from compiler.dialects.itensor import ITensorType
+from compiler.dialects.itensor_types import unpack as numbers
 from compiler.interpreter.lanes import run_body, spread, tree
 from compiler.interpreter.scalar import numpy_dtype
 from compiler.interpreter.slices import cut, join
+from compiler.layout import pack, unpack
 
 Array = NDArray[Any]
 
 
 def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
-    """Run @main of an itensor module on all its arguments, inputs and parameters alike."""
+    """Run @main of an itensor module on all its arguments, inputs and parameters alike, as they lie in memory."""
     function = next(op for op in module.ops if isinstance(op, func.FuncOp))
     tensors: dict[SSAValue, Array] = dict(zip(function.body.block.args, arguments, strict=True))
     for op in function.body.block.ops:
@@ -55,9 +57,11 @@ def _run_kernel(kernel: itensor.KernelOp, sources: Sequence[Array]) -> list[Arra
 def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue, Array]) -> None:
     match op:
         case itensor.LoadOp():
-            streams[op.result] = cut(tensors[op.source], _kind(op.result))
+            kind, source = _kind(op.result), tensors[op.source]
+            streams[op.result] = cut(unpack(source, op.layout.layout, kind.data_shape()) if op.layout else source, kind)
         case itensor.StoreOp():
-            tensors[op.result] = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
+            whole = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
+            tensors[op.result] = pack(whole, op.layout.layout) if op.layout else whole
         case itensor.ConverterOp():
             whole = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
             streams[op.result] = cut(whole, _kind(op.result))
@@ -67,7 +71,7 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
                 streams[copy] = slices
         case itensor.ChunkOp():
             whole = join(streams.pop(op.source), _kind(op.source), op.sym_name.data)
-            for start, part in zip(unpack(op.starts), op.parts, strict=True):
+            for start, part in zip(numbers(op.starts), op.parts, strict=True):
                 size = _kind(part).data_shape()[op.dim.data]
                 window = [slice(None)] * whole.ndim
                 window[op.dim.data] = slice(start, start + size)

@@ -9,14 +9,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.analysis.graph import Graph, read_graph
+from compiler.analysis.packing import layout_of
 from compiler.design import Design
 from compiler.dialects import nest, stream
 from compiler.dialects.types import tensor_type
 from compiler.interpreter import itensor as itensor_interpreter
 from compiler.interpreter import stream as stream_interpreter
+from compiler.layout import Layout, pack, unpack
 from compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 from compiler.program import Program
 
@@ -61,19 +64,39 @@ class Lowered:
 
     def run_itensor(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the itensor level on inputs at the ports' dtypes."""
-        return itensor_interpreter.run(self.itensor, self._arguments(inputs))
+        function = next(op for op in self.itensor.ops if isinstance(op, func.FuncOp))
+        waiting = iter(self._shaped(inputs))
+        arguments: list[Array] = []
+        for index, argument in enumerate(self.graph.arguments):
+            is_param = self.graph.is_param(argument)
+            value = self.program.params[self.graph.name(argument)] if is_param else next(waiting)
+            layout = layout_of(function.arg_attrs, index)
+            arguments.append(pack(value, layout.layout) if layout else value)
+        outputs = itensor_interpreter.run(self.itensor, arguments)
+        layouts = [layout_of(function.res_attrs, i) for i in range(len(outputs))]
+        return self._unpacked(outputs, [one.layout if one else None for one in layouts])
 
     def run_stream(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the stream level on inputs at the ports' dtypes."""
-        memories = dict(zip((p.name for p in self.program.signature.inputs), self._shaped(inputs), strict=True))
-        outputs = stream_interpreter.run(self.stream, {**self.program.params, **memories}, self.program.params)
-        return [outputs[f"output_{i}"] for i in range(len(outputs))]
+        values = dict(zip((p.name for p in self.program.signature.inputs), self._shaped(inputs), strict=True))
+        memories: dict[str, Array] = {}
+        outputs: dict[str, Layout | None] = {}
+        for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
+            layout = self.top.layout(index)
+            if kind.data == "output":
+                outputs[name.data] = layout
+            elif kind.data != "buffer":
+                value = values[name.data] if kind.data == "input" else self.program.params[name.data]
+                memories[name.data] = pack(value, layout) if layout else value
+        found = stream_interpreter.run(self.stream, memories, self.program.params)
+        return self._unpacked([found[name] for name in outputs], list(outputs.values()))
 
-    def _arguments(self, inputs: Sequence[Array]) -> list[Array]:
-        waiting = iter(self._shaped(inputs))
+    def _unpacked(self, outputs: Sequence[Array], layouts: Sequence[Layout | None]) -> list[Array]:
+        """Results as @main has them, from where the accelerator left them."""
+        shapes = [tensor_type(v).get_shape() for v in self.graph.returned]
         return [
-            self.program.params[self.graph.name(a)] if self.graph.is_param(a) else next(waiting)
-            for a in self.graph.arguments
+            unpack(value, layout, shape) if layout else value
+            for value, layout, shape in zip(outputs, layouts, shapes, strict=True)
         ]
 
     def _shaped(self, inputs: Sequence[Array]) -> list[Array]:

@@ -9,8 +9,10 @@ from typing import Protocol
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.design import Design
+from compiler.transforms.fold_itensors import FoldITensors
 from compiler.transforms.fuse_kernels import FuseKernels
 from compiler.transforms.lower_to_streams import LowerToStreams
+from compiler.transforms.pack_interfaces import PackInterfaces
 from compiler.transforms.tile_to_kernels import TileToKernels
 
 
@@ -30,7 +32,12 @@ class Stage:
 
 def itensor_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
     """From canonical linalg to the itensor level that becomes hardware."""
-    return (("kernels", TileToKernels(design)), ("fuse", FuseKernels()))
+    return (
+        ("kernels", TileToKernels(design)),
+        ("fuse", FuseKernels()),
+        ("pack", PackInterfaces(design.port_bits)),
+        ("fold", FoldITensors()),
+    )
 
 
 def stream_passes(design: Design) -> tuple[tuple[str, Pass], ...]:

@@ -18,19 +18,18 @@ from xdsl.dialects.builtin import (
     VectorType,
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.converter import LoopOf, plan_converter
-from compiler.analysis.loops import itensor_loops
-from compiler.analysis.parts import range_loops
+from compiler.analysis.packing import layout_of
 from compiler.design import Design
-from compiler.dialects import itensor, nest, stream
-from compiler.dialects.affine import linear_sum
-from compiler.dialects.itensor import ITensorType, unpack
-from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
-from compiler.dialects.stream import BlocksType, StreamType
+from compiler.dialects import itensor, stream
+from compiler.dialects.itensor import ITensorType, LayoutAttr
+from compiler.dialects.itensor_types import expect_itensor
+from compiler.dialects.stream import StreamType
 from compiler.dialects.types import tensor_type
 from compiler.transforms.build_compute_nest import build_compute_nest
+from compiler.transforms.build_converter_nests import Conversion, build_converter
+from compiler.transforms.build_dma_nests import build_load, build_store
+from compiler.transforms.build_part_nests import build_chunk, build_concat, build_fork
 from compiler.transforms.names import c_name
 
 
@@ -63,6 +62,7 @@ class _Lowering:
     top: Block = field(default_factory=Block)
     top_names: list[str] = field(default_factory=list[str])
     top_kinds: list[str] = field(default_factory=list[str])
+    top_layouts: list[LayoutAttr | None] = field(default_factory=list["LayoutAttr | None"])
     group: int = 0
 
     def run(self) -> ModuleOp:
@@ -71,10 +71,14 @@ class _Lowering:
         for argument in self.function.body.block.args:
             if self._attribute(argument, "penstock.kind") == "input":  # a port each, read or not
                 name = self._attribute(argument, "penstock.name")
-                self.memories[argument] = self._memory(name, "input", argument.type)
+                layout = layout_of(self.function.arg_attrs, argument.index)
+                self.memories[argument] = self._memory(name, "input", argument.type, layout)
         terminator = self.function.body.block.last_op
         assert terminator is not None
-        self.outputs = [self._memory(f"output_{i}", "output", v.type) for i, v in enumerate(terminator.operands)]
+        self.outputs = [
+            self._memory(f"output_{i}", "output", value.type, layout_of(self.function.res_attrs, i))
+            for i, value in enumerate(terminator.operands)
+        ]
         for number, kernel in enumerate(kernels):
             self.group = number
             self.outer |= dict(zip(kernel.body.block.args, kernel.sources, strict=True))
@@ -86,7 +90,7 @@ class _Lowering:
                 self._lower(op)
         self.top.add_ops([*self.channels, *self.tasks])
         names, kinds = (ArrayAttr([StringAttr(s) for s in texts]) for texts in (self.top_names, self.top_kinds))
-        return ModuleOp([stream.TopOp(self.top_name, names, kinds, Region(self.top))])
+        return ModuleOp([stream.TopOp(self.top_name, names, kinds, Region(self.top), self.top_layouts)])
 
     def _lower(self, op: Operation) -> None:
         match op:
@@ -95,13 +99,13 @@ class _Lowering:
             case itensor.StoreOp():
                 self._store(op)
             case itensor.ForkOp():
-                self._fork(op)
+                self._task(self.names[op], op.sym_name.data, [build_fork(op, self.fifo)])
             case itensor.ConverterOp():
                 self._convert(op)
             case itensor.ChunkOp():
-                self._chunk(op)
+                self._task(self.names[op], op.sym_name.data, [build_chunk(op, self.fifo)])
             case itensor.ConcatOp():
-                self._concat(op)
+                self._task(self.names[op], op.sym_name.data, [build_concat(op, self.fifo)])
             case itensor.TaskOp():
                 self._compute(op)
             case _:
@@ -135,29 +139,25 @@ class _Lowering:
         self.channels.append(op)
         return op.result
 
-    def _memory(self, name: str, kind: str, tensor: Attribute) -> SSAValue:
+    def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> SSAValue:
         shaped = tensor_type(tensor)
         self.top_names.append(name)
         self.top_kinds.append(kind)
+        self.top_layouts.append(layout)
         argument = self.top.insert_arg(MemRefType(shaped.element_type, list(shaped.get_shape())), len(self.top.args))
         argument.name_hint = c_name(name)
         return argument
 
     def _load(self, op: itensor.LoadOp) -> None:
-        assert isinstance(op.result.type, ITensorType)
         source = self.outer[op.source]
         memory = self.memories.get(source)
         if memory is None:  # a streamed parameter: a port for each task that reads it
-            memory = self._memory(self._attribute(source, "penstock.name"), "parameter", source.type)
+            memory = self._memory(self._attribute(source, "penstock.name"), "parameter", source.type, op.layout)
         layer = self._attribute(source, "penstock.name") if isinstance(source, BlockArgument) else op.sym_name.data
-        body, (loops, offset) = Block(), _walk(itensor_loops(op.result.type), op.result.type)
-        value = nest.LoadOp(memory, offset, ALWAYS, _token(op.result.type))
-        body.add_ops([value, nest.WriteOp(value.result, self.fifo[op.result], ALWAYS)])
-        self._task(self.names[op], layer, [nest.NestOp("load", loops, Region(body))])
+        self._processes(op, layer, build_load(op, memory, self.fifo[op.result]))
 
     def _store(self, op: itensor.StoreOp) -> None:
         """Into an output of the accelerator, or into external memory for a later kernel."""
-        assert isinstance(op.source.type, ITensorType)
         result = self._leaving(op)
         use = next(iter(result.uses))
         if isinstance(use.operation, func.ReturnOp):
@@ -165,11 +165,8 @@ class _Lowering:
         else:
             name = op.sym_name.data
             kept = f"{name.removeprefix('spill.')}.memory"
-            memory = self.memories[result] = self._memory(kept, "buffer", op.result.type)
-        body, (loops, offset) = Block(), _walk(itensor_loops(op.source.type), op.source.type)
-        value = nest.ReadOp(self.fifo[op.source], ALWAYS)
-        body.add_ops([value, nest.StoreOp(value.result, memory, offset, ALWAYS)])
-        self._task(self.names[op], name, [nest.NestOp("store", loops, Region(body))])
+            memory = self.memories[result] = self._memory(kept, "buffer", op.result.type, op.layout)
+        self._processes(op, name, build_store(op, memory, self.fifo[op.source]))
 
     def _leaving(self, op: itensor.StoreOp) -> SSAValue:
         """The kernel's result that a store yields."""
@@ -178,72 +175,10 @@ class _Lowering:
         assert isinstance(kernel, itensor.KernelOp)
         return kernel.outputs[use.index]
 
-    def _fork(self, op: itensor.ForkOp) -> None:
-        assert isinstance(op.source.type, ITensorType)
-        body = Block()
-        value = nest.ReadOp(self.fifo[op.source], ALWAYS)
-        body.add_ops([value, *(nest.WriteOp(value.result, self.fifo[copy], ALWAYS) for copy in op.copies)])
-        loops = [Loop("token", op.source.type.token_count)]
-        self._task(self.names[op], op.sym_name.data, [nest.NestOp("fork", loops, Region(body))])
-
-    def _chunk(self, op: itensor.ChunkOp) -> None:
-        """Every token passes once and goes to the parts whose range it lies in."""
-        source = op.source.type
-        assert isinstance(source, ITensorType)
-        loops, along = range_loops(source, op.dim.data)
-        body, value = Block(), nest.ReadOp(self.fifo[op.source], ALWAYS)
-        body.add_op(value)
-        for start, part in zip(unpack(op.starts), op.parts, strict=True):
-            assert isinstance(part.type, ITensorType)
-            guard = _range_guard(loops, along, start, part.type.data_shape()[op.dim.data])
-            body.add_op(nest.WriteOp(value.result, self.fifo[part], guard))
-        named = [Loop(f"w{i}", trip) for i, (trip, _, _) in enumerate(loops)]
-        self._task(self.names[op], op.sym_name.data, [nest.NestOp("chunk", named, Region(body))])
-
-    def _concat(self, op: itensor.ConcatOp) -> None:
-        """Every token of the whole comes from the source in whose range it lies."""
-        whole = op.result.type
-        assert isinstance(whole, ITensorType)
-        loops, along = range_loops(whole, op.dim.data)
-        body, chosen = Block(), None
-        for start, source in zip(op.starts, op.sources, strict=True):
-            assert isinstance(source.type, ITensorType)
-            guard = _range_guard(loops, along, start, source.type.data_shape()[op.dim.data])
-            token = nest.ReadOp(self.fifo[source], guard)
-            body.add_op(token)
-            if chosen is None:
-                chosen = token.result
-            else:
-                select = nest.SelectOp(token.result, chosen, guard)
-                body.add_op(select)
-                chosen = select.result
-        assert chosen is not None
-        body.add_op(nest.WriteOp(chosen, self.fifo[op.result], ALWAYS))
-        named = [Loop(f"w{i}", trip) for i, (trip, _, _) in enumerate(loops)]
-        self._task(self.names[op], op.sym_name.data, [nest.NestOp("concat", named, Region(body))])
-
     def _convert(self, op: itensor.ConverterOp) -> None:
-        source, target = op.source.type, op.result.type
-        assert isinstance(source, ITensorType)
-        assert isinstance(target, ITensorType)
-        plan = plan_converter(source, target)
-        block = stream.BlocksOp(
-            f"{op.sym_name.data}.block", BlocksType.of(MemRefType(source.dtype, list(plan.block)), 2)
-        )
-        block.result.name_hint = c_name(block.sym_name.data)
-        self.channels.append(block)
-
-        write, (loops, address) = Block(), _walk([*plan.shared, *plan.source], source, skip=len(plan.shared))
-        value = nest.ReadOp(self.fifo[op.source], ALWAYS)
-        write.add_ops([value, nest.StoreOp(value.result, block.result, address, ALWAYS)])
-        writer = nest.NestOp("write", loops, Region(write), block_loops=len(plan.shared))
-        self._task(f"{self.names[op]}_write", op.sym_name.data, [writer])
-
-        read, (loops, address) = Block(), _walk([*plan.shared, *plan.target], target, skip=len(plan.shared))
-        token = nest.LoadOp(block.result, address, ALWAYS, _token(target))
-        read.add_ops([token, nest.WriteOp(token.result, self.fifo[op.result], ALWAYS)])
-        reader = nest.NestOp("read", loops, Region(read), block_loops=len(plan.shared))
-        self._task(f"{self.names[op]}_read", op.sym_name.data, [reader])
+        kinds = expect_itensor(op.source), expect_itensor(op.result)
+        name = op.sym_name.data
+        self._processes(op, name, build_converter(name, kinds, self.fifo[op.source], self.fifo[op.result]))
 
     def _compute(self, op: itensor.TaskOp) -> None:
         roms = {
@@ -255,6 +190,12 @@ class _Lowering:
         memories, compute = build_compute_nest(op, streams, roms, self.fifo[op.result])
         self._task(self.names[op], op.sym_name.data, [*memories, compute])
 
+    def _processes(self, op: Operation, layer: str, built: Conversion) -> None:
+        if built.block is not None:
+            self.channels.append(built.block)
+        for process in built.processes:
+            self._task(self.names[op] + process.suffix, layer, process.ops)
+
     def _task(self, name: str, layer: str, ops: list[Operation]) -> None:
         self.tasks.append(stream.TaskOp(c_name(name), layer, Region(Block(ops)), self.group))
 
@@ -264,30 +205,3 @@ class _Lowering:
         value = self.function.arg_attrs.data[argument.index].data[key]
         assert isinstance(value, StringAttr)
         return value.data
-
-
-def _range_guard(loops: list[LoopOf], along: int, start: int, size: int) -> GuardAttr:
-    """The trips of loop `along` that lie in a range of its dim; terms that always hold are left out."""
-    trip, step, _ = loops[along]
-    first, last = start // step, (start + size) // step - 1
-    if first == last and trip > 1:
-        return GuardAttr((Term(along, "eq", first),))
-    terms = [Term(along, "ge", first)] if first > 0 else []
-    terms += [Term(along, "le", last)] if last < trip - 1 else []
-    return GuardAttr(tuple(terms))
-
-
-def _walk(loops: list[LoopOf], kind: ITensorType, skip: int = 0) -> tuple[list[Loop], AffineMap]:
-    """Loops of a type, and where the token lies; the first `skip` loops do not move it (they change blocks)."""
-    if len(loops) == skip:
-        loops = [*loops, (1, 1, None)]  # a block of one token still has a loop inside it
-    named = [Loop(f"s{i}" if i < skip else f"w{i}", trip) for i, (trip, _, _) in enumerate(loops)]
-    coordinates = [
-        linear_sum([(i, step) for i, (_, step, target) in enumerate(loops) if target == dim and i >= skip])
-        for dim in range(len(kind.element_shape))
-    ]
-    return named, AffineMap(len(loops), 0, tuple(coordinates))
-
-
-def _token(kind: ITensorType) -> VectorType:
-    return VectorType(kind.dtype, kind.element_shape)

@@ -173,9 +173,7 @@ class _Assembler:
         result = body.add(itensor.ConcatOp(name, loads, node.dim, orders.of(node.result)))
         self._finish(name, group, body, {node.result: (name, result)})
 
-    def _finish(
-        self, name: str, group: int, body: _KernelBody, made: dict[SSAValue, tuple[str, SSAValue]]
-    ) -> None:
+    def _finish(self, name: str, group: int, body: _KernelBody, made: dict[SSAValue, tuple[str, SSAValue]]) -> None:
         """Store what the kernel made, and put it into @main."""
         stores = [
             body.add(itensor.StoreOp(f"store.{label}", stream, tensor_type(value)))

@@ -1,0 +1,117 @@
+"""Which layout a tensor gets in external memory, and in which order its words pass.
+
+The word grows along the innermost loops of the stream that it feeds, so that it is a run of tokens; the tile is
+what the stream walks through in row-major order before it jumps. Another stream of the same tensor takes what it finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import Any
+
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
+from xdsl.ir.affine import AffineMap
+
+from compiler.analysis.loops import canonical_itensor
+from compiler.analysis.walks import LoopOf, Walk, read_walk
+from compiler.dialects.affine import linear_sum
+from compiler.dialects.itensor_types import ITensorType, LayoutAttr
+from compiler.layout import Layout
+
+PACKABLE_BITS = (8, 16, 32, 64)
+
+
+def choose_layout(kind: ITensorType, port_bits: int) -> Layout | None:
+    """The layout that suits a stream, with words of a power of two bits; None where words would hold one element."""
+    dtype: Any = kind.dtype
+    bits = int(dtype.bitwidth)
+    walk = read_walk(kind)
+    if bits not in PACKABLE_BITS or not walk.tiles:
+        return None
+    word = _choose_word(walk, port_bits // bits)
+    if prod(word) <= 1:
+        return None
+    tile = list(word)
+    previous = len(word)
+    for trip, step, dim in reversed(_word_loops(walk, word)):
+        if dim is None:
+            continue
+        if dim >= previous or step != tile[dim]:
+            break
+        tile[dim] *= trip
+        previous = dim
+    return Layout(tuple(tile), tuple(word))
+
+
+def word_order(kind: ITensorType, layout: Layout) -> ITensorType:
+    """In which order the words of a tensor pass to (or from) a stream, as nearly the stream's as they can."""
+    walk = read_walk(kind)
+    words = canonical_itensor(layout.word, kind.dtype, _word_loops(walk, layout.word))
+    if split_at_tiles(read_walk(words).loops, layout) is not None:
+        return words
+    extents = walk.extents
+    grid: list[LoopOf] = [(n // t, t, d) for d, (n, t) in enumerate(zip(extents, layout.tile, strict=True))]
+    inside: list[LoopOf] = [(t // w, w, d) for d, (t, w) in enumerate(zip(layout.tile, layout.word, strict=True))]
+    return canonical_itensor(layout.word, kind.dtype, [*grid, *inside])
+
+
+def split_at_tiles(loops: Sequence[LoopOf], layout: Layout) -> list[LoopOf] | None:
+    """The loops so that each stays inside a tile or goes from tile to tile; None where one crosses unevenly."""
+    pieces: list[LoopOf] = []
+    for trip, step, dim in loops:
+        if dim is None or step % layout.tile[dim] == 0 or layout.tile[dim] % (trip * step) == 0:
+            pieces.append((trip, step, dim))
+            continue
+        tile, reach = layout.tile[dim], trip * step
+        if reach % tile or tile % step:
+            return None
+        pieces += [(reach // tile, tile, dim), (tile // step, step, dim)]
+    return pieces
+
+
+def word_address(loops: Sequence[LoopOf], layout: Layout) -> AffineMap:
+    """Which word each iteration of loops that are split at tiles moves."""
+    rank = len(layout.word)
+    terms: list[list[tuple[int, int]]] = [[] for _ in range(2 * rank)]
+    for position, (_, step, dim) in enumerate(loops):
+        if dim is not None:
+            outside = step % layout.tile[dim] == 0
+            unit = layout.tile[dim] if outside else layout.word[dim]
+            terms[dim if outside else rank + dim].append((position, step // unit))
+    return AffineMap(len(loops), 0, tuple(linear_sum(one) for one in terms))
+
+
+def layout_of(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> LayoutAttr | None:
+    """The layout of an argument or result of @main, from its attributes."""
+    found = attributes.data[index].data.get("penstock.layout") if attributes is not None else None
+    return found if isinstance(found, LayoutAttr) else None
+
+
+def _choose_word(walk: Walk, lanes: int) -> list[int]:
+    """At most `lanes` elements: the slice's part of a power of two, grown along the innermost loops if it is whole."""
+    word = [gcd(size, 1 << size.bit_length()) for size in walk.element]
+    while prod(word) > max(lanes, 1):
+        widest = next(d for d, size in enumerate(word) if size > 1)
+        word[widest] //= 2
+    if tuple(word) != walk.element:
+        return word
+    for trip, step, dim in reversed(walk.loops):
+        if dim is None or step != word[dim]:
+            break
+        room = lanes // prod(word)
+        factor = gcd(trip, 1 << (room.bit_length() - 1)) if room else 1
+        word[dim] *= factor
+        if factor != trip:
+            break
+    return word
+
+
+def _word_loops(walk: Walk, word: list[int] | tuple[int, ...]) -> list[LoopOf]:
+    """The stream's loops down to the blocks that are whole words, then the words of a block."""
+    for position in range(len(walk.loops), -1, -1):
+        block = Walk(walk.element, walk.loops[position:]).extents
+        if all(size % w == 0 for size, w in zip(block, word, strict=True)):
+            inside: list[LoopOf] = [(n // w, w, d) for d, (n, w) in enumerate(zip(block, word, strict=True)) if n > w]
+            return [*walk.loops[:position], *inside]
+    raise AssertionError("the word divides the whole tensor")

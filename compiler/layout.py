@@ -1,0 +1,54 @@
+"""How a tensor lies in external memory: tile after tile, in words as wide as the port. Plain numpy.
+
+A tensor of shape n with tile t and word w becomes [n/t ..., t/w ..., w ...] in C order, so that what is read together
+lies together, and one access moves one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """`word` divides `tile`, `tile` divides the tensor, dim by dim."""
+
+    tile: tuple[int, ...]
+    word: tuple[int, ...]
+
+    @property
+    def lanes(self) -> int:
+        """How many elements one word holds."""
+        return prod(self.word)
+
+    def words(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape in words: the grid of tiles, then the words of one tile."""
+        grid = tuple(n // t for n, t in zip(shape, self.tile, strict=True))
+        return grid + tuple(t // w for t, w in zip(self.tile, self.word, strict=True))
+
+    def packed(self, shape: Sequence[int]) -> tuple[int, ...]:
+        """The shape in elements, as it lies in memory."""
+        return self.words(shape) + self.word
+
+
+def pack(array: Array, layout: Layout) -> Array:
+    """The tensor as it lies in memory."""
+    rank = array.ndim
+    split = [f for n, t, w in zip(array.shape, layout.tile, layout.word, strict=True) for f in (n // t, t // w, w)]
+    order = [*range(0, 3 * rank, 3), *range(1, 3 * rank, 3), *range(2, 3 * rank, 3)]
+    return np.ascontiguousarray(array.reshape(split).transpose(order))
+
+
+def unpack(array: Array, layout: Layout, shape: Sequence[int]) -> Array:
+    """The tensor of this shape that lies in memory so."""
+    rank = len(shape)
+    order = [axis for dim in range(rank) for axis in (dim, rank + dim, 2 * rank + dim)]
+    return array.reshape(layout.packed(shape)).transpose(order).reshape(tuple(shape))

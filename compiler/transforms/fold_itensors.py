@@ -1,0 +1,48 @@
+"""Folds a converter into the load or store beside it: words go straight to the block, without a FIFO between.
+
+Only where the converter needs blocks: the load fills one while the other is sent on. A converter that holds one word
+stays a task of its own, so that the words before it burst into a FIFO.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.rewriter import Rewriter
+
+from compiler.analysis.converting import choose_plan
+from compiler.analysis.one_pass import OnePassPlan
+from compiler.dialects import itensor
+from compiler.dialects.itensor_types import expect_itensor
+
+
+@dataclass(frozen=True)
+class FoldITensors:
+    """The pass."""
+
+    def apply(self, module: ModuleOp) -> ModuleOp:
+        module = module.clone()
+        for op in list(module.walk()):
+            if isinstance(op, itensor.ConverterOp) and not self._one_pass(op):
+                reader = next(iter(op.result.uses)).operation
+                if isinstance(op.source.owner, itensor.LoadOp) and op.source.owner.layout is not None:
+                    self._fold_load(op.source.owner, op)
+                elif isinstance(reader, itensor.StoreOp) and reader.layout is not None:
+                    self._fold_store(op, reader)
+        return module
+
+    def _one_pass(self, op: itensor.ConverterOp) -> bool:
+        return isinstance(choose_plan(expect_itensor(op.source), expect_itensor(op.result)), OnePassPlan)
+
+    def _fold_load(self, load: itensor.LoadOp, converter: itensor.ConverterOp) -> None:
+        kind, words = expect_itensor(converter.result), expect_itensor(load.result)
+        folded = itensor.LoadOp(load.sym_name.data, load.source, kind, load.layout, words)
+        Rewriter.replace_op(converter, folded)
+        Rewriter.erase_op(load)
+
+    def _fold_store(self, converter: itensor.ConverterOp, store: itensor.StoreOp) -> None:
+        words = expect_itensor(converter.result)
+        folded = itensor.StoreOp(store.sym_name.data, converter.source, store.result.type, store.layout, words)
+        Rewriter.replace_op(store, folded)
+        Rewriter.erase_op(converter)
