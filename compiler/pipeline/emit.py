@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.backend.hls import emit_hls
+from compiler.backend.hls.notes import layer_notes
 from compiler.pipeline.lower import Lowered
 
 
@@ -18,6 +19,7 @@ def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tupl
         title=title,
         part=part,
         clock_ns=round(1000 / clock_mhz, 3),
+        notes=layer_notes(lowered.graph, lowered.design),
     )
     levels = {
         "1-linalg.mlir": lowered.linalg,

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import ModuleOp
 from compiler.design import Design
 from compiler.transforms.fold_itensors import FoldITensors
 from compiler.transforms.fuse_kernels import FuseKernels
+from compiler.transforms.generate_directives import GenerateDirectives
 from compiler.transforms.lower_to_streams import LowerToStreams
 from compiler.transforms.pack_interfaces import PackInterfaces
 from compiler.transforms.tile_to_kernels import TileToKernels
@@ -42,7 +43,7 @@ def itensor_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
 
 def stream_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
     """From the itensor level to streams, nests and their directives."""
-    return (("streams", LowerToStreams(design)),)
+    return (("streams", LowerToStreams(design)), ("directives", GenerateDirectives(design)))
 
 
 def run_passes(module: ModuleOp, passes: tuple[tuple[str, Pass], ...]) -> Iterator[Stage]:

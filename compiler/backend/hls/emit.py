@@ -12,13 +12,15 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
+from compiler.backend.hls.notes import Notes
 from compiler.backend.hls.ports import Port, interface_of, ports_of
 from compiler.backend.hls.top_cpp import top_cpp
 from compiler.backend.hls.weights_cpp import weights_header
 from compiler.dialects import stream
+from compiler.dialects.directives import verify_directives
 
 Array = NDArray[Any]
-CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h")
+CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h", "words.h")
 
 
 def emit_hls(
@@ -30,11 +32,14 @@ def emit_hls(
     part: str,
     clock_ns: float,
     clock_uncertainty: str = "27%",
+    notes: Notes | None = None,
 ) -> tuple[Path, ...]:
     """Write hls/, csim/, parameters/ and interface.json under `folder`; returns the files.
 
     Without parameters (a model whose weights were not loaded) no file holds numbers, and none may lie on the chip.
+    `notes` are lines about each layer for the heads of its functions.
     """
+    verify_directives(top)
     hls, csim, packed = folder / "hls", folder / "csim", folder / "parameters"
     for path in (hls, csim / "include", packed):
         path.mkdir(parents=True, exist_ok=True)
@@ -42,9 +47,10 @@ def emit_hls(
     values = {
         "title": title, "top": top.sym_name.data, "ports": ports, "part": part, "clock_ns": clock_ns,
         "clock_uncertainty": clock_uncertainty, "arguments": _call_arguments(ports),
+        "arrays": {port.argument: _array(port, ports) for port in ports},
     }  # fmt: skip
     files: dict[Path, str] = {
-        hls / "penstock_top.cpp": top_cpp(top, ports, title),
+        hls / "penstock_top.cpp": top_cpp(top, ports, title, notes or {}),
         hls / "weights.h": weights_header(top, parameters or {}),
         hls / "penstock_ops.h": _include("penstock_ops.h"),
         csim / "penstock_csim.cpp": _render("penstock_csim.cpp.j2", values),
@@ -67,16 +73,17 @@ def emit_hls(
 
 
 def _call_arguments(ports: Sequence[Port]) -> list[str]:
-    """What the C interface hands to the top: the host's arrays by position, buffers of its own."""
-    position: dict[str, int] = {"input": 0, "parameter": 0, "output": 0}
-    arguments: list[str] = []
-    for port in ports:
-        if port.kind == "buffer":
-            arguments.append(f"{port.argument}.data()")
-            continue
-        arguments.append(f"static_cast<{port.qualifier}{port.scalar} *>({port.kind}s[{position[port.kind]}])")
-        position[port.kind] += 1
-    return arguments
+    """What the C interface hands to the top: the host's arrays where they are words already, else copies of them."""
+    return [
+        f"static_cast<{port.qualifier}{port.word} *>({_array(port, ports)})" if port.is_native and port.kind != "buffer"
+        else f"{port.argument}.data()"
+        for port in ports
+    ]  # fmt: skip
+
+
+def _array(port: Port, ports: Sequence[Port]) -> str:
+    """The host's array of a port, by its place among those of its kind."""
+    return f"{port.kind}s[{[p for p in ports if p.kind == port.kind].index(port)}]"
 
 
 def _environment() -> Environment:

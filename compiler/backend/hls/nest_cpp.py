@@ -1,46 +1,32 @@
 """One nest as C++: perfect loops, a pipelined body, lanes as unrolled loops.
 
 The text keeps the names of the IR (loops t0, p1; memories keep_0, acc; parameters by their own names), so that a
-person can follow a layer from the model to this file.
+person can follow a layer from the model to this file. What leaves or enters as one token or one word of external
+memory is an hls::vector from its first lane to its last; other values are arrays of lanes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import prod
 
-from xdsl.dialects.builtin import MemRefType
-from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
-from compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body
-from compiler.dialects import nest
+from compiler.backend.hls import pragmas
+from compiler.backend.hls.lines import Lines, extents, flat, subscripts, times, total, word_type
+from compiler.backend.hls.ports import Port
+from compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
+from compiler.dialects import nest, stream
 from compiler.dialects.affine import coefficients
 from compiler.dialects.nest import GuardAttr
 from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import vector_type
+from compiler.dialects.types import memref_type, vector_type
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
-
-
-@dataclass
-class Lines:
-    """Text that knows its indentation. Pragmas stand at the margin, as people write them."""
-
-    indent: int = 0
-    text: list[str] = field(default_factory=list[str])
-
-    def add(self, line: str) -> None:
-        self.text.append(line if line.startswith("#") else "    " * self.indent + line)
-
-    @contextmanager
-    def block(self, head: str) -> Generator[None]:
-        self.add(head + " {")
-        self.indent += 1
-        yield
-        self.indent -= 1
-        self.add("}")
 
 
 @dataclass
@@ -51,10 +37,10 @@ class NestEmitter:
     layer: str
     label: str
     names: dict[SSAValue, str]
-    external: frozenset[SSAValue]
+    external: Mapping[SSAValue, Port]
     out: Lines
     used: dict[str, int] = field(default_factory=dict[str, int])
-    lazy: dict[SSAValue, nest.LoadOp] = field(default_factory=dict[SSAValue, nest.LoadOp])
+    in_place: dict[SSAValue, nest.LoadOp] = field(default_factory=dict[SSAValue, nest.LoadOp])
 
     @property
     def loop_names(self) -> list[str]:
@@ -62,43 +48,46 @@ class NestEmitter:
 
     def emit(self) -> None:
         loops, split = self.op.loops.data, self.op.block_loops.data
-        blocks = self._block_channels()
-        depth = 0
         for position, loop in enumerate(loops):
             if position == split:
-                self._locks(blocks)
+                self._locks()
             label = f"{self.label}_{loop.name}: " if position == len(loops) - 1 else ""
             self.out.add(f"{label}for (int {loop.name} = 0; {loop.name} < {loop.trip}; ++{loop.name}) {{")
             self.out.indent += 1
-            depth += 1
         if split == len(loops):
-            self._locks(blocks)
+            self._locks()
         if loops:
-            self.out.add("#pragma HLS PIPELINE II=1")
+            self.out.add(pragmas.pipeline(self.op), *pragmas.carried(self._local_memories()))
         for op in self.op.body.block.ops:
             self._operation(op)
-        for _ in range(depth):
+        for _ in loops:
             self.out.indent -= 1
             self.out.add("}")
 
-    def _block_channels(self) -> list[tuple[SSAValue, str]]:
+    def _memories(self) -> dict[SSAValue, str]:
+        """The memories that the nest meets, and the lock that a block channel needs."""
         found: dict[SSAValue, str] = {}
         for op in self.op.body.block.ops:
-            if isinstance(op, nest.LoadOp | nest.StoreOp) and isinstance(op.memory.type, BlocksType):
+            if isinstance(op, nest.LoadOp | nest.StoreOp):
                 found[op.memory] = "write_lock" if isinstance(op, nest.StoreOp) else "read_lock"
-        return list(found.items())
+        return found
 
-    def _locks(self, blocks: list[tuple[SSAValue, str]]) -> None:
-        for channel, lock in blocks:
-            name = self.names[channel]
-            self.out.add(f"hls::{lock}<{name}_t> {name}_now({name});")
+    def _local_memories(self) -> list[tuple[Operation, str]]:
+        return [(m.owner, self.names[m]) for m in self._memories() if isinstance(m.owner, stream.BufferOp)]
+
+    def _locks(self) -> None:
+        for memory, lock in self._memories().items():
+            if isinstance(memory.type, BlocksType):
+                name = self.names[memory]
+                self.out.add(f"hls::{lock}<{name}_t> {name}_now({name});")
 
     def _operation(self, op: Operation) -> None:
         match op:
             case nest.ReadOp():
-                self._read(op)
+                self._arrive(op.result, "in", f"{self.names[op.stream]}.read()", op.when)
             case nest.WriteOp():
-                self._write(op)
+                with self._guarded(op.when):
+                    self.out.add(f"{self.names[op.stream]}.write({self._whole(op.value)});")
             case nest.LoadOp():
                 self._load(op)
             case nest.StoreOp():
@@ -114,120 +103,189 @@ class NestEmitter:
             case _:
                 raise AssertionError(op.name)  # the dialect has no other operation in a nest
 
-    def _read(self, op: nest.ReadOp) -> None:
-        shape, stream = _shape(op.result), self.names[op.stream]
-        name = self._declare(op.result, "in", zero=bool(op.when.terms))
-        with self._guarded(op.when, scope=_size(shape) > 1):
-            if _size(shape) == 1:
-                self.out.add(f"{name} = {stream}.read();")
-                return
-            self.out.add(f"const {token_type(op.result.type)} token = {stream}.read();")
-            with self._lanes(shape) as index:
-                self.out.add(f"{self._at(op.result, index)} = token[{_flat(shape, index)}];")
-
-    def _write(self, op: nest.WriteOp) -> None:
-        shape, stream = _shape(op.value), self.names[op.stream]
-        with self._guarded(op.when, scope=_size(shape) > 1):
-            if _size(shape) == 1:
-                self.out.add(f"{stream}.write({self._at(op.value, ['0'] * len(shape))});")
-                return
-            self.out.add(f"{token_type(op.value.type)} token;")
-            with self._lanes(shape) as index:
-                self.out.add(f"token[{_flat(shape, index)}] = {self._at(op.value, index)};")
-            self.out.add(f"{stream}.write(token);")
+    # -- memories
 
     def _load(self, op: nest.LoadOp) -> None:
-        uses = [use.operation for use in op.result.uses]
-        if len(uses) == 1 and isinstance(uses[0], nest.SelectOp) and uses[0].inside is not op.result:
-            self.lazy[op.result] = op  # read inside the selection: never before it was written
+        if self._can_stay_in_place(op):
+            self.in_place[op.result] = op
             return
-        self._declare(op.result, "value")
-        with self._lanes(_shape(op.result)) as index:
-            self.out.add(f"{self._at(op.result, index)} = {self._element(op.memory, op.address.data, index)};")
+        if self._is_wide(op.memory):
+            word = f"{self.names[op.memory]}[{self._word_address(op)}]"
+            self._arrive(op.result, "value", word, op.when)
+            return
+        self._declare(op.result, "value", maybe=bool(op.when.terms))
+        with self._guarded(op.when), self.out.lanes(_shape(op.result)) as index:
+            self.out.add(f"{self._at(op.result, index)} = {self._element(op, index)};")
 
     def _store(self, op: nest.StoreOp) -> None:
-        with self._guarded(op.when, scope=False), self._lanes(_shape(op.value)) as index:
-            self.out.add(f"{self._element(op.memory, op.address.data, index)} = {self._at(op.value, index)};")
+        with self._guarded(op.when):
+            if self._is_wide(op.memory):
+                self.out.add(f"{self.names[op.memory]}[{self._word_address(op)}] = {self._whole(op.value)};")
+                return
+            with self.out.lanes(_shape(op.value)) as index:
+                self.out.add(f"{self._element(op, index)} = {self._at(op.value, index)};")
+
+    def _can_stay_in_place(self, op: nest.LoadOp) -> bool:
+        """Parameters never change. A kept value is read inside its selection, so never before it was written."""
+        if isinstance(op.memory.owner, stream.RomOp):
+            return not self._is_word(op.result)
+        uses = [use.operation for use in op.result.uses]
+        if op.when.terms or len(uses) != 1 or not isinstance(uses[0], nest.SelectOp) or self._is_wide(op.memory):
+            return False
+        between = op.next_op
+        while between is not None and between is not uses[0]:
+            if isinstance(between, nest.StoreOp) and between.memory is op.memory:
+                return False
+            between = between.next_op
+        return uses[0].inside is not op.result
+
+    def _is_wide(self, memory: SSAValue) -> bool:
+        return memory in self.external and isinstance(memref_type(memory).element_type, VectorType)
+
+    def _word_address(self, op: nest.LoadOp | nest.StoreOp) -> str:
+        shape = nest.memory_shape(op.memory)
+        return self._linear(op.address.data.results, [prod(shape[d + 1 :]) for d in range(len(shape))])
+
+    def _element(self, op: nest.LoadOp | nest.StoreOp, index: Sequence[str]) -> str:
+        """The C++ lvalue of one element: subscripts on the chip, one flat index in external memory."""
+        name, address = self.names[op.memory], op.address.data
+        if op.memory in self.external:
+            shape = nest.memory_shape(op.memory)
+            strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
+            lanes = [times(lane, stride) for lane, stride in zip(index, strides, strict=True)]
+            return f"{name}[{total([self._linear(address.results, strides), *lanes])}]"
+        suffix = "_now" if isinstance(op.memory.type, BlocksType) else ""
+        places = [total([self._linear((e,), (1,)), lane]) for e, lane in zip(address.results, index, strict=True)]
+        return name + suffix + "".join(f"[{place}]" for place in places)
+
+    def _linear(self, expressions: Sequence[AffineExpr], strides: Sequence[int]) -> str:
+        """`sum(stride * expression)` in the loop counters."""
+        names = self.loop_names
+        factors, offset = [0] * len(names), 0
+        for expression, stride in zip(expressions, strides, strict=True):
+            offset += stride * expression.eval([0] * len(names), [])
+            for loop, factor in enumerate(coefficients(expression, len(names))):
+                factors[loop] += stride * factor
+        terms = [times(name, factor) for name, factor in zip(names, factors, strict=True) if factor]
+        return total([*terms, str(offset)])
+
+    # -- values
+
+    def _arrive(self, value: SSAValue, label: str, source: str, when: GuardAttr) -> None:
+        """A whole token or word, where it comes."""
+        if not when.terms:
+            name = self.names[value] = self._fresh(label)
+            self.out.add(f"const {word_type(value.type)} {name} = {source};")
+            return
+        name = self._declare(value, label, maybe=True)
+        with self._guarded(when):
+            self.out.add(f"{name} = {source};")
 
     def _select(self, op: nest.SelectOp) -> None:
-        self._declare(op.result, "x")
-        with self._lanes(_shape(op.result)) as index:
+        starts = isinstance(op.inside.owner, nest.ConstantOp)
+        name, condition = self._declare(op.result, "partial" if starts else "x"), self._condition(op.when)
+        if all(self._is_word(v) for v in (op.inside, op.outside, op.result)):
+            self.out.add(f"{name} = {condition} ? {self._whole(op.inside)} : {self._whole(op.outside)};")
+            return
+        with self.out.lanes(_shape(op.result)) as index:
             inside, outside = self._at(op.inside, index), self._at(op.outside, index)
-            self.out.add(f"{self._at(op.result, index)} = {self._condition(op.when)} ? {inside} : {outside};")
+            self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
     def _map(self, op: nest.MapOp) -> None:
-        self._declare(op.result, "y")
-        with self._lanes(_shape(op.result)) as index:
+        label = "total" if any(_is_start(v) for v in op.inputs) else "term" if _is_reduced(op.result) else "y"
+        self._declare(op.result, label)
+        constants = self._constants(op.body.block)
+        with self.out.lanes(_shape(op.result)) as index:
             arguments = [
                 self._at(value, [_project(e, index) for e in lanes.data.results])
                 for value, lanes in zip(op.inputs, op.lanes, strict=True)
             ]
-            lines, result = emit_body(op.body.block, arguments, self.layer, self._fresh)
-            for line in lines:
-                self.out.add(line)
-            self.out.add(f"{self._at(op.result, index)} = {result};")
+            lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh)
+            self.out.add(*lines, f"{self._at(op.result, index)} = {result};")
 
     def _reduce(self, op: nest.ReduceOp) -> None:
         """A balanced tree of neighbours, level by level; each level is a loop over its pairs."""
-        current = op.value
+        current: SSAValue | str = op.value
         kind = vector_type(op.value)
         shape = list(kind.get_shape())
+        constants = self._constants(op.body.block)
         for dim in (d.data for d in op.dims):
             while shape[dim] > 1:
                 pairs, odd = divmod(shape[dim], 2)
                 source, target = list(shape), [pairs + odd if d == dim else s for d, s in enumerate(shape)]
                 name = self._fresh("tree")
-                self.out.add(f"{cpp_type(kind.element_type)} {name}{_extents(target)};")
-                if _size(target) > 1:
-                    self.out.add(f"#pragma HLS ARRAY_PARTITION variable={name} complete dim=0")
-                with self._lanes([pairs if d == dim else s for d, s in enumerate(shape)]) as index:
-                    left = self._index(current, source, [_even_twin(i) if d == dim else i for d, i in enumerate(index)])
-                    right = self._index(current, source, [_odd_twin(i) if d == dim else i for d, i in enumerate(index)])
-                    lines, result = emit_body(op.body.block, [left, right], self.layer, self._fresh)
-                    for line in lines:
-                        self.out.add(line)
-                    self.out.add(f"{name}{_subscripts(target, index)} = {result};")
+                self.out.add(f"{cpp_type(kind.element_type)} {name}{extents(target)};")
+                if prod(target) > 1:
+                    self.out.add(pragmas.lanes_in_parallel(name))
+                with self.out.lanes([pairs if d == dim else s for d, s in enumerate(shape)]) as index:
+                    left = self._index(current, source, [times(i, 2) if d == dim else i for d, i in enumerate(index)])
+                    right = self._index(current, source, [_twin(i) if d == dim else i for d, i in enumerate(index)])
+                    lines, result = emit_body(op.body.block, [left, right], constants, self.layer, self._fresh)
+                    self.out.add(*lines, f"{name}{subscripts(target, index)} = {result};")
                 if odd:
-                    with self._lanes([1 if d == dim else s for d, s in enumerate(shape)]) as index:
+                    with self.out.lanes([1 if d == dim else s for d, s in enumerate(shape)]) as index:
                         last = [str(shape[dim] - 1) if d == dim else i for d, i in enumerate(index)]
                         goal = [str(pairs) if d == dim else i for d, i in enumerate(index)]
-                        self.out.add(f"{name}{_subscripts(target, goal)} = {self._index(current, source, last)};")
+                        self.out.add(f"{name}{subscripts(target, goal)} = {self._index(current, source, last)};")
                 current, shape = name, target
         assert isinstance(current, str)
         self.names[op.result] = current
 
+    def _constants(self, body: Block) -> dict[SSAValue, str]:
+        lines, names = emit_constants(body, self._fresh)
+        self.out.add(*lines)
+        return names
+
     def _index(self, value: SSAValue | str, shape: Sequence[int], index: Sequence[str]) -> str:
-        name = value if isinstance(value, str) else self.names[value]
-        return name + _subscripts(shape, index)
+        return value + subscripts(shape, index) if isinstance(value, str) else self._at(value, index)
 
     def _at(self, value: SSAValue, index: Sequence[str]) -> str:
         """One lane of a value; constants have no lanes."""
-        if value in self.lazy:
-            return self._element(self.lazy[value].memory, self.lazy[value].address.data, index)
-        name = self.names[value]
+        if value in self.in_place:
+            return self._element(self.in_place[value], index)
+        name, shape = self.names[value], _shape(value)
         if isinstance(value.owner, nest.ConstantOp):
             return name
-        return name + _subscripts(_shape(value), index)
+        return f"{name}[{flat(shape, index)}]" if self._is_word(value) else name + subscripts(shape, index)
 
-    def _element(self, memory: SSAValue, address: AffineMap, index: Sequence[str]) -> str:
-        """The C++ lvalue of one element: subscripts on the chip, one flat index in external memory."""
-        terms = [
-            _sum([*self._address(e), *([] if lane == "0" else [lane])])
-            for e, lane in zip(address.results, index, strict=True)
-        ]
-        if memory in self.external:
-            shape = nest.memory_shape(memory)
-            flat = terms[0]
-            for extent, term in zip(shape[1:], terms[1:], strict=True):
-                flat = term if flat == "0" else f"({flat}) * {extent}" + ("" if term == "0" else f" + {term}")
-            return f"{self.names[memory]}[{flat}]"
-        suffix = "_now" if isinstance(memory.type, BlocksType) else ""
-        return self.names[memory] + suffix + "".join(f"[{t}]" for t in terms)
+    def _whole(self, value: SSAValue) -> str:
+        """A value as one token or word."""
+        shape = _shape(value)
+        if self._is_word(value) or prod(shape) == 1:
+            return self.names[value] if self._is_word(value) else self._at(value, ["0"] * len(shape))
+        name = self._fresh("word")
+        self.out.add(f"{word_type(value.type)} {name};")
+        with self.out.lanes(shape) as index:
+            self.out.add(f"{name}[{flat(shape, index)}] = {self._at(value, index)};")
+        return name
 
-    def _address(self, expression: AffineExpr) -> list[str]:
-        names = self.loop_names
-        factors = coefficients(expression, len(names))
-        return [n if f == 1 else f"{n} * {f}" for n, f in zip(names, factors, strict=True) if f]
+    def _is_word(self, value: SSAValue) -> bool:
+        """Whether the value is one hls::vector."""
+        if prod(_shape(value)) == 1 or isinstance(value.owner, nest.ReduceOp | nest.ConstantOp):
+            return False
+        owner = value.owner
+        if isinstance(owner, nest.ReadOp) or (isinstance(owner, nest.LoadOp) and self._is_wide(owner.memory)):
+            return True
+        users = [use.operation for use in value.uses]
+        return any(
+            isinstance(user, nest.WriteOp) or (isinstance(user, nest.StoreOp) and self._is_wide(user.memory))
+            for user in users
+        )
+
+    def _declare(self, value: SSAValue, label: str, *, maybe: bool = False) -> str:
+        """A variable for the value; `maybe` where it does not get one in every iteration."""
+        shape, kind = _shape(value), vector_type(value)
+        name = self.names[value] = self._fresh(label)
+        if self._is_word(value):
+            self.out.add(f"{word_type(kind)} {name}{' = {}' if maybe else ''};")
+            return name
+        start = (" = {}" if prod(shape) > 1 else " = 0") if maybe else ""
+        self.out.add(f"{cpp_type(kind.element_type)} {name}{extents(shape)}{start};")
+        if prod(shape) > 1:
+            self.out.add(pragmas.lanes_in_parallel(name))
+        return name
+
+    # -- guards
 
     def _condition(self, guard: GuardAttr) -> str:
         names = self.loop_names
@@ -235,52 +293,12 @@ class NestEmitter:
         return "(" + " && ".join(terms) + ")" if terms else "true"
 
     @contextmanager
-    def _guarded(self, guard: GuardAttr, *, scope: bool = True) -> Generator[None]:
-        if guard.terms:
-            with self.out.block(f"if {self._condition(guard)}"):
-                yield
-        elif scope:
-            with self._scope():
-                yield
-        else:
+    def _guarded(self, guard: GuardAttr) -> Generator[None]:
+        if not guard.terms:
             yield
-
-    @contextmanager
-    def _scope(self) -> Generator[None]:
-        self.out.add("{")
-        self.out.indent += 1
-        yield
-        self.out.indent -= 1
-        self.out.add("}")
-
-    @contextmanager
-    def _lanes(self, shape: Sequence[int]) -> Generator[list[str]]:
-        """Unrolled loops over the lanes; yields an index expression for every dim."""
-        index: list[str] = []
-        depth = 0
-        for dim, extent in enumerate(shape):
-            if extent == 1:
-                index.append("0")
-                continue
-            self.out.add(f"for (int l{dim} = 0; l{dim} < {extent}; ++l{dim}) {{")
-            self.out.add("#pragma HLS UNROLL")
-            self.out.indent += 1
-            depth += 1
-            index.append(f"l{dim}")
-        yield index
-        for _ in range(depth):
-            self.out.indent -= 1
-            self.out.add("}")
-
-    def _declare(self, value: SSAValue, label: str, *, zero: bool = False) -> str:
-        shape, kind = _shape(value), vector_type(value)
-        name = self._fresh(label)
-        start = " = {}" if zero and _size(shape) > 1 else " = 0" if zero else ""
-        self.out.add(f"{cpp_type(kind.element_type)} {name}{_extents(shape)}{start};")
-        if _size(shape) > 1:
-            self.out.add(f"#pragma HLS ARRAY_PARTITION variable={name} complete dim=0")
-        self.names[value] = name
-        return name
+            return
+        with self.out.block(f"if {self._condition(guard)}"):
+            yield
 
     def _fresh(self, label: str) -> str:
         number = self.used.get(label, 0)
@@ -288,71 +306,25 @@ class NestEmitter:
         return f"{label}{number}"
 
 
-def token_type(kind: Attribute) -> str:
-    """What one token is in C++: a scalar for one lane, hls::vector for more."""
-    vector = vector_type(kind)
-    lanes = _size(vector.get_shape())
-    scalar = cpp_type(vector.element_type)
-    return scalar if lanes == 1 else f"hls::vector<{scalar}, {lanes}>"
+def _is_start(value: SSAValue) -> bool:
+    """Whether a partial result comes in here."""
+    owner = value.owner
+    if isinstance(owner, nest.SelectOp):
+        return isinstance(owner.inside.owner, nest.ConstantOp)
+    return isinstance(owner, nest.ConstantOp)
 
 
-def partition_pragmas(memory: SSAValue, name: str) -> list[str]:
-    """How a memory must be cut so that all lanes of every access are served at once."""
-    shape = nest.memory_shape(memory)
-    lanes = [1] * len(shape)
-    for use in memory.uses:
-        op = use.operation
-        if isinstance(op, nest.LoadOp | nest.StoreOp):
-            value = op.result if isinstance(op, nest.LoadOp) else op.value
-            lanes = [max(a, b) for a, b in zip(lanes, _shape(value), strict=True)]
-    pragmas: list[str] = []
-    for dim, (extent, count) in enumerate(zip(shape, lanes, strict=True), start=1):
-        if count > 1:
-            how = "complete" if count == extent else f"cyclic factor={count}"
-            pragmas.append(f"#pragma HLS ARRAY_PARTITION variable={name} {how} dim={dim}")
-    return pragmas
-
-
-def array_declaration(kind: MemRefType[Attribute], name: str) -> str:
-    return f"{cpp_type(kind.element_type)} {name}" + "".join(f"[{d}]" for d in kind.get_shape())
+def _is_reduced(value: SSAValue) -> bool:
+    return any(isinstance(use.operation, nest.ReduceOp) for use in value.uses)
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(vector_type(value).get_shape())
 
 
-def _size(shape: Sequence[int]) -> int:
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
-
-
-def _extents(shape: Sequence[int]) -> str:
-    """Array extents of a lane vector; unit dims vanish, so that a single lane is a plain scalar."""
-    return "".join(f"[{s}]" for s in shape if s > 1)
-
-
-def _subscripts(shape: Sequence[int], index: Sequence[str]) -> str:
-    return "".join(f"[{i}]" for s, i in zip(shape, index, strict=True) if s > 1)
-
-
-def _flat(shape: Sequence[int], index: Sequence[str]) -> str:
-    """The row-major position of a lane in a token."""
-    flat = "0"
-    for extent, i in zip(shape, index, strict=True):
-        if extent == 1:
-            continue
-        flat = i if flat == "0" else f"({flat}) * {extent} + {i}"
-    return flat
-
-
-def _even_twin(index: str) -> str:
-    return "0" if index == "0" else f"2 * {index}"
-
-
-def _odd_twin(index: str) -> str:
-    return "1" if index == "0" else f"2 * {index} + 1"
+def _twin(index: str) -> str:
+    """The odd neighbour of an even place."""
+    return "1" if index == "0" else f"{times(index, 2)} + 1"
 
 
 def _project(expression: AffineExpr, index: Sequence[str]) -> str:
@@ -360,7 +332,3 @@ def _project(expression: AffineExpr, index: Sequence[str]) -> str:
         return index[expression.position]
     assert isinstance(expression, AffineConstantExpr)
     return str(expression.value)
-
-
-def _sum(terms: Sequence[str]) -> str:
-    return " + ".join(terms) if terms else "0"

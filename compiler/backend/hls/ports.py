@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from compiler.backend.hls.scalar_cpp import cpp_type
-from compiler.dialects import stream
+from compiler.dialects import nest, stream
+from compiler.dialects.directives import AxiAttr, interfaces_of, word_of
 from compiler.dialects.types import memref_type
 from compiler.interpreter.scalar import numpy_dtype
 from compiler.transforms.names import c_name
+
+# What functions call their counters, lanes and values; an argument of such a name would be hidden.
+_LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Tiles one after the other, in each of them words one after the other."""
+
+    tile: tuple[int, ...]
+    word: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"tiles of {_times(self.tile)} in words of {_times(self.word)}"
 
 
 @dataclass(frozen=True)
@@ -21,23 +38,58 @@ class Port:
     """One memory of the top, as the C++ and interface.json name it.
 
     `kind` is input, parameter or output for the host's, buffer for a tensor that passes between two kernels.
+    `shape` is the tensor's own, `packed_shape` that of the array that crosses the C interface.
     """
 
     value: SSAValue
     name: str
     kind: str
     scalar: str
+    lanes: int
     shape: tuple[int, ...]
+    packed_shape: tuple[int, ...]
+    layout: Layout | None
     dtype: str
     argument: str
+    axi: AxiAttr
+    reads: bool
+    writes: bool
 
     @property
     def elements(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return prod(self.packed_shape)
+
+    @property
+    def words(self) -> int:
+        return self.elements // self.lanes
+
+    @property
+    def word(self) -> str:
+        """The C++ type that the argument points to."""
+        return self.scalar if self.lanes == 1 else f"hls::vector<{self.scalar}, {self.lanes}>"
+
+    @property
+    def host(self) -> str:
+        """The C++ type of the host's scalars, which is wider where C++ has none of the width."""
+        return {"bool": "bool", "float32": "float", "float64": "double"}.get(self.dtype, f"{self.dtype}_t")
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the host's array is already one of words."""
+        return self.lanes == 1 and self.scalar == self.host
+
+    @property
+    def scalar_bits(self) -> int:
+        return np.dtype(self.dtype).itemsize * 8
 
     @property
     def qualifier(self) -> str:
-        return "" if self.kind in ("output", "buffer") else "const "
+        return "" if self.writes or self.kind in ("output", "buffer") else "const "
+
+    def describe(self) -> str:
+        """For people: what the argument is, in one line."""
+        where = f", {self.layout}" if self.layout else ""
+        return f"{self.kind} {self.name}: {_times(self.shape)} x {self.dtype}{where}"
 
 
 def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
@@ -46,25 +98,57 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
     # An argument may bear a layer's name, as "fc3.bias" does, but in C++ it would hide the layer's function.
     inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
     taken = {c_name(op.sym_name.data): 1 for op in inside}
-    for value, name, kind in zip(top.body.block.args, top.argument_names, top.argument_kinds, strict=True):
+    arguments = zip(
+        top.body.block.args, top.argument_names, top.argument_kinds, layouts_of(top), interfaces_of(top), strict=True
+    )
+    for value, name, kind, layout, axi in arguments:
         memory = memref_type(value)
+        element, lanes = memory.element_type, tuple[int, ...]()
+        if (word := word_of(memory)) is not None:
+            lanes, element = tuple(word.get_shape()), word.element_type
+        packed = (*memory.get_shape(), *lanes)
         safe = c_name(name.data)
+        safe = f"{safe}_arg" if _LOCAL.fullmatch(safe) else safe
         taken[safe] = taken.get(safe, 0) + 1
-        unique = safe if taken[safe] == 1 else f"{safe}_{taken[safe]}"
-        dtype = np.dtype(numpy_dtype(memory.element_type)).name
-        scalar = cpp_type(memory.element_type)
-        ports.append(Port(value, name.data, kind.data, scalar, tuple(memory.get_shape()), dtype, unique))
+        uses = [use.operation for use in value.uses]
+        port = Port(
+            value, name.data, kind.data, cpp_type(element), prod(lanes),
+            _logical_shape(packed, layout), packed, layout, np.dtype(numpy_dtype(element)).name,
+            safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", axi,
+            any(isinstance(op, nest.LoadOp) for op in uses), any(isinstance(op, nest.StoreOp) for op in uses),
+        )  # fmt: skip
+        ports.append(port)
     return tuple(ports)
 
 
+def layouts_of(top: stream.TopOp) -> tuple[Layout | None, ...]:
+    """The layout of every argument in external memory; None is the tensor's own order."""
+    return tuple(None for _ in top.body.block.args)
+
+
+def _logical_shape(packed: tuple[int, ...], layout: Layout | None) -> tuple[int, ...]:
+    """[n/t ...] + [t/w ...] + [w ...] back to [n ...]."""
+    if layout is None:
+        return packed
+    return tuple(trips * tile for trips, tile in zip(packed, layout.tile, strict=False))
+
+
 def interface_of(top: stream.TopOp, ports: Sequence[Port]) -> dict[str, Any]:
-    """What a host needs to call the top: order, shapes and dtypes of its memories."""
+    """What a host needs to call the top: order, shapes, layouts and dtypes of its memories."""
 
     def describe(port: Port) -> dict[str, Any]:
-        entry: dict[str, Any] = {"name": port.name, "shape": list(port.shape), "dtype": port.dtype}
+        layout = {"tile": list(port.layout.tile), "word": list(port.layout.word)} if port.layout else None
+        entry: dict[str, Any] = {
+            "name": port.name, "shape": list(port.shape), "dtype": port.dtype,
+            "layout": layout, "packed_shape": list(port.packed_shape), "bundle": f"gmem{port.axi.bundle.data}",
+        }  # fmt: skip
         return {**entry, "file": f"parameters/{port.argument}.bin"} if port.kind == "parameter" else entry
 
     sides = {"inputs": "input", "parameters": "parameter", "outputs": "output"}
     sorted_ports = {side: [describe(p) for p in ports if p.kind == kind] for side, kind in sides.items()}
     buffers = [describe(p) for p in ports if p.kind == "buffer"]
     return {"top": top.sym_name.data, **sorted_ports, **({"buffers": buffers} if buffers else {})}
+
+
+def _times(shape: Sequence[int]) -> str:
+    return " x ".join(str(n) for n in shape) or "scalar"

@@ -7,7 +7,7 @@ operators, whose overflow is undefined.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -86,6 +86,16 @@ def _infix(sign: str) -> Emitter:
     return lambda op, args: f"({args[0]} {sign} {args[1]})"
 
 
+def _bitwise(sign: str) -> Emitter:
+    """C++ computes in int what is narrower, so the way back is written out."""
+
+    def write(op: Operation, args: Sequence[str]) -> str:
+        expression, kind = f"({args[0]} {sign} {args[1]})", op.results[0].type
+        return expression if integer_width(kind) in (32, 64) else f"({cpp_type(kind)}){expression}"
+
+    return write
+
+
 def _cast(op: Operation, args: Sequence[str]) -> str:
     return f"({cpp_type(op.results[0].type)})({args[0]})"
 
@@ -118,13 +128,7 @@ def _compare_floats(op: Operation, args: Sequence[str]) -> str:
     return f"({holds} && !{unordered})" if predicate < 7 else f"({holds} || {unordered})"
 
 
-def _constant(op: Operation, args: Sequence[str]) -> str:
-    constant = cast(arith.ConstantOp, op)
-    return constant_of(constant.value)
-
-
 _EMITTERS: dict[type[Operation], Emitter] = {
-    arith.ConstantOp: _constant,
     arith.SelectOp: lambda op, args: f"({args[0]} ? {args[1]} : {args[2]})",
     arith.AddiOp: _call("add"),
     arith.SubiOp: _call("sub"),
@@ -133,11 +137,11 @@ _EMITTERS: dict[type[Operation], Emitter] = {
     arith.MaxSIOp: _call("max"),
     arith.MinUIOp: _call("umin"),
     arith.MaxUIOp: _call("umax"),
-    arith.AndIOp: _infix("&"),
-    arith.OrIOp: _infix("|"),
-    arith.XOrIOp: _infix("^"),
+    arith.AndIOp: _bitwise("&"),
+    arith.OrIOp: _bitwise("|"),
+    arith.XOrIOp: _bitwise("^"),
     arith.ShLIOp: _call("shl"),
-    arith.ShRSIOp: _infix(">>"),
+    arith.ShRSIOp: _bitwise(">>"),
     arith.ShRUIOp: _call("lshr"),
     arith.CmpiOp: _compare_integers,
     arith.ExtSIOp: _to_type("sext"),
@@ -172,18 +176,38 @@ _EMITTERS: dict[type[Operation], Emitter] = {
 
 def supported_operations() -> tuple[str, ...]:
     """The scalar operations that this backend can write, by IR name."""
-    return tuple(sorted(kind.name for kind in _EMITTERS))
+    return tuple(sorted([arith.ConstantOp.name, *(kind.name for kind in _EMITTERS)]))
 
 
-def emit_body(block: Block, arguments: Sequence[str], layer: str, fresh: Callable[[str], str]) -> tuple[list[str], str]:
+def emit_constants(block: Block, fresh: Callable[[str], str]) -> tuple[list[str], dict[SSAValue, str]]:
+    """The constants of a scalar body: what means something is named after its use, 0 and 1 stay."""
+    lines: list[str] = []
+    names: dict[SSAValue, str] = {}
+    for op in block.ops:
+        if isinstance(op, arith.ConstantOp):
+            text = constant_of(op.value)
+            if text in _PLAIN:
+                names[op.result] = f"({text})" if text.startswith("-") else text
+                continue
+            use = next((use.operation for use in op.result.uses), None)
+            names[op.result] = fresh(_ROLES.get(type(use), "constant"))
+            lines.append(f"const {cpp_type(op.result.type)} {names[op.result]} = {text};")
+    return lines, names
+
+
+def emit_body(
+    block: Block, arguments: Sequence[str], constants: Mapping[SSAValue, str], layer: str, fresh: Callable[[str], str]
+) -> tuple[list[str], str]:
     """A scalar body as statements and the expression of its result. Inputs are C++ expressions."""
-    names: dict[SSAValue, str] = dict(zip(block.args, arguments, strict=True))
+    names: dict[SSAValue, str] = {**dict(zip(block.args, arguments, strict=True)), **constants}
     lines: list[str] = []
     terminator = block.last_op
     assert terminator is not None
     for op in block.ops:
         if op is terminator:
             break
+        if isinstance(op, arith.ConstantOp):
+            continue
         emitter = _EMITTERS.get(type(op))
         if emitter is None:
             raise PenstockError(
@@ -191,8 +215,8 @@ def emit_body(block: Block, arguments: Sequence[str], layer: str, fresh: Callabl
                 limit="it writes " + ", ".join(supported_operations()),
             )  # fmt: skip
         expression = emitter(op, [names[o] for o in op.operands])
-        if isinstance(op, arith.ConstantOp) or (op.next_op is terminator and terminator.operands[0] is op.results[0]):
-            names[op.results[0]] = f"({expression})" if expression.startswith("-") else expression
+        if op.next_op is terminator and terminator.operands[0] is op.results[0]:
+            names[op.results[0]] = expression
             continue
         name = fresh(_LABELS.get(type(op), "v"))
         lines.append(f"const {cpp_type(op.results[0].type)} {name} = {_plain(expression)};")
@@ -200,6 +224,38 @@ def emit_body(block: Block, arguments: Sequence[str], layer: str, fresh: Callabl
     return lines, _plain(names[terminator.operands[0]])
 
 
+_PLAIN = (
+    "0",
+    "1",
+    "-1",
+    "0.0f",
+    "1.0f",
+    "-1.0f",
+    "0.0",
+    "1.0",
+    "INT64_C(0)",
+    "INT64_C(1)",
+    "true",
+    "false",
+    "-INFINITY",
+)
+_ROLES: dict[type[Operation] | type[None], str] = {
+    arith.ShRSIOp: "shift",
+    arith.ShRUIOp: "shift",
+    arith.ShLIOp: "shift",
+    arith.MuliOp: "factor",
+    arith.MulfOp: "factor",
+    arith.DivfOp: "divisor",
+    arith.AddiOp: "offset",
+    arith.AddfOp: "offset",
+    arith.SubfOp: "offset",
+    arith.MaxSIOp: "least",
+    arith.MaximumfOp: "least",
+    arith.MinSIOp: "most",
+    arith.MinimumfOp: "most",
+    arith.CmpfOp: "limit",
+    arith.CmpiOp: "limit",
+}
 _LABELS: dict[type[Operation], str] = {
     arith.MuliOp: "product",
     arith.MulfOp: "product",
@@ -211,6 +267,13 @@ _LABELS: dict[type[Operation], str] = {
     arith.MinSIOp: "lower",
     arith.ShRSIOp: "shifted",
     arith.MaximumfOp: "upper",
+    arith.SubfOp: "difference",
+    arith.DivfOp: "quotient",
+    arith.SIToFPOp: "real",
+    arith.FPToSIOp: "whole",
+    math_dialect.ExpOp: "power",
+    math_dialect.RsqrtOp: "scale",
+    math_dialect.RoundEvenOp: "rounded",
 }
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from compiler.backend.hls.nest_cpp import Lines, array_declaration
+from compiler.backend.hls.lines import Lines, array_declaration
 from compiler.backend.hls.scalar_cpp import literal
 from compiler.dialects import stream
 from compiler.errors import PenstockError

@@ -1,21 +1,21 @@
 builtin.module {
   "stream.top"() <{sym_name = "penstock_top", argument_names = ["unread", "x", "output_0"], argument_kinds = ["input", "input", "output"]}> ({
   ^bb0(%unread: memref<3xi8>, %x: memref<2x4xi8>, %output: memref<2x6xi8>):
-    %load_x__fc0 = stream.stream "load_x__fc0" : !stream.stream<vector<1x2xi8>, depth: 2>
-    %fc0__convert_fc0 = stream.stream "fc0__convert_fc0" : !stream.stream<vector<1x3xi32>, depth: 2>
-    %convert_fc0__fc0_relu = stream.stream "convert_fc0__fc0_relu" : !stream.stream<vector<1x2xi32>, depth: 2>
-    %fc0_relu__store = stream.stream "fc0_relu__store_0" : !stream.stream<vector<1x2xi8>, depth: 2>
-    %convert_fc0_block = stream.blocks "convert.fc0.block" : !stream.blocks<memref<1x6xi32>, count: 2>
+    %load_x__fc0 = stream.stream "load_x__fc0" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x2xi8>, depth: 2>
+    %fc0__convert_fc0 = stream.stream "fc0__convert_fc0" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x3xi32>, depth: 2>
+    %convert_fc0__fc0_relu = stream.stream "convert_fc0__fc0_relu" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x2xi32>, depth: 2>
+    %fc0_relu__store = stream.stream "fc0_relu__store_0" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x2xi8>, depth: 2>
+    %convert_fc0_block = stream.blocks "convert.fc0.block" {directive.banks = #directive.banks<partition: none, cyclic 3>, directive.storage = #directive.storage<lutram, ram_s2p>} : !stream.blocks<memref<1x6xi32>, count: 2>
     "stream.task"() <{sym_name = "load_x", layer = "x", group = #builtin.int<0>}> ({
       "nest.nest"() <{sym_name = "load", loops = #nest.loops<w0: 2, w1: 2>, block_loops = #builtin.int<0>}> ({
         %0 = "nest.load"(%x) <{address = affine_map<(d0, d1) -> (d1, (d0 * 2))>, when = #nest.when<>}> : (memref<2x4xi8>) -> vector<1x2xi8>
         "nest.write"(%0, %load_x__fc0) <{when = #nest.when<>}> : (vector<1x2xi8>, !stream.stream<vector<1x2xi8>, depth: 2>) -> ()
-      }) : () -> ()
+      }) {directive.pipeline = #directive.pipeline<ii: 1>} : () -> ()
     }) : () -> ()
     "stream.task"() <{sym_name = "fc0", layer = "fc0", group = #builtin.int<0>}> ({
-      %keep = stream.buffer "keep_0" : memref<1x2xi8>
-      %fc0_weight = stream.rom "rom_1" of "fc0.weight" : memref<6x4xi8>
-      %acc = stream.buffer "acc" : memref<2x6xi32>
+      %keep = stream.buffer "keep_0" {directive.banks = #directive.banks<partition: none, complete 2>, directive.storage = #directive.storage<registers, any>} : memref<1x2xi8>
+      %fc0_weight = stream.rom "rom_1" of "fc0.weight" {directive.banks = #directive.banks<reshape: cyclic 3, cyclic 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6x4xi8>
+      %acc = stream.buffer "acc" {directive.banks = #directive.banks<partition: none, cyclic 3>, directive.storage = #directive.storage<lutram, ram_s2p>, directive.carried = #directive.carried<distance: 4>} : memref<2x6xi32>
       "nest.nest"() <{sym_name = "compute", loops = #nest.loops<p2: 2, p0: 2, p1: 2>, block_loops = #builtin.int<0>}> ({
         %1 = "nest.read"(%load_x__fc0) <{when = #nest.when<d2 eq 0>}> : (!stream.stream<vector<1x2xi8>, depth: 2>) -> vector<1x2xi8>
         %2 = "nest.load"(%keep) <{address = affine_map<(d0, d1, d2) -> (0, 0)>, when = #nest.when<>}> : (memref<1x2xi8>) -> vector<1x2xi8>
@@ -44,22 +44,22 @@ builtin.module {
         }) : (vector<1x3xi32>, vector<1x3x1xi32>) -> vector<1x3xi32>
         "nest.store"(%14, %acc) <{address = affine_map<(d0, d1, d2) -> (d1, (d2 * 3))>, when = #nest.when<>}> : (vector<1x3xi32>, memref<2x6xi32>) -> ()
         "nest.write"(%14, %fc0__convert_fc0) <{when = #nest.when<d0 eq 1>}> : (vector<1x3xi32>, !stream.stream<vector<1x3xi32>, depth: 2>) -> ()
-      }) : () -> ()
+      }) {directive.pipeline = #directive.pipeline<ii: 1>} : () -> ()
     }) : () -> ()
     "stream.task"() <{sym_name = "convert_fc0_write", layer = "convert.fc0", group = #builtin.int<0>}> ({
       "nest.nest"() <{sym_name = "write", loops = #nest.loops<s0: 2, w1: 2>, block_loops = #builtin.int<1>}> ({
         %17 = "nest.read"(%fc0__convert_fc0) <{when = #nest.when<>}> : (!stream.stream<vector<1x3xi32>, depth: 2>) -> vector<1x3xi32>
         "nest.store"(%17, %convert_fc0_block) <{address = affine_map<(d0, d1) -> (0, (d1 * 3))>, when = #nest.when<>}> : (vector<1x3xi32>, !stream.blocks<memref<1x6xi32>, count: 2>) -> ()
-      }) : () -> ()
+      }) {directive.pipeline = #directive.pipeline<ii: 1>} : () -> ()
     }) : () -> ()
     "stream.task"() <{sym_name = "convert_fc0_read", layer = "convert.fc0", group = #builtin.int<0>}> ({
       "nest.nest"() <{sym_name = "read", loops = #nest.loops<s0: 2, w1: 3>, block_loops = #builtin.int<1>}> ({
         %18 = "nest.load"(%convert_fc0_block) <{address = affine_map<(d0, d1) -> (0, (d1 * 2))>, when = #nest.when<>}> : (!stream.blocks<memref<1x6xi32>, count: 2>) -> vector<1x2xi32>
         "nest.write"(%18, %convert_fc0__fc0_relu) <{when = #nest.when<>}> : (vector<1x2xi32>, !stream.stream<vector<1x2xi32>, depth: 2>) -> ()
-      }) : () -> ()
+      }) {directive.pipeline = #directive.pipeline<ii: 1>} : () -> ()
     }) : () -> ()
     "stream.task"() <{sym_name = "fc0_relu", layer = "fc0.relu", group = #builtin.int<0>}> ({
-      %fc0_bias = stream.rom "rom_1" of "fc0.bias" : memref<6xi32>
+      %fc0_bias = stream.rom "rom_1" of "fc0.bias" {directive.banks = #directive.banks<reshape: cyclic 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6xi32>
       "nest.nest"() <{sym_name = "compute", loops = #nest.loops<p0: 2, p1: 3>, block_loops = #builtin.int<0>}> ({
         %19 = "nest.read"(%convert_fc0__fc0_relu) <{when = #nest.when<>}> : (!stream.stream<vector<1x2xi32>, depth: 2>) -> vector<1x2xi32>
         %20 = "nest.load"(%fc0_bias) <{address = affine_map<(d0, d1) -> ((d1 * 2))>, when = #nest.when<>}> : (memref<6xi32>) -> vector<2xi32>
@@ -74,13 +74,13 @@ builtin.module {
           nest.yield %y : i8
         }) : (vector<1x2xi32>, vector<2xi32>) -> vector<1x2xi8>
         "nest.write"(%21, %fc0_relu__store) <{when = #nest.when<>}> : (vector<1x2xi8>, !stream.stream<vector<1x2xi8>, depth: 2>) -> ()
-      }) : () -> ()
+      }) {directive.pipeline = #directive.pipeline<ii: 1>} : () -> ()
     }) : () -> ()
     "stream.task"() <{sym_name = "store_0", layer = "output_0", group = #builtin.int<0>}> ({
       "nest.nest"() <{sym_name = "store", loops = #nest.loops<w0: 2, w1: 3>, block_loops = #builtin.int<0>}> ({
         %24 = "nest.read"(%fc0_relu__store) <{when = #nest.when<>}> : (!stream.stream<vector<1x2xi8>, depth: 2>) -> vector<1x2xi8>
         "nest.store"(%24, %output) <{address = affine_map<(d0, d1) -> (d0, (d1 * 2))>, when = #nest.when<>}> : (vector<1x2xi8>, memref<2x6xi8>) -> ()
-      }) : () -> ()
+      }) {directive.pipeline = #directive.pipeline<ii: 1>} : () -> ()
     }) : () -> ()
-  }) : () -> ()
+  }) {directive.interfaces = [#directive.m_axi<bundle: 0, bits: 8, depth: 3, burst: 2, outstanding: 32>, #directive.m_axi<bundle: 1, bits: 16, depth: 8, burst: 2, outstanding: 32>, #directive.m_axi<bundle: 2, bits: 16, depth: 12, burst: 4, outstanding: 32>], directive.control = "s_axilite", directive.dataflow} : () -> ()
 }

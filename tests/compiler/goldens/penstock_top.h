@@ -9,6 +9,9 @@
 #include "hls_streamofblocks.h"
 #include "hls_vector.h"
 
-extern "C" void penstock_top(const int8_t *unread, const int8_t *x, int8_t *output_0);
+extern "C" void penstock_top(
+    const int8_t *unread,  // input unread: 3 x int8
+    const int8_t *x,  // input x: 2 x 4 x int8
+    int8_t *output_0);  // output output_0: 2 x 6 x int8
 
 #endif  // PENSTOCK_TOP_H

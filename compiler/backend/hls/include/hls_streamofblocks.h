@@ -44,7 +44,6 @@ template <typename Block> class write_lock {
 public:
     template <int DEPTH> explicit write_lock(stream_of_blocks<Block, DEPTH> &channel) : block_(channel.push()) {}
     operator Block &() { return block_; }
-    template <typename Index> auto operator[](Index i) -> decltype((block_[i])) { return block_[i]; }
 };
 
 template <typename Block> class read_lock {
@@ -63,7 +62,6 @@ public:
         : block_(channel.front()), channel_(&channel), pop_(&pop<DEPTH>) {}
     ~read_lock() { pop_(channel_); }
     operator Block &() { return block_; }
-    template <typename Index> auto operator[](Index i) -> decltype((block_[i])) { return block_[i]; }
 };
 
 }  // namespace hls

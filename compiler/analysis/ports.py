@@ -1,0 +1,163 @@
+"""How a design meets external memory: the width, bursts and bundle of every argument, from its nests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from compiler.dialects import nest, stream
+from compiler.dialects.affine import coefficients
+from compiler.dialects.directives import BURST_BYTES, LONGEST_BURST, element_bits, word_of
+from compiler.dialects.types import memref_type, vector_type
+
+_WIDEST = 512  # bits to which the tools widen a port of plain scalars by themselves
+_MOST_OUTSTANDING = 32
+Access = nest.LoadOp | nest.StoreOp
+
+
+@dataclass(frozen=True)
+class AxiPort:
+    """The port of one argument: `words` of the argument's own type, bursts counted in beats of `bits`."""
+
+    bundle: int
+    bits: int
+    words: int
+    burst: int
+    outstanding: int
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """What one argument asks of its port, and which kernels ask."""
+
+    bits: int
+    words: int
+    run_bits: int
+    moved_bits: int
+    groups: frozenset[int]
+
+
+def plan_ports(top: stream.TopOp, limit: int, latency: int) -> tuple[AxiPort, ...]:
+    """One port an argument. At most `limit` bundles; bursts under way cover a read latency of `latency` cycles."""
+    traffic = [_traffic(argument) for argument in top.body.block.args]
+    bundles = _assign_bundles(traffic, max(1, limit))
+    ports: list[AxiPort] = []
+    for one, bundle in zip(traffic, bundles, strict=True):
+        most = min(LONGEST_BURST, BURST_BYTES * 8 // one.bits)
+        burst = max(2, min(most, _power_of_two_below(one.run_bits // one.bits)))
+        outstanding = max(2, min(_MOST_OUTSTANDING, _power_of_two_above(-(-2 * latency // burst))))
+        ports.append(AxiPort(bundle, one.bits, one.words, burst, outstanding))
+    return tuple(ports)
+
+
+def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
+    """Arguments of one kernel get bundles of their own; those of different kernels, at different times, share.
+
+    Only ports of one width share. Where the platform has too few ports, the least loaded one is shared.
+    """
+    members: list[list[_Traffic]] = []
+    chosen: list[int] = []
+    for one in traffic:
+        free = [
+            i for i, others in enumerate(members)
+            if all(o.bits == one.bits and not o.groups & one.groups for o in others)
+        ]  # fmt: skip
+        if free:
+            bundle = free[0]
+        elif len(members) < limit:
+            bundle = len(members)
+            members.append([])
+        else:
+            bundle = min(range(limit), key=lambda i: sum(o.moved_bits for o in members[i] if o.groups & one.groups))
+        members[bundle].append(one)
+        chosen.append(bundle)
+    return chosen
+
+
+def _traffic(argument: SSAValue) -> _Traffic:
+    memory = memref_type(argument)
+    words, word = prod(memory.get_shape()), word_of(memory)
+    accesses: list[Access] = []
+    for use in argument.uses:
+        operation: Operation = use.operation
+        if isinstance(operation, nest.LoadOp | nest.StoreOp):
+            accesses.append(operation)
+    groups = frozenset(_group(access) for access in accesses)
+    moved = sum(_parent(a).iterations * _bits(a) for a in accesses)
+    runs = [_run(a, wide=word is not None) for a in accesses]
+    if word is not None:
+        bits = prod(word.get_shape()) * _stored_bits(word.element_type)
+        run = min((in_a_row * bits for _, in_a_row in runs), default=bits)
+        return _Traffic(bits, words, run, moved, groups)
+    scalar = _stored_bits(memory.element_type)
+    lanes = min((side_by_side for side_by_side, _ in runs), default=1)
+    bits = scalar * min(lanes & -lanes, _WIDEST // scalar)
+    run = min((elements * scalar for _, elements in runs), default=bits)
+    return _Traffic(bits, words, max(run, bits), moved, groups)
+
+
+def _run(access: Access, *, wide: bool) -> tuple[int, int]:
+    """Elements (or whole words) that lie side by side in one access, and in accesses that follow each other."""
+    shape = nest.memory_shape(access.memory)
+    strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
+    side_by_side = 1 if wide else _contiguous(_vector(access), shape)
+    address, parent = access.address.data, _parent(access)
+    pinned = {term.loop for term in access.when.terms if term.comparison == "eq"}
+    moves = [0] * len(parent.trips)
+    for expression, stride in zip(address.results, strides, strict=True):
+        for loop, factor in enumerate(coefficients(expression, address.num_dims)):
+            moves[loop] += factor * stride
+    run = side_by_side
+    for loop in range(len(parent.trips) - 1, -1, -1):
+        if parent.trips[loop] == 1 or loop in pinned:
+            continue
+        if moves[loop] != run:
+            break
+        run *= parent.trips[loop]
+    return side_by_side, run
+
+
+def _contiguous(lanes: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """How many of the lanes lie side by side in memory."""
+    run = 1
+    for extent, size in zip(reversed(lanes), reversed(shape), strict=True):
+        run *= extent
+        if extent != size:
+            break
+    return run
+
+
+def _vector(access: Access) -> tuple[int, ...]:
+    return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
+
+
+def _bits(access: Access) -> int:
+    kind = vector_type(access.result if isinstance(access, nest.LoadOp) else access.value)
+    return prod(kind.get_shape()) * _stored_bits(kind.element_type)
+
+
+def _parent(access: Access) -> nest.NestOp:
+    parent = access.parent_op()
+    assert isinstance(parent, nest.NestOp)
+    return parent
+
+
+def _group(access: Access) -> int:
+    task = _parent(access).parent_op()
+    assert isinstance(task, stream.TaskOp)
+    return task.group.data
+
+
+def _stored_bits(kind: Attribute) -> int:
+    """What a scalar takes in external memory: whole bytes, a power of two of them."""
+    return max(8, _power_of_two_above(element_bits(kind)))
+
+
+def _power_of_two_below(number: int) -> int:
+    return 1 << max(0, number.bit_length() - 1)
+
+
+def _power_of_two_above(number: int) -> int:
+    return 1 << (number - 1).bit_length()

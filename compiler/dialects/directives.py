@@ -1,0 +1,353 @@
+"""Directives: how each memory, channel, pipeline and port of the stream level is to be built, as attributes.
+
+They say nothing about values: interpreters do not read them, backends print them. `generate_directives` derives
+them; the verifiers refuse what no tool could build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, IntAttr, MemRefType, StringAttr, VectorType
+from xdsl.ir import Attribute, Data, Dialect, Operation, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
+
+from compiler.dialects import nest, stream
+from compiler.dialects.types import integer_width, vector_type
+
+BANKS, STORAGE, CARRIED = "directive.banks", "directive.storage", "directive.carried"
+PIPELINE, FIFO = "directive.pipeline", "directive.fifo"
+INTERFACES, CONTROL, DATAFLOW = "directive.interfaces", "directive.control", "directive.dataflow"
+
+BANK_STYLES = ("partition", "reshape")
+STORAGE_KINDS = ("registers", "lutram", "bram", "uram")
+STORAGE_PORTS = ("any", "ram_1wnr", "ram_s2p", "ram_t2p", "rom_1p", "rom_2p", "rom_np")
+FIFO_KINDS = ("registers", "srl", "lutram", "bram", "uram")
+LONGEST_BURST, BURST_BYTES = 256, 4096  # AXI's own limits: beats of a burst, and the page that it stays in
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How one dim of a memory is cut: `banks` 1 is not at all, `complete` a bank for every element."""
+
+    banks: int
+    complete: bool = False
+
+    def __str__(self) -> str:
+        return "none" if self.banks == 1 else "complete" if self.complete else f"cyclic {self.banks}"
+
+
+@dataclass(frozen=True)
+class Banks:
+    """Style and one cut a dim. Partitioned banks are memories of their own, reshaped ones share one wide word."""
+
+    style: str
+    cuts: tuple[Cut, ...]
+
+
+@irdl_attr_definition
+class BanksAttr(Data[Banks]):
+    """How a memory is cut into banks: `#directive.banks<partition: none, cyclic 3, complete 2>`."""
+
+    name = "directive.banks"
+
+    @staticmethod
+    def of(style: str, cuts: Sequence[Cut]) -> BanksAttr:
+        return BanksAttr(Banks(style, tuple(cuts)))
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        return self.data.cuts
+
+    @property
+    def reshapes(self) -> bool:
+        return self.data.style == "reshape"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Banks:
+        def cut() -> Cut:
+            how = parser.parse_keyword_in(("none", "cyclic", "complete"), "a dim is cut none, cyclic n or complete n")
+            return Cut(1) if how == "none" else Cut(parser.parse_integer(), how == "complete")
+
+        with parser.in_angle_brackets():
+            style = parser.parse_keyword_in(BANK_STYLES, "banks are made by partition or reshape")
+            if parser.parse_optional_punctuation(":") is None:  # a scalar has no dims
+                return Banks(style, ())
+            return Banks(style, tuple(parser.parse_comma_separated_list(parser.Delimiter.NONE, cut)))
+
+    def print_parameter(self, printer: Printer) -> None:
+        cuts = ", ".join(f"complete {c.banks}" if c.complete and c.banks > 1 else str(c) for c in self.cuts)
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.data.style}: {cuts}" if cuts else self.data.style)
+
+    def verify(self) -> None:
+        if self.data.style not in BANK_STYLES:
+            raise VerifyException(f"banks: style {self.data.style!r}; use one of {BANK_STYLES}")
+        if any(c.banks < 1 for c in self.cuts):
+            raise VerifyException(f"banks: {[c.banks for c in self.cuts]} must all be at least 1")
+
+
+@irdl_attr_definition
+class StorageAttr(ParametrizedAttribute):
+    """What a memory is built of, and which ports a bank has: `#directive.storage<bram, ram_s2p>`."""
+
+    name = "directive.storage"
+    kind: StringAttr
+    ports: StringAttr
+
+    @staticmethod
+    def of(kind: str, ports: str) -> StorageAttr:
+        return StorageAttr(StringAttr(kind), StringAttr(ports))
+
+    def verify(self) -> None:
+        if self.kind.data not in STORAGE_KINDS:
+            raise VerifyException(f"storage: {self.kind.data!r} is not one of {STORAGE_KINDS}")
+        if self.ports.data not in STORAGE_PORTS:
+            raise VerifyException(f"storage: ports {self.ports.data!r}; use one of {STORAGE_PORTS}")
+        if (self.kind.data == "registers") != (self.ports.data == "any"):
+            raise VerifyException(f"storage: {self.kind.data} with ports {self.ports.data}; only registers have any")
+        if self.kind.data == "lutram" and self.ports.data == "ram_t2p":
+            raise VerifyException("storage: LUTs have one write port, so a lutram cannot be ram_t2p")
+        if self.kind.data == "uram" and self.ports.data.startswith("rom"):
+            raise VerifyException("storage: an UltraRAM has no initial contents, so it cannot be a ROM")
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(f"{self.kind.data}, {self.ports.data}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            kind = parser.parse_identifier()
+            parser.parse_punctuation(",")
+            ports = parser.parse_identifier()
+        return [StringAttr(kind), StringAttr(ports)]
+
+
+@irdl_attr_definition
+class FifoAttr(ParametrizedAttribute):
+    """What a FIFO is built of: `#directive.fifo<srl>`."""
+
+    name = "directive.fifo"
+    kind: StringAttr
+
+    @staticmethod
+    def of(kind: str) -> FifoAttr:
+        return FifoAttr(StringAttr(kind))
+
+    def verify(self) -> None:
+        if self.kind.data not in FIFO_KINDS:
+            raise VerifyException(f"fifo: {self.kind.data!r} is not one of {FIFO_KINDS}")
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(self.kind.data)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        with parser.in_angle_brackets():
+            return [StringAttr(parser.parse_identifier())]
+
+
+@irdl_attr_definition
+class PipelineAttr(ParametrizedAttribute):
+    """The initiation interval that a nest is to reach: `#directive.pipeline<ii: 1>`."""
+
+    name = "directive.pipeline"
+    ii: IntAttr
+
+    @staticmethod
+    def of(ii: int) -> PipelineAttr:
+        return PipelineAttr(IntAttr(ii))
+
+    def verify(self) -> None:
+        if self.ii.data < 1:
+            raise VerifyException(f"pipeline: II {self.ii.data} must be at least 1")
+
+    def print_parameters(self, printer: Printer) -> None:
+        _print_fields(printer, (("ii", self.ii),))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return _parse_fields(parser, ("ii",))
+
+
+@irdl_attr_definition
+class CarriedAttr(ParametrizedAttribute):
+    """After how many iterations a stored word is loaded again: `#directive.carried<distance: 24>`; 0 is never."""
+
+    name = "directive.carried"
+    distance: IntAttr
+
+    @staticmethod
+    def of(distance: int) -> CarriedAttr:
+        return CarriedAttr(IntAttr(distance))
+
+    def verify(self) -> None:
+        if self.distance.data < 0:
+            raise VerifyException(f"carried: distance {self.distance.data} must be at least 0")
+
+    def print_parameters(self, printer: Printer) -> None:
+        _print_fields(printer, (("distance", self.distance),))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return _parse_fields(parser, ("distance",))
+
+
+_AXI_FIELDS = ("bundle", "bits", "depth", "burst", "outstanding")
+
+
+@irdl_attr_definition
+class AxiAttr(ParametrizedAttribute):
+    """One argument's way to external memory: `#directive.m_axi<bundle: 0, bits: 512, depth: 64, burst: 16, ...>`.
+
+    `bits` is the port's width, `depth` how many words the argument has, `burst` the longest burst in beats, and
+    `outstanding` how many bursts may be under way.
+    """
+
+    name = "directive.m_axi"
+    bundle: IntAttr
+    bits: IntAttr
+    depth: IntAttr
+    burst: IntAttr
+    outstanding: IntAttr
+
+    @staticmethod
+    def of(*, bundle: int, bits: int, depth: int, burst: int, outstanding: int) -> AxiAttr:
+        return AxiAttr(*(IntAttr(n) for n in (bundle, bits, depth, burst, outstanding)))
+
+    def verify(self) -> None:
+        bits, burst, outstanding = self.bits.data, self.burst.data, self.outstanding.data
+        if bits < 8 or bits & (bits - 1):
+            raise VerifyException(f"m_axi: a port of {bits} bits; it has 8, 16, 32 ... bits")
+        if not 1 <= burst <= LONGEST_BURST or burst * bits // 8 > BURST_BYTES:
+            raise VerifyException(
+                f"m_axi: bursts of {burst} beats of {bits} bits; AXI has {LONGEST_BURST} beats, {BURST_BYTES} bytes"
+            )
+        if not 1 <= outstanding <= 256 or self.depth.data < 1 or self.bundle.data < 0:
+            raise VerifyException(f"m_axi: {outstanding} bursts under way to {self.depth.data} words")
+
+    def print_parameters(self, printer: Printer) -> None:
+        values = (self.bundle, self.bits, self.depth, self.burst, self.outstanding)
+        _print_fields(printer, tuple(zip(_AXI_FIELDS, values, strict=True)))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
+        return _parse_fields(parser, _AXI_FIELDS)
+
+
+def _print_fields(printer: Printer, fields: Sequence[tuple[str, IntAttr]]) -> None:
+    with printer.in_angle_brackets():
+        printer.print_string(", ".join(f"{name}: {value.data}" for name, value in fields))
+
+
+def _parse_fields(parser: AttrParser, names: Sequence[str]) -> list[Attribute]:
+    values: list[Attribute] = []
+    with parser.in_angle_brackets():
+        for position, name in enumerate(names):
+            if position:
+                parser.parse_punctuation(",")
+            parser.parse_keyword(name)
+            parser.parse_punctuation(":")
+            values.append(IntAttr(parser.parse_integer()))
+    return values
+
+
+def element_bits(kind: Attribute) -> int:
+    """The bits of a scalar on the chip."""
+    width = integer_width(kind)
+    if width is None and not isinstance(kind, Float32Type | Float64Type):
+        raise VerifyException(f"{kind} has no size in hardware; integers, f32 and f64 have")
+    return width if width is not None else 32 if isinstance(kind, Float32Type) else 64
+
+
+def word_of(memory: MemRefType[Attribute]) -> VectorType[Attribute] | None:
+    """The word that an external memory is accessed in, where it is wider than one element."""
+    kind = memory.element_type
+    return cast("VectorType[Attribute]", kind) if isinstance(kind, VectorType) else None
+
+
+def interfaces_of(top: stream.TopOp) -> tuple[AxiAttr, ...]:
+    """The ports of a top, one an argument."""
+    found = top.attributes.get(INTERFACES)
+    ports = found.data if isa(found, ArrayAttr[AxiAttr]) else ()
+    if len(ports) != len(top.body.block.args):
+        raise VerifyException(f"top {top.sym_name.data}: {len(ports)} ports for {len(top.body.block.args)} arguments")
+    return ports
+
+
+def banks_of(memory: Operation) -> BanksAttr:
+    return _required(memory, BANKS, BanksAttr)
+
+
+def storage_of(memory: Operation) -> StorageAttr:
+    return _required(memory, STORAGE, StorageAttr)
+
+
+def fifo_of(channel: Operation) -> FifoAttr:
+    return _required(channel, FIFO, FifoAttr)
+
+
+def pipeline_of(op: Operation) -> PipelineAttr:
+    return _required(op, PIPELINE, PipelineAttr)
+
+
+def carried_of(memory: Operation) -> CarriedAttr | None:
+    """None where the tool's own analysis is as good."""
+    found = memory.attributes.get(CARRIED)
+    return found if isinstance(found, CarriedAttr) else None
+
+
+_Directive = TypeVar("_Directive", bound=Attribute)
+
+
+def _required(op: Operation, key: str, kind: type[_Directive]) -> _Directive:
+    found = op.attributes.get(key)
+    if not isinstance(found, kind):
+        symbol = op.properties.get("sym_name")
+        name = symbol.data if isinstance(symbol, StringAttr) else ""
+        raise VerifyException(f"{op.name} {name}: no {key}; generate_directives has not seen it")
+    return found
+
+
+def verify_directives(top: stream.TopOp) -> None:
+    """Everything has its directive, and every access finds each of its lanes in a bank of its own."""
+    interfaces_of(top)
+    for op in top.walk():
+        match op:
+            case stream.StreamOp():
+                fifo_of(op)
+            case nest.NestOp():
+                pipeline_of(op)
+            case stream.BufferOp() | stream.RomOp() | stream.BlocksOp():
+                _verify_memory(op)
+            case _:
+                pass
+
+
+def _verify_memory(op: stream.BufferOp | stream.RomOp | stream.BlocksOp) -> None:
+    cuts, shape, name = banks_of(op).cuts, nest.memory_shape(op.result), op.sym_name.data
+    if len(cuts) != len(shape):
+        raise VerifyException(f"{op.name} {name}: {len(cuts)} cuts of a memory of {len(shape)} dims")
+    if any(cut.complete and cut.banks != size for cut, size in zip(cuts, shape, strict=True)):
+        raise VerifyException(f"{op.name} {name}: complete banks {[c.banks for c in cuts]} of a memory {list(shape)}")
+    if storage_of(op).ports.data.startswith("rom") and not isinstance(op, stream.RomOp):
+        raise VerifyException(f"{op.name} {name}: is written, so its ports cannot be {storage_of(op).ports.data}")
+    for use in op.result.uses:
+        access = use.operation
+        if not isinstance(access, nest.LoadOp | nest.StoreOp):
+            continue
+        lanes = vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape()
+        for dim, (cut, count) in enumerate(zip(cuts, lanes, strict=True)):
+            if count > cut.banks:
+                raise VerifyException(f"{op.name} {name}: {count} lanes meet {cut.banks} banks of dim {dim}")
+
+
+Directives = Dialect("directive", [], [BanksAttr, StorageAttr, FifoAttr, PipelineAttr, CarriedAttr, AxiAttr])

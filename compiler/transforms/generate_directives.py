@@ -1,0 +1,168 @@
+"""Derives from nests, design and platform how everything is to be built, and writes it into the IR as attributes.
+
+Memories are cut exactly as far as the lanes of their accesses ask, and built of what the area model takes them to be.
+Nests aim at the interval that their schedule says is reachable. Arguments that are used at the same time have ports
+to external memory of their own, as far as the platform has ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from compiler.analysis.ports import AxiPort, plan_ports
+from compiler.design import Design
+from compiler.dialects import directives, nest, stream
+from compiler.dialects.affine import coefficients
+from compiler.dialects.directives import AxiAttr, BanksAttr, CarriedAttr, Cut, FifoAttr, PipelineAttr, StorageAttr
+from compiler.dialects.stream import BlocksType
+from compiler.dialects.types import memref_type, vector_type
+from compiler.errors import PenstockError
+from compiler.platforms import Platform, load_platform
+from compiler.schedule import OperatorLibrary, build_memory, fifo_choices, load_library, schedule_nest
+from compiler.schedule.carried import reuse_distance
+
+_WIDEST_WORD = 4096  # bits up to which the banks of a ROM share one word
+_UNKNOWN = "unknown-operator"
+
+
+@dataclass(frozen=True)
+class GenerateDirectives:
+    """The pass. It changes attributes only: what the module computes stays."""
+
+    design: Design
+
+    def apply(self, module: ModuleOp) -> ModuleOp:
+        result = module.clone()
+        platform = load_platform(self.design.platform)
+        builder = _Builder(platform, load_library(platform.operators, self.design.clock_mhz))
+        for op in result.ops:
+            if isinstance(op, stream.TopOp):
+                builder.top(op)
+                directives.verify_directives(op)
+        return result
+
+
+Access = nest.LoadOp | nest.StoreOp
+Memory = stream.BufferOp | stream.RomOp | stream.BlocksOp
+
+
+@dataclass(frozen=True)
+class _Builder:
+    platform: Platform
+    library: OperatorLibrary
+
+    def top(self, top: stream.TopOp) -> None:
+        for op in top.walk():
+            match op:
+                case stream.StreamOp():
+                    kind = op.result.type
+                    bits = prod(kind.token.get_shape()) * directives.element_bits(kind.token.element_type)
+                    use = fifo_choices(self.library, op.sym_name.data, kind.depth.data, bits)[0]
+                    op.attributes[directives.FIFO] = FifoAttr.of(use.kind)
+                case stream.BufferOp() | stream.RomOp() | stream.BlocksOp():
+                    self.memory(op)
+                case nest.NestOp():
+                    op.attributes[directives.PIPELINE] = PipelineAttr.of(self.interval(op))
+                case _:
+                    pass
+        latency = self.library.memory.external_load_latency
+        ports = plan_ports(top, sum(m.ports for m in self.platform.memories), latency)
+        top.attributes[directives.INTERFACES] = ArrayAttr([_axi(port) for port in ports])
+        top.attributes[directives.CONTROL] = StringAttr("s_axilite")
+        top.attributes[directives.DATAFLOW] = UnitAttr()
+
+    def interval(self, op: nest.NestOp) -> int:
+        """What the schedule finds reachable; the ideal where the library does not know an operator."""
+        try:
+            return schedule_nest(op, self.library).ii
+        except PenstockError as error:
+            if error.code != _UNKNOWN:
+                raise
+            return 1
+
+    def memory(self, op: Memory) -> None:
+        accesses, shape = _accesses(op.result), nest.memory_shape(op.result)
+        lanes = [1] * len(shape)
+        for access in accesses:
+            lanes = [max(a, b) for a, b in zip(lanes, _lanes(access), strict=True)]
+        rom = isinstance(op, stream.RomOp)
+        element = op.result.type.block if isinstance(op.result.type, BlocksType) else memref_type(op.result)
+        bits = prod(lanes) * directives.element_bits(element.element_type)
+        words = prod(-(-n // c) for n, c in zip(shape, lanes, strict=True))
+        kind = build_memory(self.library, op.sym_name.data, words, bits, rom=rom).kind
+        ports = _ports(accesses, kind, rom=rom)
+        if kind == "lutram" and ports == "ram_t2p":
+            kind = "bram"
+        shares_word = (
+            rom and prod(lanes) > 1 and kind != "registers" and bits <= _WIDEST_WORD and _aligned(accesses, lanes)
+        )
+        whole = kind == "registers"
+        cuts = [Cut(n if whole else c, whole or c == n) for n, c in zip(shape, lanes, strict=True)]
+        op.attributes[directives.BANKS] = BanksAttr.of("reshape" if shares_word else "partition", cuts)
+        op.attributes[directives.STORAGE] = StorageAttr.of(kind, ports)
+        if isinstance(op, stream.BufferOp) and kind != "registers":
+            distance = _carried_distance(accesses)
+            if distance != 1:
+                op.attributes[directives.CARRIED] = CarriedAttr.of(distance)
+
+
+def _axi(port: AxiPort) -> AxiAttr:
+    return AxiAttr.of(
+        bundle=port.bundle, bits=port.bits, depth=port.words, burst=port.burst, outstanding=port.outstanding
+    )
+
+
+def _accesses(memory: SSAValue) -> list[Access]:
+    uses: list[Operation] = [use.operation for use in memory.uses]
+    return [op for op in uses if isinstance(op, nest.LoadOp | nest.StoreOp)]
+
+
+def _lanes(access: Access) -> tuple[int, ...]:
+    return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
+
+
+def _ports(accesses: Sequence[Access], kind: str, *, rom: bool) -> str:
+    """What one bank serves in one slot; the two ends of a block channel meet different blocks."""
+    loads = sum(isinstance(a, nest.LoadOp) for a in accesses)
+    stores = len(accesses) - loads
+    if kind == "registers":
+        return "any"
+    if rom:
+        return "rom_1p" if loads <= 1 else "rom_2p" if loads == 2 else "rom_np"
+    if loads <= 1 and stores <= 1:
+        return "ram_s2p"
+    return "ram_1wnr" if kind == "lutram" and stores <= 1 else "ram_t2p"
+
+
+def _aligned(accesses: Sequence[Access], lanes: Sequence[int]) -> bool:
+    """Whether every access is exactly one word of all banks."""
+    for access in accesses:
+        address = access.address.data
+        if _lanes(access) != tuple(lanes):
+            return False
+        for expression, count in zip(address.results, lanes, strict=True):
+            origin = expression.eval([0] * address.num_dims, [])
+            if any(n % count for n in (origin, *coefficients(expression, address.num_dims))):
+                return False
+    return True
+
+
+def _carried_distance(accesses: Sequence[Access]) -> int:
+    """The least number of iterations from a store to a load of the same word; 0 if there never is one."""
+    found: list[int] = []
+    for store in accesses:
+        for load in accesses:
+            if not isinstance(store, nest.StoreOp) or not isinstance(load, nest.LoadOp):
+                continue
+            parent = load.parent_op()
+            if not isinstance(parent, nest.NestOp) or store.parent_op() is not parent:
+                continue
+            distance = reuse_distance(store.address.data, load.address.data, _lanes(load), parent.trips)
+            if distance is not None:
+                found.append(distance)
+    return min(found, default=0)
