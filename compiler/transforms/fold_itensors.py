@@ -6,15 +6,19 @@ stays a task of its own, so that the words before it burst into a FIFO.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
+from compiler.analysis.converter import ConverterPlan
 from compiler.analysis.converting import choose_plan
 from compiler.analysis.one_pass import OnePassPlan
+from compiler.analysis.packing import split_at_tiles
+from compiler.analysis.walks import LoopOf
 from compiler.dialects import itensor
-from compiler.dialects.itensor_types import expect_itensor
+from compiler.dialects.itensor_types import LayoutAttr, expect_itensor
 
 
 @dataclass(frozen=True)
@@ -24,16 +28,16 @@ class FoldITensors:
     def apply(self, module: ModuleOp) -> ModuleOp:
         module = module.clone()
         for op in list(module.walk()):
-            if isinstance(op, itensor.ConverterOp) and not self._one_pass(op):
+            if isinstance(op, itensor.ConverterOp):
+                plan = choose_plan(expect_itensor(op.source), expect_itensor(op.result))
                 reader = next(iter(op.result.uses)).operation
-                if isinstance(op.source.owner, itensor.LoadOp) and op.source.owner.layout is not None:
+                if isinstance(plan, OnePassPlan):
+                    continue
+                if isinstance(op.source.owner, itensor.LoadOp) and _fits(op.source.owner.layout, plan, plan.source):
                     self._fold_load(op.source.owner, op)
-                elif isinstance(reader, itensor.StoreOp) and reader.layout is not None:
+                elif isinstance(reader, itensor.StoreOp) and _fits(reader.layout, plan, plan.target):
                     self._fold_store(op, reader)
         return module
-
-    def _one_pass(self, op: itensor.ConverterOp) -> bool:
-        return isinstance(choose_plan(expect_itensor(op.source), expect_itensor(op.result)), OnePassPlan)
 
     def _fold_load(self, load: itensor.LoadOp, converter: itensor.ConverterOp) -> None:
         kind, words = expect_itensor(converter.result), expect_itensor(load.result)
@@ -46,3 +50,10 @@ class FoldITensors:
         folded = itensor.StoreOp(store.sym_name.data, converter.source, store.result.type, store.layout, words)
         Rewriter.replace_op(store, folded)
         Rewriter.erase_op(converter)
+
+
+def _fits(layout: LayoutAttr | None, plan: ConverterPlan, inside: Sequence[LoopOf]) -> bool:
+    """Whether the loops by which blocks are handed over, and those inside, each stay within tiles or between them."""
+    return layout is not None and all(
+        split_at_tiles(loops, layout.layout) is not None for loops in (plan.shared, inside)
+    )

@@ -56,11 +56,13 @@ def _assign_groups(design: Design, graph: Graph) -> dict[SSAValue, int]:
     groups: dict[SSAValue, int] = {}
     for operation in graph.operations:
         groups[operation.result] = design.groups.get(operation.layer, 0)
-    for node in reversed(graph.nodes):  # slices and concatenations go with their first reader
+    for node in graph.nodes:  # slices and concatenations at the earliest, then with their first reader
+        if not isinstance(node, TensorOp):
+            groups[node.result] = max((groups[s] for s in _sources(node) if s in groups), default=0)
+    for node in reversed(graph.nodes):
         if not isinstance(node, TensorOp):
             readers = [groups[n.result] for n in graph.nodes if node.result in _sources(n)]
-            makers = [groups[s] for s in _sources(node) if s in groups]
-            groups[node.result] = min(readers, default=max(makers, default=0))
+            groups[node.result] = min(readers, default=groups[node.result])
     for node in graph.nodes:
         for source in _sources(node):
             if groups.get(source, 0) > groups[node.result]:
