@@ -13,6 +13,7 @@ import numpy as np
 
 from .build import build_library
 from .errors import PackageError
+from .layout import from_memory, memory_for, to_memory
 from .package import Package
 from .ports import Array
 
@@ -51,13 +52,13 @@ class Emulation:
         self._lock = threading.Lock()  # the C++ keeps its memories in static storage
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
-        arrays = [_as_declared(value, entry) for value, entry in zip(inputs, self._inputs)]
-        outputs = [np.zeros(tuple(e["shape"]), e["dtype"]) for e in self._outputs]
+        arrays = [to_memory(value, entry) for value, entry in zip(inputs, self._inputs)]
+        outputs = [memory_for(entry) for entry in self._outputs]
         with self._lock:
             status = self._function(_pointers(arrays), _pointers(self._parameters), _pointers(outputs))
         if status != 0:
             raise PackageError(f"the emulated accelerator stopped with status {status}", "run --self-test")
-        return outputs
+        return [from_memory(memory, entry) for memory, entry in zip(outputs, self._outputs)]
 
     def close(self) -> None:
         """Nothing to release: a loaded library stays until the process ends."""
@@ -73,11 +74,6 @@ def open_backend(name: str, package: Package) -> Backend:
     return BACKENDS[name](package)
 
 
-def _as_declared(value: Array, entry: Mapping[str, Any]) -> Array:
-    """The host's array in the shape that the C++ declares, which has dropped dimensions of size 1."""
-    return np.ascontiguousarray(value.reshape(tuple(entry["shape"])), entry["dtype"])
-
-
 def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
 
@@ -86,4 +82,4 @@ def _read_parameter(root: Path, entry: Mapping[str, Any]) -> Array:
     values = np.fromfile(root / entry["file"], entry["dtype"])
     if values.size != math.prod(entry["shape"]):
         raise PackageError(f"{entry['file']} holds {values.size} values, not {entry['shape']}", "run --self-test")
-    return values.reshape(tuple(entry["shape"]))
+    return values

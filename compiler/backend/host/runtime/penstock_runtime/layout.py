@@ -1,0 +1,46 @@
+"""How a tensor lies in the accelerator's external memory: tile after tile, each a row of words as wide as the port.
+
+`interface.json` gives a layout {"tile": t, "word": w} for each memory that is not in plain C order: a tensor of shape
+n lies there as [n/t ..., t/w ..., w ...].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def to_memory(values: Array, entry: Mapping[str, Any]) -> Array:
+    """The tensor as the accelerator reads it; dimensions of size 1 that the accelerator has dropped go here."""
+    shape = tuple(entry["shape"])
+    array = values.reshape(shape).astype(entry["dtype"], copy=False)
+    if layout := entry.get("layout"):
+        sizes = [_parts(n, t, w) for n, t, w in zip(shape, layout["tile"], layout["word"])]
+        array = array.reshape([part for dim in sizes for part in dim])
+        array = array.transpose([3 * dim + level for level in range(3) for dim in range(len(shape))])
+    return np.ascontiguousarray(array)
+
+
+def memory_for(entry: Mapping[str, Any]) -> Array:
+    """An empty memory for a result."""
+    return np.zeros(tuple(entry["shape"]), entry["dtype"]).reshape(-1)
+
+
+def from_memory(memory: Array, entry: Mapping[str, Any]) -> Array:
+    """The tensor that the accelerator left in a memory."""
+    shape = tuple(entry["shape"])
+    if layout := entry.get("layout"):
+        sizes = [_parts(n, t, w) for n, t, w in zip(shape, layout["tile"], layout["word"])]
+        rank = len(shape)
+        memory = memory.reshape([sizes[dim][level] for level in range(3) for dim in range(rank)])
+        memory = memory.transpose([rank * level + dim for dim in range(rank) for level in range(3)])
+    return np.ascontiguousarray(memory.reshape(shape))
+
+
+def _parts(size: int, tile: int, word: int) -> tuple[int, int, int]:
+    return size // tile, tile // word, word
