@@ -60,7 +60,9 @@ class _Packing:
             _with_layout(given, self.layouts.get(argument))
             for given, argument in zip(self.function.arg_attrs, self.function.body.block.args, strict=True)
         )
-        results = ArrayAttr(_with_layout(DictionaryAttr({}), self.layouts.get(v)) for v in terminator.arguments)
+        results = None  # nothing to say prints, and so parses, otherwise than an empty list
+        if any(v in self.layouts for v in terminator.arguments):
+            results = ArrayAttr(_with_layout(DictionaryAttr({}), self.layouts.get(v)) for v in terminator.arguments)
         region = Region(self.block)
         return ModuleOp([func.FuncOp("main", kind, region, arg_attrs=arguments, res_attrs=results)])
 

@@ -52,7 +52,7 @@ class GraphSpec:
     tap: bool = False
 
 
-def graph_specs(max_steps: int = 6) -> st.SearchStrategy[GraphSpec]:
+def graph_specs(max_steps: int = 9) -> st.SearchStrategy[GraphSpec]:
     small = st.integers(0, 11)
     steps = st.builds(Step, st.sampled_from(OPS), small, small, small)
     return st.builds(
@@ -306,9 +306,9 @@ def cases() -> st.SearchStrategy[Case]:
 
 
 def turned(program: Program, numbers: tuple[int, ...]) -> Design:
-    """The legal design that the numbers mean; none of them mean whole dims, one lane, one kernel."""
+    """The legal design that the numbers mean; none of them mean whole dims, one lane, one kernel, plain memory."""
     knob, kernels, groups = Knobs(numbers), dict[str, KernelDesign](), dict[str, int]()
-    grouping = knob.choose(["fused", "unfused", "some"])
+    grouping, port_bits = knob.choose(["fused", "unfused", "some"]), knob.choose([8, 512, 64, 128, 32])
     group = 0
     for operation in read_graph(program.module).operations:
         tile = tuple(knob.choose(divisors(t)[::-1]) for t in operation.trips)
@@ -317,4 +317,4 @@ def turned(program: Program, numbers: tuple[int, ...]) -> Design:
         kernels[operation.layer] = KernelDesign(tile, unroll, order, knob.choose(["rom", "stream"]))
         groups[operation.layer] = group
         group += {"fused": 0, "unfused": 1, "some": knob.choose([0, 1])}[grouping]
-    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups)
+    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups, port_bits=port_bits)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from xdsl.dialects.builtin import MemRefType, VectorType, f32, i8
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from compiler.dialects.itensor import ITensorType, ScheduleAttr
+from compiler.analysis.converter import plan_converter
+from compiler.dialects.itensor import ConverterOp, ITensorType, ScheduleAttr
 from compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
 from compiler.dialects.stream import BlocksType, StreamType
 from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from tests.compiler.designs import designs, networks
+from tests.compiler.graphs import Case, cases
 
 B = "!itensor.itensor<4x2xf32, iter_space: [4, 2]*[2, 4], iter_map: (d0, d1) -> (d1, d0)>"
 FIGURE_5 = [
@@ -44,6 +43,25 @@ def test_order_of_slices() -> None:
     assert isinstance(c, ITensorType)
     assert list(b.offsets())[:4] == [(0, 0), (4, 0), (0, 2), (4, 2)]
     assert list(c.offsets())[:5] == [(0, 0), (4, 0), (0, 0), (4, 0), (0, 2)]
+
+
+def test_the_converter_of_the_paper() -> None:
+    """Figure 5, (b) to (c), as an operation: it verifies, and its buffer is two tiles, four with ping-pong."""
+    text = f"""
+    %0 = tensor.empty() : tensor<8x8xf32>
+    %1 = itensor.load "b" %0 : tensor<8x8xf32> -> {FIGURE_5[1]}
+    %2 = itensor.converter "b_to_c" %1 : {FIGURE_5[1]} -> {FIGURE_5[2]}"""
+    module = Parser(make_context(), text).parse_module()
+    module.verify()
+    assert str(Parser(make_context(), str(module)).parse_module()) == str(module)
+    converter = module.body.block.last_op
+    assert isinstance(converter, ConverterOp)
+    assert isinstance(converter.source.type, ITensorType)
+    assert isinstance(converter.result.type, ITensorType)
+    plan, tile = plan_converter(converter.source.type, converter.result.type), 4 * 2
+    assert plan.block == (8, 2)
+    assert plan.shared == ((4, 2, 1),)
+    assert (plan.block_elements, plan.ping_pong_elements, plan.live_max) == (2 * tile, 4 * tile, 2 * tile)
 
 
 @pytest.mark.parametrize(
@@ -86,16 +104,11 @@ def test_impossible_schedule() -> None:
         ScheduleAttr.of([6, 6], [1, 1], [0, 0])
 
 
-@settings(
-    deadline=None,
-    max_examples=25,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
-@given(data=st.data())
-def test_modules_round_trip(data: st.DataObject) -> None:
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
+@given(case=cases())
+def test_modules_round_trip(case: Case) -> None:
     """What lowering makes parses back to the same text, at every level."""
-    program = data.draw(networks())
-    lowered = lower(program, data.draw(designs(program.module)))
+    lowered = case.lowered()
     for module in (lowered.itensor, lowered.stream):
         text = str(module)
         parsed = Parser(make_context(), text).parse_module()
