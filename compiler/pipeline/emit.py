@@ -11,16 +11,7 @@ from compiler.pipeline.lower import Lowered
 
 def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:
     """hls/, csim/, interface.json, and the IR of every level under ir/."""
-    title = f"{lowered.program.name} on {lowered.design.platform}"
-    files = emit_hls(
-        lowered.top,
-        lowered.program.params if lowered.program.has_weights else None,
-        folder,
-        title=title,
-        part=part,
-        clock_ns=round(1000 / clock_mhz, 3),
-        notes=layer_notes(lowered.graph, lowered.design),
-    )
+    files = emit_code(lowered, folder, part=part, clock_mhz=clock_mhz)
     levels = {
         "1-linalg.mlir": lowered.linalg,
         "2-itensor.mlir": lowered.itensor,
@@ -33,3 +24,16 @@ def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tupl
         path.write_text(str(module) + "\n")
         written.append(path)
     return (*files, *written)
+
+
+def emit_code(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:
+    """hls/, csim/ and interface.json alone."""
+    return emit_hls(
+        lowered.top,
+        lowered.program.params if lowered.program.has_weights else None,
+        folder,
+        title=f"{lowered.program.name} on {lowered.design.platform}",
+        part=part,
+        clock_ns=round(1000 / clock_mhz, 3),
+        notes=layer_notes(lowered.graph, lowered.design),
+    )

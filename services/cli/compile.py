@@ -20,11 +20,14 @@ def compile(
     trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
     seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="print report.json instead of a summary")] = False,
+    stop_after: Annotated[str | None, typer.Option(metavar="STAGE", help="stop there and write the IR to DIR")] = None,
+    print_ir: Annotated[bool, typer.Option("--print-ir", help="print the IR of that stage, or of all")] = False,
 ) -> int:
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
     from compiler.design import Design
     from profiling.tool_runner import ToolRunner
     from services.cli.options import check_output, check_target, documented_exit_codes, summary_lines, write_output
+    from services.cli.show_ir import show_ir
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
     from services.steps.flow.package import build_package
@@ -33,6 +36,8 @@ def compile(
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None
         target = check_target(platform, clock, quantize, evidence, given)
+        if stop_after or print_ir:
+            return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)
         with Stages().running() as stages:
             stages.begin("importing the model")

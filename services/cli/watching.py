@@ -59,9 +59,7 @@ class _Follower:
         """The run's next state; its last one with a `note` while the service is away."""
         left = float(longest) if self._deadline is None else self._deadline - time.monotonic()
         if left <= 0:
-            raise WatchTimeoutError(
-                f"{run.id} is still {run.state} - it goes on; watch it again, or cancel it"
-            )
+            raise WatchTimeoutError(f"{run.id} is still {run.state} - it goes on; watch it again, or cancel it")
         try:
             wait = max(1, min(longest, round(left)))
             news = self._service.run(run.id, wait=wait, after=run.last_event_id)
@@ -70,9 +68,7 @@ class _Follower:
             self._out_since = self._out_since or now
             if not error.is_outage or now - self._out_since > OUTAGE_SECONDS:
                 raise
-            self.note = (
-                f"the service is away for {round(now - self._out_since)} s; the run is safe, trying again"
-            )
+            self.note = f"the service is away for {round(now - self._out_since)} s; the run is safe, trying again"
             time.sleep(_PAUSE_SECONDS)
             return run
         self._out_since, self.note = None, ""
