@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.errors import PenstockError
+from compiler.layout import Layout, pack, unpack
 from profiling.tool_runner import Outcome, ToolCommand, ToolRunner
 
 Array = NDArray[Any]
@@ -42,9 +43,8 @@ class Csim:
         work.mkdir(exist_ok=True)
         names: list[str] = []
         for index, entry in enumerate(self.interface["inputs"]):
-            stacked = np.concatenate([np.asarray(f[index]).astype(entry["dtype"]).reshape(-1) for f in frames])
             path = work / f"in{index}.bin"
-            path.write_bytes(stacked.tobytes())
+            path.write_bytes(b"".join(_to_memory(frame[index], entry).tobytes() for frame in frames))
             names.append(str(path.relative_to(self.folder)))
         outputs = [f"csim/run/out{i}.bin" for i in range(len(self.interface["outputs"]))]
         argv = (str(self.program), *names, "--", *outputs)
@@ -66,7 +66,21 @@ class Csim:
                 code="csim-output", what=f"the simulation wrote {data.size} values", where=name,
                 limit=f"{frames} frames of {tuple(entry['shape'])}",
             )  # fmt: skip
-        return data.reshape(shape)
+        layout = _layout(entry)
+        if layout is None:
+            return data.reshape(shape)
+        return np.stack([unpack(frame, layout, shape[1:]) for frame in data.reshape(frames, -1)])
+
+
+def _to_memory(values: Array, entry: dict[str, Any]) -> Array:
+    """An input as it lies in external memory."""
+    array, layout = np.asarray(values).astype(entry["dtype"]).reshape(entry["shape"]), _layout(entry)
+    return pack(array, layout) if layout else array
+
+
+def _layout(entry: dict[str, Any]) -> Layout | None:
+    found = entry["layout"]
+    return Layout(tuple(found["tile"]), tuple(found["word"])) if found else None
 
 
 def find_compiler() -> str:

@@ -53,7 +53,7 @@ class Design:
     groups: Mapping[str, int] = field(default_factory=dict[str, int])
     fifo_depths: Mapping[str, int] = field(default_factory=dict[str, int])
     default_depth: int = 2
-    port_bits: int = 8
+    port_bits: int = 512
     """The width of a port to external memory: tensors there are packed into words of at most so many bits."""
 
     def with_fifo_depths(self, depths: Mapping[str, int]) -> Design:
@@ -100,7 +100,7 @@ class Design:
             groups=groups,
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
-            port_bits=_positive(fields.get("port_bits", 8), f"{where}.port_bits", 8),
+            port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8),
         )
 
     def save(self, path: Path) -> None:

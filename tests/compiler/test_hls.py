@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from compiler.backend.hls.scalar_cpp import literal
 from compiler.design import Design, KernelDesign
 from compiler.design.default import default_design
 from compiler.errors import PenstockError
+from compiler.layout import Layout, pack
 from compiler.pipeline import Lowered, emit, lower
 from compiler.program import Program
 from profiling.csim import FLAGS, build_csim, find_compiler
@@ -54,7 +56,11 @@ def test_streamed_weights_are_packed(tmp_path: Path) -> None:
     kernels = {n: KernelDesign(k.tile, k.unroll, k.order, "stream") for n, k in base.kernels.items()}
     folder = emitted(lower(program, Design("u55c", 300.0, kernels)), tmp_path)
     packed = np.fromfile(folder / "parameters/fc0_weight.bin", np.int8)
-    assert (packed == program.params["fc0.weight"].reshape(-1)).all()
+    entries = json.loads((folder / "interface.json").read_text())["parameters"]
+    found = next(entry["layout"] for entry in entries if entry["name"] == "fc0.weight")
+    layout = Layout(tuple(found["tile"]), tuple(found["word"]))
+    assert layout.lanes > 1
+    assert (packed == pack(program.params["fc0.weight"], layout).reshape(-1)).all()
 
 
 def test_csim_names_what_is_wrong(tmp_path: Path) -> None:

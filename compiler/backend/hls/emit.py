@@ -18,6 +18,7 @@ from compiler.backend.hls.top_cpp import top_cpp
 from compiler.backend.hls.weights_cpp import weights_header
 from compiler.dialects import stream
 from compiler.dialects.directives import verify_directives
+from compiler.layout import pack
 
 Array = NDArray[Any]
 CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h", "words.h")
@@ -66,6 +67,7 @@ def emit_hls(
     for port in ports:
         if port.kind == "parameter" and parameters is not None:
             data = np.ascontiguousarray(parameters[port.name].astype(port.dtype))
+            data = pack(data, port.layout) if port.layout else data
             (packed / f"{port.argument}.bin").write_bytes(data.tobytes())
     if not any(packed.iterdir()):
         shutil.rmtree(packed)

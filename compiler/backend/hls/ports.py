@@ -16,21 +16,11 @@ from compiler.dialects import nest, stream
 from compiler.dialects.directives import AxiAttr, interfaces_of, word_of
 from compiler.dialects.types import memref_type
 from compiler.interpreter.scalar import numpy_dtype
+from compiler.layout import Layout
 from compiler.transforms.names import c_name
 
 # What functions call their counters, lanes and values; an argument of such a name would be hidden.
 _LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Tiles one after the other, in each of them words one after the other."""
-
-    tile: tuple[int, ...]
-    word: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"tiles of {_times(self.tile)} in words of {_times(self.word)}"
 
 
 @dataclass(frozen=True)
@@ -88,7 +78,8 @@ class Port:
 
     def describe(self) -> str:
         """For people: what the argument is, in one line."""
-        where = f", {self.layout}" if self.layout else ""
+        layout = self.layout
+        where = f", tiles of {_times(layout.tile)} in words of {_times(layout.word)}" if layout else ""
         return f"{self.kind} {self.name}: {_times(self.shape)} x {self.dtype}{where}"
 
 
@@ -98,11 +89,9 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
     # An argument may bear a layer's name, as "fc3.bias" does, but in C++ it would hide the layer's function.
     inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
     taken = {c_name(op.sym_name.data): 1 for op in inside}
-    arguments = zip(
-        top.body.block.args, top.argument_names, top.argument_kinds, layouts_of(top), interfaces_of(top), strict=True
-    )
-    for value, name, kind, layout, axi in arguments:
-        memory = memref_type(value)
+    arguments = zip(top.body.block.args, top.argument_names, top.argument_kinds, interfaces_of(top), strict=True)
+    for index, (value, name, kind, axi) in enumerate(arguments):
+        memory, layout = memref_type(value), top.layout(index)
         element, lanes = memory.element_type, tuple[int, ...]()
         if (word := word_of(memory)) is not None:
             lanes, element = tuple(word.get_shape()), word.element_type
@@ -119,11 +108,6 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
         )  # fmt: skip
         ports.append(port)
     return tuple(ports)
-
-
-def layouts_of(top: stream.TopOp) -> tuple[Layout | None, ...]:
-    """The layout of every argument in external memory; None is the tensor's own order."""
-    return tuple(None for _ in top.body.block.args)
 
 
 def _logical_shape(packed: tuple[int, ...], layout: Layout | None) -> tuple[int, ...]:

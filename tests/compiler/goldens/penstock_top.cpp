@@ -2,8 +2,9 @@
 //
 // Tasks in the order of the data. A slot is one iteration of a task's pipeline; one starts in II cycles.
 //   task               layer        slots  II  reads                  writes
-//   load_x             x            4      1   x                      load_x__fc0
-//   fc0                fc0          8      1   load_x__fc0            fc0__convert_fc0
+//   load_x             x            1      1   x                      load_x__unpack_x
+//   unpack_x           unpack.x     4      1   load_x__unpack_x       unpack_x__fc0
+//   fc0                fc0          8      1   unpack_x__fc0          fc0__convert_fc0
 //   convert_fc0_write  convert.fc0  4      1   fc0__convert_fc0       convert_fc0_block
 //   convert_fc0_read   convert.fc0  6      1   convert_fc0_block      convert_fc0__fc0_relu
 //   fc0_relu           fc0.relu     6      1   convert_fc0__fc0_relu  fc0_relu__store_0
@@ -25,18 +26,47 @@
 typedef int32_t convert_fc0_block_t[1][6];
 
 // Loads x
-//   4 slots at II = 1
-//   reads x; writes load_x__fc0 (2 x int8_t)
-static void load_x(const int8_t *x, hls::stream<hls::vector<int8_t, 2> > &load_x__fc0) {
-    for (int w0 = 0; w0 < 2; ++w0) {
-        load_x_load_w1: for (int w1 = 0; w1 < 2; ++w1) {
+//   1 slot at II = 1
+//   reads x; writes load_x__unpack_x (8 x int8_t)
+static void load_x(const hls::vector<int8_t, 8> *x, hls::stream<hls::vector<int8_t, 8> > &load_x__unpack_x) {
+    load_x_load_w0: for (int w0 = 0; w0 < 1; ++w0) {
 #pragma HLS PIPELINE II=1
+        const hls::vector<int8_t, 8> value0 = x[0];
+        load_x__unpack_x.write(value0);
+    }
+}
+
+// Layer unpack.x
+//   4 slots at II = 1
+//   reads load_x__unpack_x (8 x int8_t); writes unpack_x__fc0 (2 x int8_t)
+static void unpack_x(
+    hls::stream<hls::vector<int8_t, 8> > &load_x__unpack_x,
+    hls::stream<hls::vector<int8_t, 2> > &unpack_x__fc0) {
+    int8_t line[2][4] = {};
+#pragma HLS ARRAY_PARTITION variable=line complete dim=1
+#pragma HLS ARRAY_PARTITION variable=line complete dim=2
+    for (int w0 = 0; w0 < 2; ++w0) {
+        unpack_x_pass_w1: for (int w1 = 0; w1 < 2; ++w1) {
+#pragma HLS PIPELINE II=1
+            hls::vector<int8_t, 8> in0 = {};
+            if (w0 == 0 && w1 == 0) {
+                in0 = load_x__unpack_x.read();
+            }
+            if (w0 == 0 && w1 == 0) {
+                for (int l0 = 0; l0 < 2; ++l0) {
+#pragma HLS UNROLL
+                    for (int l1 = 0; l1 < 4; ++l1) {
+#pragma HLS UNROLL
+                        line[l0][l1] = in0[l0 * 4 + l1];
+                    }
+                }
+            }
             hls::vector<int8_t, 2> value0;
             for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL
-                value0[l1] = x[w0 * 2 + w1 * 4 + l1];
+                value0[l1] = line[w1][w0 * 2 + l1];
             }
-            load_x__fc0.write(value0);
+            unpack_x__fc0.write(value0);
         }
     }
 }
@@ -45,9 +75,9 @@ static void load_x(const int8_t *x, hls::stream<hls::vector<int8_t, 2> > &load_x
 //   [d0, d1] = extsi, muli, addi of x[d0, d2], fc0.weight[d1, d2], accumulated over d2
 //   d0 = 2, d1 = 6, d2 = 4; result 2x6xi32; tile 2 x 6 x 4, lanes 1 x 3 x 2, tile loops t0 t1 t2
 //   8 slots at II = 1
-//   reads load_x__fc0 (2 x int8_t); writes fc0__convert_fc0 (3 x int32_t)
+//   reads unpack_x__fc0 (2 x int8_t); writes fc0__convert_fc0 (3 x int32_t)
 static void fc0(
-    hls::stream<hls::vector<int8_t, 2> > &load_x__fc0,
+    hls::stream<hls::vector<int8_t, 2> > &unpack_x__fc0,
     hls::stream<hls::vector<int32_t, 3> > &fc0__convert_fc0) {
     int8_t keep_0[1][2] = {};
 #pragma HLS ARRAY_PARTITION variable=keep_0 complete dim=2
@@ -64,7 +94,7 @@ static void fc0(
 #pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance=4 true
                 hls::vector<int8_t, 2> in0 = {};
                 if (p1 == 0) {
-                    in0 = load_x__fc0.read();
+                    in0 = unpack_x__fc0.read();
                 }
                 int8_t x0[2];
 #pragma HLS ARRAY_PARTITION variable=x0 complete dim=0
@@ -188,35 +218,37 @@ static void fc0_relu(
 // Stores output_0
 //   6 slots at II = 1
 //   reads fc0_relu__store_0 (2 x int8_t); writes output_0
-static void store_0(hls::stream<hls::vector<int8_t, 2> > &fc0_relu__store_0, int8_t *output_0) {
+static void store_0(hls::stream<hls::vector<int8_t, 2> > &fc0_relu__store_0, hls::vector<int8_t, 2> *output_0) {
     for (int w0 = 0; w0 < 2; ++w0) {
         store_0_store_w1: for (int w1 = 0; w1 < 3; ++w1) {
 #pragma HLS PIPELINE II=1
             const hls::vector<int8_t, 2> in0 = fc0_relu__store_0.read();
-            for (int l1 = 0; l1 < 2; ++l1) {
-#pragma HLS UNROLL
-                output_0[w0 * 6 + w1 * 2 + l1] = in0[l1];
-            }
+            output_0[w0 * 3 + w1] = in0;
         }
     }
 }
 
 // The accelerator. Its memories:
 //   unread: input unread: 3 x int8
-//   x: input x: 2 x 4 x int8
-//   output_0: output output_0: 2 x 6 x int8
-extern "C" void penstock_top(const int8_t *unread, const int8_t *x, int8_t *output_0) {
+//   x: input x: 2 x 4 x int8, tiles of 2 x 4 in words of 2 x 4
+//   output_0: output output_0: 2 x 6 x int8, tiles of 2 x 6 in words of 1 x 2
+extern "C" void penstock_top(
+    const int8_t *unread,
+    const hls::vector<int8_t, 8> *x,
+    hls::vector<int8_t, 2> *output_0) {
 #pragma HLS INTERFACE m_axi port=unread bundle=gmem0 offset=slave depth=3 max_widen_bitwidth=8
 #pragma HLS INTERFACE s_axilite port=unread bundle=control
-#pragma HLS INTERFACE m_axi port=x bundle=gmem1 offset=slave depth=8 max_widen_bitwidth=16 num_read_outstanding=32 max_read_burst_length=2
+#pragma HLS INTERFACE m_axi port=x bundle=gmem1 offset=slave depth=1 num_read_outstanding=32 max_read_burst_length=2
 #pragma HLS INTERFACE s_axilite port=x bundle=control
-#pragma HLS INTERFACE m_axi port=output_0 bundle=gmem2 offset=slave depth=12 max_widen_bitwidth=16 num_write_outstanding=32 max_write_burst_length=4
+#pragma HLS INTERFACE m_axi port=output_0 bundle=gmem2 offset=slave depth=6 num_write_outstanding=32 max_write_burst_length=4
 #pragma HLS INTERFACE s_axilite port=output_0 bundle=control
 #pragma HLS INTERFACE s_axilite port=return bundle=control
     (void)unread;  // the model does not use it
 #pragma HLS DATAFLOW
-    hls::stream<hls::vector<int8_t, 2> > load_x__fc0("load_x__fc0");
-#pragma HLS STREAM variable=load_x__fc0 depth=2 type=fifo
+    hls::stream<hls::vector<int8_t, 8> > load_x__unpack_x("load_x__unpack_x");
+#pragma HLS STREAM variable=load_x__unpack_x depth=2 type=fifo
+    hls::stream<hls::vector<int8_t, 2> > unpack_x__fc0("unpack_x__fc0");
+#pragma HLS STREAM variable=unpack_x__fc0 depth=2 type=fifo
     hls::stream<hls::vector<int32_t, 3> > fc0__convert_fc0("fc0__convert_fc0");
 #pragma HLS STREAM variable=fc0__convert_fc0 depth=2 type=fifo
     hls::stream<hls::vector<int32_t, 2> > convert_fc0__fc0_relu("convert_fc0__fc0_relu");
@@ -226,8 +258,9 @@ extern "C" void penstock_top(const int8_t *unread, const int8_t *x, int8_t *outp
     hls::stream_of_blocks<convert_fc0_block_t, 2> convert_fc0_block;
 #pragma HLS ARRAY_PARTITION variable=convert_fc0_block cyclic factor=3 dim=2
 #pragma HLS BIND_STORAGE variable=convert_fc0_block type=ram_s2p impl=lutram
-    load_x(x, load_x__fc0);
-    fc0(load_x__fc0, fc0__convert_fc0);
+    load_x(x, load_x__unpack_x);
+    unpack_x(load_x__unpack_x, unpack_x__fc0);
+    fc0(unpack_x__fc0, fc0__convert_fc0);
     convert_fc0_write(fc0__convert_fc0, convert_fc0_block);
     convert_fc0_read(convert_fc0_block, convert_fc0__fc0_relu);
     fc0_relu(convert_fc0__fc0_relu, fc0_relu__store_0);
