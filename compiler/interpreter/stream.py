@@ -106,11 +106,14 @@ def _run_together(tasks: Sequence[_TaskRun]) -> None:
 
 
 def _check_drained(environment: Environment) -> None:
-    channels = [*environment.fifos.items(), *environment.blocks.items()]
-    for channel, content in channels:
-        if content.count:
+    channels = [
+        *((channel, fifo.count, "tokens") for channel, fifo in environment.fifos.items()),
+        *((channel, blocks.count, "blocks") for channel, blocks in environment.blocks.items()),
+    ]
+    for channel, count, unit in channels:
+        if count:
             raise PenstockError(
-                code="broken-stream", what=f"{content.count} tokens were written but never read",
+                code="broken-stream", what=f"{count} {unit} were written but never read",
                 where=channel.name_hint or str(channel), hint="this is a defect in a pass; please report it",
             )  # fmt: skip
 
