@@ -34,14 +34,18 @@ class Benchmark:
 BENCHMARKS: dict[str, Benchmark] = {
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
     "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
+    "networks": Benchmark(
+        "benchmarks.networks", "simulated cycles of real designs against RTL; a chain of 10^7 cycles"
+    ),
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
 }
 
 
-def run(name: str) -> dict[str, Any]:
-    """Run one benchmark and return the object that `penstock bench` prints."""
-    figures: Figures = import_module(BENCHMARKS[name].module).run()
+def run(name: str, data: Path | None = None) -> dict[str, Any]:
+    """Run one benchmark, on the files of a folder if one is given; the object that `penstock bench` prints."""
+    program = import_module(BENCHMARKS[name].module)
+    figures: Figures = program.run() if data is None else program.run(data)
     return {
         "name": name,
         "machine": machine(),

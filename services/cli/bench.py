@@ -27,6 +27,7 @@ class BenchError(Exception):
 def bench(
     name: Annotated[str | None, typer.Argument(help="which benchmark; without it they are listed")] = None,
     all_: Annotated[bool, typer.Option("--all", help="run every benchmark, one after the other")] = False,
+    data: Annotated[Path | None, typer.Option("--data", help="folder of data, for a benchmark that reads one")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object a benchmark")] = False,
 ) -> int:
     """Run a benchmark and print its figures: name, machine, evidence, rows and summary."""
@@ -41,7 +42,7 @@ def bench(
             print(f"{each:<12}{benchmark.summary}")
         return 0
     for each in sorted(known) if all_ else [str(name)]:
-        figures: dict[str, Any] = registry.run(each)
+        figures: dict[str, Any] = registry.run(each) if data is None else registry.run(each, data)
         if as_json:
             print(json.dumps(figures))
         else:

@@ -1,0 +1,110 @@
+"""The simulator against RTL co-simulation: cycles of real designs, and how fast long networks are simulated."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.registry import Figures, Value
+from compiler.errors import PenstockError
+from compiler.schedule import Level, TokenPattern
+from compiler.simulator import VITIS, Access, Channel, Network, Phase, Process, Simulator, simulate
+from compiler.simulator.import_procnet import ProcNet, read_procnet
+
+ROOT = Path(__file__).resolve().parents[1]
+SAMPLE = ROOT / "tests" / "data" / "process-networks"
+CHAIN_TASKS, CHAIN_CYCLES = 24, 10_000_000
+
+
+def run(data: Path | None = None) -> Figures:
+    rows = [_row(path) for path in sorted(find_data(data).glob("*.json"))]
+    return Figures("simulated", rows, summarise(rows) | time_chain())
+
+
+def find_data(data: Path | None = None) -> Path:
+    """The folder asked for, PENSTOCK_DATA's, the data beside the repository, or the small sample of the tests."""
+    if data is None and "PENSTOCK_DATA" in os.environ:
+        data = Path(os.environ["PENSTOCK_DATA"])
+    if data is not None:
+        folders = [data / "process-networks", data]
+    else:
+        beside = [parent / part / "process-networks" for parent in ROOT.parents for part in ("data", "shared/data")]
+        folders = [*beside, SAMPLE]
+    found = next((folder for folder in folders if any(folder.glob("*.json"))), None)
+    if found is None:
+        raise PenstockError(
+            code="no-data", what="there are no process networks", where=str(data),
+            limit="*.json, or *.json in a folder process-networks", hint="name the folder that holds them",
+        )  # fmt: skip
+    return found
+
+
+def _row(path: Path) -> Mapping[str, Value]:
+    try:
+        return compare(read_procnet(path))
+    except PenstockError as error:
+        return {"network": path.stem, "simulated_cycles": None, "error_pct": None, "refused": error.one_line()}
+
+
+def compare(design: ProcNet) -> Mapping[str, Value]:
+    """One row: what is simulated, what RTL said, and the error, or the deadlock's cycle."""
+    begun = time.perf_counter()
+    result = simulate(design.network, VITIS)
+    stuck = result.deadlock
+    cycles = None if stuck else result.latency
+    error = None if cycles is None or design.rtl_cycles is None else 100 * abs(cycles / design.rtl_cycles - 1)
+    return {
+        "network": design.name,
+        "simulated_cycles": cycles,
+        "rtl_cycles": design.rtl_cycles,
+        "csynth_cycles": design.csynth_cycles,
+        "error_pct": error,
+        "deadlock": str(stuck) if stuck else None,
+        "as_in_rtl": (stuck is not None) == design.expects_deadlock,
+        "seconds": round(time.perf_counter() - begun, 3),
+    }
+
+
+def summarise(rows: Iterable[Mapping[str, Value]]) -> dict[str, Value]:
+    rows = list(rows)
+    errors = [float(e) for row in rows if isinstance(e := row["error_pct"], float)]
+    verdicts = [row["as_in_rtl"] for row in rows if "as_in_rtl" in row]
+    return {
+        "n": len(rows),
+        "n_with_error": len(errors),
+        "median_error_pct": float(np.median(errors)) if errors else None,
+        "p90_error_pct": float(np.percentile(errors, 90)) if errors else None,
+        "max_error_pct": max(errors, default=None),
+        "refused": sum("refused" in row for row in rows),
+        "deadlocks": sum(row.get("deadlock") is not None for row in rows),
+        "deadlock_verdicts_wrong": verdicts.count(False),
+    }
+
+
+def time_chain() -> dict[str, Value]:
+    """Seconds for a long chain: the first time in this process, with loading or compiling the engine, and again."""
+    simulator = Simulator(pass_through_chain(CHAIN_TASKS, CHAIN_CYCLES))
+    seconds: list[float] = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        simulator.run()
+        seconds.append(time.perf_counter() - begun)
+    return {"chain_first_seconds": round(seconds[0], 3), "chain_seconds": round(seconds[1], 3)}
+
+
+def pass_through_chain(tasks: int, tokens: int, depth: int = 2) -> Network:
+    """Every task reads and writes a token in every cycle: the most events that a cycle can have."""
+
+    def access(channel: int, write: bool) -> Access:
+        return Access(f"c{channel}", "write" if write else "read", TokenPattern((Level(((0, tokens),), 1),)))
+
+    processes: list[Process] = []
+    for task in range(tasks):
+        accesses = [access(task - 1, False)] if task else []
+        accesses += [access(task, True)] if task + 1 < tasks else []
+        processes.append(Process(f"t{task}", (Phase((tokens,), 1, 5, tuple(accesses)),)))
+    return Network("chain", tuple(processes), tuple(Channel(f"c{i}", depth=depth) for i in range(tasks - 1)))

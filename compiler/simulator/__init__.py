@@ -1,0 +1,43 @@
+"""Cycle-exact, data-free simulation of process networks."""
+
+from compiler.simulator.network import (
+    Access,
+    Channel,
+    Control,
+    Memory,
+    MemoryPort,
+    Network,
+    Phase,
+    Process,
+    Repeat,
+    Sequence,
+)
+from compiler.simulator.results import ChannelTimes, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
+from compiler.simulator.rules import OPEN_RTL, RULES, VITIS, Rules
+from compiler.simulator.simulate import Simulator, simulate
+
+__all__ = [
+    "OPEN_RTL",
+    "RULES",
+    "VITIS",
+    "Access",
+    "Channel",
+    "ChannelTimes",
+    "Control",
+    "Deadlock",
+    "Hop",
+    "Memory",
+    "MemoryPort",
+    "Network",
+    "Phase",
+    "Process",
+    "ProcessTimes",
+    "Repeat",
+    "Rules",
+    "Sequence",
+    "Simulation",
+    "Simulator",
+    "Stall",
+    "Wait",
+    "simulate",
+]

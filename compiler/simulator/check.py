@@ -1,0 +1,220 @@
+"""What must be true of a network before it can be simulated; everything that is not is named and refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from typing import NoReturn
+
+from compiler.errors import PenstockError
+from compiler.simulator.network import Access, Channel, MemoryPort, Network, Phase, Process, Repeat, Sequence
+from compiler.simulator.plan import stage_of
+from compiler.simulator.rules import Rules
+
+
+def _refuse(
+    what: str, where: str, limit: str = "", hint: str = "correct the network", code: str = "bad-network"
+) -> NoReturn:
+    raise PenstockError(code=code, what=what, where=where, limit=limit, hint=hint)
+
+
+def check_network(network: Network) -> None:
+    """Numbers, names, ends and rates."""
+    _check_names(network)
+    for process in network.processes:
+        if not process.phases:
+            _refuse("the process has no phases", process.name)
+        for number, phase in enumerate(process.phases):
+            _check_phase(phase, f"{process.name}, phase {number}")
+    for channel in network.channels:
+        _check_numbers(channel.name, bits=channel.bits, words=channel.words, depth=channel.depth)
+    _check_memories(network)
+    known = {c.name: c for c in network.channels}
+    ports = {p.name: p for p in network.ports}
+    for process in network.processes:
+        for phase in process.phases:
+            for access in phase.accesses:
+                _check_access(process, phase, access, known, ports)
+    _check_ends(network)
+    _check_rates(network)
+
+
+def check_sequence(sequence: Sequence) -> None:
+    """Numbers of loops outside networks; networks are checked when they are simulated."""
+    if not sequence.steps or not all(sequence.steps):
+        _refuse("a step without items" if sequence.steps else "no steps", sequence.name)
+    if sequence.control.scalar_registers < 0:
+        _refuse(f"{sequence.control.scalar_registers} registers", sequence.name, "at least 0")
+    for number, step in enumerate(sequence.steps):
+        for item in step:
+            where = f"{sequence.name}, step {number}"
+            if isinstance(item, Repeat):
+                _check_numbers(where, repeat=item.times, iteration_latency=item.iteration_latency)
+                for phase in item.body:
+                    _check_phase(phase, where)
+            elif isinstance(item, Phase):
+                _check_phase(item, where)
+                if item.accesses:
+                    _refuse("a loop of a sequence touches a channel", where, hint="put it into a network")
+
+
+def check_widths(network: Network, memories: Mapping[str, int]) -> None:
+    """No channel is wider than the widest memory there is. `memories`: bits of one word, by name."""
+    widest = max(memories, key=lambda name: memories[name])
+    for channel in network.channels:
+        if channel.bits > memories[widest]:
+            _refuse(
+                f"a word of {channel.bits} bits", channel.name, f"the widest memory, {widest}, has {memories[widest]}",
+                "make the vectors that pass through it shorter", "too-wide",
+            )  # fmt: skip
+
+
+def check_can_start(network: Network, rules: Rules) -> None:
+    """No cycle of processes each of which needs a token of the one before to make its first."""
+    needs = _first_needs(network, rules)
+    started: set[str] = set()
+    while ready := {c for c in needs if c not in started and needs[c] <= started}:
+        started |= ready
+    stuck = sorted(set(needs) - started)
+    if stuck:
+        cycle = [stuck[0]]
+        while (channel := min(needs[cycle[-1]] - started)) not in cycle:
+            cycle.append(channel)
+        cycle = cycle[cycle.index(channel) :]
+        ends = network.ends() | {c.name: (c.producers[0], "") for c in network.channels if c.kind == "pipo"}
+        _refuse(
+            "this cycle cannot start: each process waits for the first token of the next",
+            " <- ".join(f"{ends[c][0]} ({c})" for c in cycle),
+            hint="let one of them write before it reads", code="cannot-start",
+        )  # fmt: skip
+
+
+def _first_needs(network: Network, rules: Rules) -> dict[str, set[str]]:
+    """Of every channel: those that must have passed a token before it gets its first."""
+    needs: dict[str, set[str]] = {}
+    names = {c.name for c in network.channels}
+    for process in network.processes:
+        before = {c.name for c in network.channels if process.name in c.consumers}
+        for phase in process.phases:
+            firsts = [
+                (a.pattern.first * phase.ii + stage_of(a, phase, rules), a)
+                for a in phase.accesses
+                if a.channel in names and a.pattern.count
+            ]
+            for time, access in firsts:
+                if access.direction == "write":
+                    met = {a.channel for t, a in firsts if a.direction == "read" and t <= time}
+                    needs.setdefault(access.channel, before | met)
+            before = before | {a.channel for _, a in firsts if a.direction == "read"}
+        for channel in network.channels:
+            if process.name in channel.producers:
+                needs[channel.name] = needs.get(channel.name, set()) | before
+    return needs
+
+
+def _check_names(network: Network) -> None:
+    if not network.processes:
+        _refuse("the network has no processes", network.name)
+    for kind, names in (
+        ("process", [p.name for p in network.processes]),
+        ("channel or port", [c.name for c in chain(network.channels, network.ports)]),
+        ("memory", [m.name for m in network.memories]),
+    ):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            _refuse(f"{len(twice)} {kind} names stand for several", ", ".join(twice), hint="give each its own")
+
+
+def _check_numbers(where: str, **numbers: int | None) -> None:
+    for name, value in numbers.items():
+        if value is not None and value < 1:
+            _refuse(f"{name} is {value}", where, "it is at least 1")
+
+
+def _check_phase(phase: Phase, where: str) -> None:
+    _check_numbers(where, ii=phase.ii, depth=phase.depth)
+    for trip in phase.trips:
+        _check_numbers(where, trip=trip)
+
+
+def _check_memories(network: Network) -> None:
+    memories = {m.name: m for m in network.memories}
+    for memory in network.memories:
+        _check_numbers(memory.name, banks=memory.banks)
+        if not memory.bits_per_cycle > 0 or memory.latency < 0:
+            _refuse(f"{memory.bits_per_cycle} bits a cycle after {memory.latency} cycles", memory.name,
+                    "bandwidth is above 0 and latency at least 0")  # fmt: skip
+    for port in network.ports:
+        _check_numbers(port.name, bits=port.bits, ahead=port.ahead)
+        if port.memory not in memories:
+            _refuse(f"there is no memory {port.memory!r}", port.name)
+        if not 0 <= port.bank < memories[port.memory].banks:
+            _refuse(f"bank {port.bank}", port.name, f"{port.memory} has {memories[port.memory].banks}")
+
+
+def _check_access(
+    process: Process, phase: Phase, access: Access, known: Mapping[str, Channel], ports: Mapping[str, MemoryPort]
+) -> None:
+    where = f"{process.name}, access to {access.channel}"
+    if access.channel not in known and access.channel not in ports:
+        _refuse(f"there is no channel {access.channel!r}", where)
+    _check_numbers(where, count=access.count)
+    if access.hold < 0:
+        _refuse(f"a block is given back {-access.hold} iterations before it is taken", where)
+    if access.stage is not None and not 0 <= access.stage < phase.depth:
+        _refuse(f"stage {access.stage}", where, f"the pipeline has stages 0 to {phase.depth - 1}")
+    levels = access.pattern.levels
+    last = sum((level.runs[-1][0] + level.runs[-1][1] - 1) * level.stride for level in levels if level.runs)
+    if access.pattern.count and last + access.hold >= phase.iterations:
+        _refuse(f"it happens in iteration {last + access.hold}", where, f"there are {phase.iterations}")
+    if access.channel in ports:
+        if access.count > ports[access.channel].ahead:
+            _refuse(f"{access.count} words at once", where, f"the port buffers {ports[access.channel].ahead}")
+    elif known[access.channel].kind == "pipo":
+        _refuse("a pipo passes between processes, not inside a phase", where, hint="make it a block channel")
+
+
+def _check_ends(network: Network) -> None:
+    writers, readers = _ends(network, "write"), _ends(network, "read")
+    names = {p.name for p in network.processes}
+    for channel in network.channels:
+        if channel.kind == "pipo":
+            strangers = [n for n in (*channel.producers, *channel.consumers) if n not in names]
+            if strangers:
+                _refuse(f"there is no process {strangers[0]!r}", channel.name)
+            if not channel.producers or not channel.consumers:
+                _refuse("nobody writes it" if not channel.producers else "nobody reads it", channel.name)
+            continue
+        for verb, ends in (("writes", writers), ("reads", readers)):
+            found = ends.get(channel.name, [])
+            if len(found) != 1:
+                _refuse(f"nobody {verb} it" if not found else f"{' and '.join(found)} {verb[:-1]} it", channel.name,
+                        "a channel has one writer and one reader")  # fmt: skip
+
+
+def _ends(network: Network, direction: str) -> dict[str, list[str]]:
+    ends: dict[str, list[str]] = {}
+    for process, access in _accesses(network):
+        if access.direction == direction and process.name not in ends.setdefault(access.channel, []):
+            ends[access.channel].append(process.name)
+    return ends
+
+
+def _check_rates(network: Network) -> None:
+    """What is put in is what is got out, and no single access needs more slots than there are."""
+    put, got = Counter[str](), Counter[str]()
+    for _, access in _accesses(network):
+        (put if access.direction == "write" else got)[access.channel] += access.tokens
+    ends = network.ends()
+    for channel in network.channels:
+        if channel.kind != "pipo" and put[channel.name] != got[channel.name]:
+            writer, reader = ends[channel.name]
+            _refuse(
+                f"{writer} puts {put[channel.name]} and {reader} gets {got[channel.name]}", channel.name,
+                "a channel is empty at the end of a run", "correct the guards or the trip counts", "rates",
+            )  # fmt: skip
+
+
+def _accesses(network: Network) -> Iterable[tuple[Process, Access]]:
+    return ((process, a) for process in network.processes for phase in process.phases for a in phase.accesses)

@@ -1,0 +1,203 @@
+"""Reads procnet-1 files: descriptions of synthesised designs as process networks, with their RTL cycle counts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from compiler.dialects.nest import GuardAttr, Term
+from compiler.errors import PenstockError
+from compiler.platforms.toml_fields import Fields
+from compiler.schedule import Level, TokenPattern
+from compiler.simulator.check import check_network, check_sequence
+from compiler.simulator.network import (
+    Access,
+    Channel,
+    Control,
+    Direction,
+    Item,
+    Network,
+    Phase,
+    Process,
+    Repeat,
+    Sequence,
+)
+
+Runs = tuple[tuple[int, int], ...]
+
+_CODE = "bad-procnet"
+_COMPARISONS = {"==": "eq", "!=": "ne", ">=": "ge", "<=": "le"}
+
+
+@dataclass(frozen=True)
+class ProcNet:
+    """One file: the network, and what the register-transfer level said of it."""
+
+    name: str
+    network: Network | Sequence
+    rtl_cycles: int | None
+    """None where the design deadlocks in RTL too."""
+    csynth_cycles: int | None
+
+    @property
+    def expects_deadlock(self) -> bool:
+        return self.rtl_cycles is None
+
+
+def read_procnet(path: Path) -> ProcNet:
+    """The network of a file."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refused(f"not readable: {error}", str(path)) from error
+    return parse_procnet(text, path.name)
+
+
+def parse_procnet(text: str, where: str) -> ProcNet:
+    """The network of a procnet-1 text; everything that is wrong with it is named."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise PenstockError(
+            code=_CODE, what=f"not readable as JSON: {error}", where=where, hint="correct it"
+        ) from error
+    if not isinstance(data, dict):
+        raise _refused("not an object", where)
+    raw = cast("dict[str, Any]", data)
+    fields = Fields(raw, where, _CODE)
+    schema, name = fields.text("schema"), fields.text("name")
+    if schema != "procnet-1":
+        raise _refused(f"schema {schema!r}", where, "known is procnet-1")
+    rtl = None if raw.get("rtl_cycles", 0) is None else fields.count("rtl_cycles", at_least=1)
+    if rtl is None and raw.get("expected") != "deadlock":
+        raise _refused("rtl_cycles is null", where, 'only where "expected" is "deadlock"')
+    csynth = None if raw.get("csynth_cycles") is None else fields.count("csynth_cycles")
+    composition = fields.text("composition")
+    if composition == "dataflow":
+        network = _network(name, fields, where)
+        check_network(network)
+        _check_tokens(network, raw, where)
+        return ProcNet(name, network, rtl, csynth)
+    if composition == "sequential":
+        sequence = _sequence(name, fields, raw, where)
+        check_sequence(sequence)
+        return ProcNet(name, sequence, rtl, csynth)
+    raise _refused(f"composition {composition!r}", where, "known are dataflow and sequential")
+
+
+def _network(name: str, fields: Fields, where: str) -> Network:
+    channels = tuple(_channel(item) for item in fields.tables("channels"))
+    processes = tuple(_process(item) for item in fields.tables("processes"))
+    if not processes:
+        raise _refused("no processes", where)
+    return Network(name, processes, channels)
+
+
+def _channel(fields: Fields) -> Channel:
+    name, kind = fields.text("name"), fields.text("kind")
+    depth, bits = fields.count("depth", at_least=1), fields.count("width_bits", at_least=1)
+    if kind == "fifo":
+        return Channel(name, "fifo", depth, bits * fields.count("lanes", at_least=1, default=1))
+    if kind == "pipo":
+        return Channel(
+            name, "pipo", depth, bits, fields.count("words", at_least=1, default=1),
+            fields.texts("producers"), fields.texts("consumers"),
+        )  # fmt: skip
+    raise _refused(f"kind {kind!r}", fields.where, "known are fifo and pipo")
+
+
+def _process(fields: Fields) -> Process:
+    return Process(fields.text("name"), tuple(_phase(item) for item in fields.tables("phases")))
+
+
+def _phase(fields: Fields) -> Phase:
+    trips = tuple(loop.count("trip", at_least=1) for loop in fields.tables("loops"))
+    depth, ii = fields.count("depth", at_least=1), fields.count("ii", at_least=1)
+    accesses = [_access(item, "read", trips) for item in fields.tables("reads")]
+    accesses += [_access(item, "write", trips) for item in fields.tables("writes")]
+    return Phase(trips, ii if fields.flag("pipelined") else depth, depth, tuple(accesses))
+
+
+def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> Access:
+    runs: list[Runs] = [((0, trip),) for trip in trips]
+    for term in fields.tables("when"):
+        loop, op, value = term.count("loop"), term.text("op"), term.count("value")
+        if loop >= len(trips):
+            raise _refused(f"loop {loop}", term.where, f"the phase has {len(trips)} loops")
+        if op == "mod":
+            runs[loop] = _residue(runs[loop], value, term.count("modulus", at_least=1))
+        elif op in _COMPARISONS:
+            kept = TokenPattern.of(GuardAttr((Term(0, _COMPARISONS[op], value),)), (trips[loop],)).levels[0].runs
+            runs[loop] = _common(runs[loop], kept)
+        else:
+            raise _refused(f"op {op!r}", term.where, "known are " + ", ".join([*_COMPARISONS, "mod"]))
+    stride, levels = 1, list[Level]()
+    for own, trip in zip(reversed(runs), reversed(trips), strict=True):
+        levels.append(Level(own, stride))
+        stride *= trip
+    stage = fields.count("stage", default=-1)
+    return Access(
+        fields.text("channel"), direction, TokenPattern(tuple(reversed(levels))), None if stage < 0 else stage,
+        fields.count("per_iteration", at_least=1, default=1),
+    )  # fmt: skip
+
+
+def _residue(runs: Runs, value: int, modulus: int) -> Runs:
+    """Of each run (first, length) the counters with x mod modulus == value."""
+    if value >= modulus:
+        return ()
+    if modulus == 1:
+        return runs
+    return tuple((x, 1) for first, n in runs for x in range(first + (value - first) % modulus, first + n, modulus))
+
+
+def _common(one: Runs, other: Runs) -> Runs:
+    """The counters that lie in both."""
+    pairs = ((max(a, b), min(a + n, b + m)) for a, n in one for b, m in other)
+    return tuple((first, end - first) for first, end in pairs if end > first)
+
+
+def _check_tokens(network: Network, raw: dict[str, Any], where: str) -> None:
+    """The file's own count of each FIFO's tokens against what the guards come to."""
+    counts = network.tokens()
+    for item in raw["channels"]:
+        stated = item.get("tokens_per_lane")
+        if stated is not None and stated != counts[item["name"]]:
+            raise _refused(
+                f"tokens_per_lane is {stated}", f"{where}: channel {item['name']!r}",
+                f"the guards come to {counts[item['name']]}",
+            )  # fmt: skip
+
+
+def _sequence(name: str, fields: Fields, raw: dict[str, Any], where: str) -> Sequence:
+    steps = raw.get("steps")
+    if not isinstance(steps, list) or not all(isinstance(step, list) for step in cast("list[Any]", steps)):
+        raise _refused("field 'steps' is not a list of lists", where)
+    items: list[tuple[Item, ...]] = []
+    for number, step in enumerate(cast("list[list[Any]]", steps)):
+        group = Fields({"items": step}, f"{where}: step {number}", _CODE)
+        items.append(
+            tuple(_item(item, "repeat" in entry) for item, entry in zip(group.tables("items"), step, strict=True))
+        )
+    control = fields.optional_table("control")
+    if control is None:
+        return Sequence(name, tuple(items))
+    protocol = control.text("protocol")
+    if protocol not in ("ap_ctrl_hs", "s_axilite"):
+        raise _refused(f"protocol {protocol!r}", control.where, "known are ap_ctrl_hs and s_axilite")
+    return Sequence(name, tuple(items), Control(protocol, control.count("scalar_registers", default=0)))
+
+
+def _item(fields: Fields, repeats: bool) -> Item:
+    if not repeats:
+        return _phase(fields)
+    return Repeat(
+        fields.count("repeat", at_least=1), fields.count("iteration_latency", at_least=1),
+        tuple(_phase(item) for item in fields.tables("body")),
+    )  # fmt: skip
+
+
+def _refused(what: str, where: str, limit: str = "") -> PenstockError:
+    return PenstockError(code=_CODE, what=what, where=where, limit=limit, hint="correct the file")

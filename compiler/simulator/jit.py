@@ -1,0 +1,79 @@
+"""Numba for large simulations; small ones run the same functions in plain Python, which starts at once.
+
+Compiled code is kept on disk under a name that depends on all of the engine's text, so that it is never stale.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, MutableSequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Words = MutableSequence[int]
+"""What the engine works on: a list in plain Python, where that is quicker, an array when compiled."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_ENGINE = ("layout", "accesses", "phases", "stalling", "flushing", "engine")  # callees first
+_FOLDER = "CACHE_DIR"  # numba's setting; it has no other way to say where
+_marked: set[Callable[..., Any]] = set()
+
+
+def jit(function: Function) -> Function:
+    """Marks a function of the engine. As it stands it is plain Python."""
+    _marked.add(function)
+    return function
+
+
+@cache
+def compiled_advance() -> Callable[[Ints, Ints, Ints], bool]:
+    """The engine's `advance`, compiled: from disk where it was compiled before."""
+    import numba
+    from numba.core import config
+
+    modules = [import_module(f"compiler.simulator.{name}") for name in _ENGINE]
+    before: str = getattr(config, _FOLDER)
+    setattr(config, _FOLDER, str(_cache_folder(modules, numba.__version__)))
+    try:
+        scope: dict[str, Any] = {}
+        for module in modules:
+            for name, value in vars(module).items():
+                if isinstance(value, FunctionType) and value in _marked and value.__module__ == module.__name__:
+                    copy = FunctionType(value.__code__, scope, name, value.__defaults__)
+                    copy.__module__, copy.__qualname__ = value.__module__, value.__qualname__
+                    scope[name] = numba.njit(cache=True)(copy)
+                elif isinstance(value, int):
+                    scope[name] = value
+        return scope["advance"]
+    finally:
+        setattr(config, _FOLDER, before)
+
+
+def was_compiled() -> bool:
+    """Whether this process has the compiled engine at hand."""
+    return compiled_advance.cache_info().currsize > 0
+
+
+def _cache_folder(modules: list[ModuleType], version: str) -> Path:
+    """The user's cache folder, or a temporary one that is this user's own where there is none to write to."""
+    digest = hashlib.sha256(version.encode())
+    for module in modules:
+        assert module.__file__ is not None
+        digest.update(Path(module.__file__).read_bytes())
+    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    folder = Path(home) / "penstock" / f"simulator-{digest.hexdigest()[:16]}"
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+    if os.access(folder, os.W_OK):
+        return folder
+    return Path(tempfile.mkdtemp(prefix="penstock-simulator-"))

@@ -1,0 +1,47 @@
+"""Where the engine finds what: its memory is one array of integers, made of rows that point to each other.
+
+A name here is an offset into a row; `m[c + FILLED]` is how many slots of the channel whose row begins at `c` were
+filled. Rows of one kind lie side by side, so that `x += SIZE` is the next. One array and addresses, because that is
+what compiles fast and runs fast.
+"""
+
+from __future__ import annotations
+
+FAR = 1 << 60
+UNBOUNDED = 1 << 59
+TICKS = 1 << 16  # of a cycle, for the pace of external memory
+LOG = 1 << 12  # stalls kept of each process for the critical path
+
+# bits of FLAGS, of ports and of starts
+TOKEN, SLOT, TAKE, FILL, LOAD, STORE, SIMPLE, BACK = 1, 2, 4, 8, 16, 32, 64, 128
+
+# the beginning of the memory
+FLUSHING, START_GAP, FRAMES, PROCESSES, PROCESSES_END, CHANNELS, CHANNELS_END, HEADER = range(8)
+
+# a process; MODE is 0 between phases, 1 inside one, 2 when all is done
+(
+    MODE, PHASE, FIRST_PHASE, PHASES_END, FRAME, OFFSET, BUBBLES, FROZEN, KNOWN_FROZEN, MOMENTS,
+    STARTS, STARTS_END, WAKES, WAKES_END, TIMES, LOG_AT, LOGGED, READY, PROCESS_SIZE,
+) = range(19)  # fmt: skip
+
+# a phase; MOMENTS_AT: where freezes are noted until the front has got there
+PORTS, PORTS_END, LENGTH, DELAY, MOMENTS_AT, MEMBERS, PHASE_SIZE = range(7)
+
+# a port; LATER: stages behind the front; NEXT: when it is met next, in the phase's own time
+(
+    FLAGS, CHANNEL, COUNT, STAGE, LATER, NEXT, LEFT, STEP, LEVELS, LEVELS_END, WAITED,
+    QUEUE, QUEUE_SIZE, QUEUED, QUEUE_HEAD, AHEAD, PACE, LATENCY, PAID, PORT_SIZE,
+) = range(20)  # fmt: skip
+
+# a level of a port's pattern: STRIDE of local time from one counter to the next; and a run of counters
+STRIDE, RUNS, RUNS_END, RUN, POSITION, LEVEL_SIZE = range(6)
+RUN_BASE, RUN_LENGTH, RUN_SIZE = range(3)
+
+# what a process waits for before it starts, and hands on when it ends
+START_CHANNEL, START_FLAGS, START_WAITED, START_SIZE = range(4)
+
+# a channel; *_AT and *_MASK: rings of the last times; SEEN: reads that the high-water mark knows
+(
+    DEPTH, CLAIMED, FILLED, HELD, FREED, FILLS_AT, CLAIMS_AT, FILLS_MASK, TAKES_AT, TAKES_MASK, SEEN, HIGH,
+    FIRST_FILL, FIRST_TAKE, GROW, CHANNEL_SIZE,
+) = range(16)  # fmt: skip

@@ -1,0 +1,187 @@
+"""Run a network or a sequence under a set of rules and say what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast
+
+from compiler.errors import PenstockError
+from compiler.simulator import layout as at
+from compiler.simulator.check import check_network, check_sequence
+from compiler.simulator.engine import advance
+from compiler.simulator.explain import find_deadlock, trace_critical_path
+from compiler.simulator.jit import Words, compiled_advance, was_compiled
+from compiler.simulator.network import Network, Phase, Repeat, Sequence
+from compiler.simulator.plan import Plan, plan_network
+from compiler.simulator.results import Cause, ChannelTimes, ProcessTimes, Simulation, Stall
+from compiler.simulator.rules import VITIS, Rules
+from compiler.simulator.state import State, grow, new_state
+
+SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded
+
+
+class Simulator:
+    """One network under one set of rules, checked and planned once, run as often as depths are to be tried."""
+
+    def __init__(self, network: Network, rules: Rules = VITIS) -> None:
+        check_network(network)
+        self.network, self.rules = network, rules
+        self.plan: Plan = plan_network(network, rules)
+
+    def run(
+        self, depths: Mapping[str, int | None] | None = None, *, frames: int = 1, bounded: bool = True
+    ) -> Simulation:
+        """`depths` replace some channels' own (None: unbounded); without `bounded` no channel is ever full."""
+        asked = self._depths(depths or {}, bounded)
+        if frames < 1:
+            raise PenstockError(
+                code="bad-request", what=f"{frames} frames", where=self.network.name, limit="at least 1",
+                hint="ask for one frame, or several for the interval between them",
+            )  # fmt: skip
+        state = new_state(self.plan, [asked[link.channel.name] for link in self.plan.links], frames)
+        run = self._interpreted if self.plan.accesses * frames < SMALL and not was_compiled() else self._compiled
+        done = run(state)
+        while not done and grow(self.plan, state):
+            done = run(state)
+        return self._results(state, asked, done)
+
+    @staticmethod
+    def _compiled(state: State) -> bool:
+        return compiled_advance()(state.memory, state.rings, state.log)
+
+    @staticmethod
+    def _interpreted(state: State) -> bool:
+        memory, rings = state.memory.tolist(), state.rings.tolist()
+        done = advance(memory, rings, cast("Words", state.log))
+        state.memory[:], state.rings[:] = memory, rings
+        return done
+
+    def _depths(self, depths: Mapping[str, int | None], bounded: bool) -> dict[str, int | None]:
+        own = {c.name: c.depth if bounded else None for c in self.network.channels}
+        for name, depth in depths.items():
+            if name not in own or (depth is not None and depth < 1):
+                raise PenstockError(
+                    code="bad-depth", what=f"a depth of {depth} for channel {name!r}", where=self.network.name,
+                    limit="a depth is at least 1, for a channel that there is", hint="correct the depths",
+                )  # fmt: skip
+            if bounded:
+                own[name] = depth
+        return own
+
+    def _results(self, state: State, depths: Mapping[str, int | None], done: bool) -> Simulation:
+        times = state.memory[len(self.plan.memory) :].reshape(-1, state.frames, 2).tolist()
+        return Simulation(
+            network=self.network.name,
+            rules=self.rules.name,
+            frame_ends=tuple(max(own[frame][1] for own in times) for frame in range(state.frames)) if done else (),
+            processes={
+                name: ProcessTimes(name, *times[p][0], busy=self.plan.busy[p], stalls=self._stalls(p, state))
+                for p, name in enumerate(self.plan.processes)
+            },
+            channels=self._channels(state, depths),
+            initial_delay=self._initial_delay(state),
+            critical_path=trace_critical_path(self.plan, state, self.rules) if done else (),
+            deadlock=None if done else find_deadlock(self.plan, state),
+        )
+
+    def _stalls(self, process: int, state: State) -> tuple[Stall, ...]:
+        waits: dict[tuple[str, Cause], int] = {}
+        for address, met in self.plan.meetings.items():
+            waited = int(state.memory[address + (at.START_WAITED if met.at_start else at.WAITED)])
+            if met.process == process and waited:
+                cause: Cause = "memory" if met.memory else "empty" if met.reads else "full"
+                waits[met.channel, cause] = waits.get((met.channel, cause), 0) + waited
+        stalls = [Stall(channel, cause, cycles) for (channel, cause), cycles in waits.items()]
+        return tuple(sorted(stalls, key=lambda s: (-s.cycles, s.channel)))
+
+    def _channels(self, state: State, depths: Mapping[str, int | None]) -> dict[str, ChannelTimes]:
+        found: dict[str, ChannelTimes] = {}
+        for link in self.plan.links:
+            high, fill, take = (int(state.memory[link.address + o]) for o in (at.HIGH, at.FIRST_FILL, at.FIRST_TAKE))
+            name = link.channel.name
+            before = found.get(name)  # a pipo with several ends
+            if before is not None:
+                high = max(high, before.high_water)
+                fill, take = min(fill, before.first_write), min(take, before.first_read)
+            found[name] = ChannelTimes(name, link.tokens * state.frames, depths[name], high, fill, take)
+        return found
+
+    def _initial_delay(self, state: State) -> int | None:
+        writers = {link.writer for link in self.plan.links}
+        firsts = [
+            int(state.memory[link.address + at.FIRST_TAKE])
+            for link in self.plan.links
+            if link.reader not in writers and link.channel.kind != "pipo"
+        ]
+        return min((first for first in firsts if first >= 0), default=None)
+
+
+def simulate(
+    network: Network | Sequence,
+    rules: Rules = VITIS,
+    *,
+    depths: Mapping[str, int | None] | None = None,
+    frames: int = 1,
+    bounded: bool = True,
+) -> Simulation:
+    """Simulate once; a `Simulator` is cheaper for many depths of one network."""
+    if isinstance(network, Sequence):
+        return _simulate_sequence(network, rules, depths or {}, frames, bounded)
+    return Simulator(network, rules).run(depths, frames=frames, bounded=bounded)
+
+
+def _simulate_sequence(
+    sequence: Sequence, rules: Rules, depths: Mapping[str, int | None], frames: int, bounded: bool
+) -> Simulation:
+    """Steps add up; a sequence does not overlap its frames."""
+    check_sequence(sequence)
+    before = rules.sequence_entry if len(sequence.steps) > 1 else 0
+    if sequence.control.protocol == "s_axilite":
+        before += rules.register_base + rules.register_cycles * sequence.control.scalar_registers
+    parts: list[tuple[int, Simulation]] = []
+    for number, step in enumerate(sequence.steps):
+        longest = 0
+        before += rules.step_gap if number else 0
+        for item in step:
+            if isinstance(item, Network):
+                own = {c.name: depths[c.name] for c in item.channels if c.name in depths}
+                part = simulate(item, rules, depths=own, bounded=bounded)
+                if part.deadlock is not None:
+                    return replace(part, network=sequence.name)
+                parts.append((before, part))
+                longest = max(longest, part.latency)
+            else:
+                longest = max(longest, item_length(item, rules))
+        before += longest
+    latency = before + rules.sequence_exit
+    delays = [start + part.initial_delay for start, part in parts[-1:] if part.initial_delay is not None]
+    return Simulation(
+        network=sequence.name,
+        rules=rules.name,
+        frame_ends=tuple(latency * (i + 1) for i in range(frames)),
+        processes={
+            name: replace(p, start=p.start + after, end=p.end + after)
+            for after, part in parts
+            for name, p in part.processes.items()
+        },
+        channels={
+            name: replace(c, first_write=c.first_write + after, first_read=c.first_read + after)
+            for after, part in parts
+            for name, c in part.channels.items()
+        },
+        initial_delay=delays[0] if delays else None,
+        critical_path=tuple(
+            replace(hop, start=hop.start + after, end=hop.end + after)
+            for after, part in parts
+            for hop in part.critical_path
+        ),
+        deadlock=None,
+    )
+
+
+def item_length(item: Phase | Repeat, rules: Rules) -> int:
+    """Cycles of a loop that touches no channel."""
+    if isinstance(item, Phase):
+        return item.length
+    return item.times * (item.iteration_latency - rules.repeat_overhead * len(item.body))
