@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
+from xdsl.printer import Printer
 
 from compiler.errors import PenstockError
 from compiler.host_parts import HostParts
@@ -116,7 +118,9 @@ class Program:
     def save(self, folder: Path) -> None:
         """Write graph.mlir, signature.json, params.npz and, where present, samples.npz and evaluation.npz."""
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "graph.mlir").write_text(str(self.module) + "\n")
+        text = io.StringIO()  # xDSL cannot read back all that it prints in the form for people
+        Printer(text, print_generic_format=True).print_op(self.module)
+        (folder / "graph.mlir").write_text(text.getvalue() + "\n")
         document = {"name": self.name, "params": list(self.params), **_signature_json(self.signature)}
         (folder / "signature.json").write_text(json.dumps(document, indent=1) + "\n")
         _save_arrays(folder / "params.npz", self.params)

@@ -142,13 +142,14 @@ def _check_tensors(model: LoadedModel) -> None:
                 hint="move the model and its inputs with .cpu()",
             )
     for name, tensor in (*inputs, *state):
-        if tensor.dtype != torch.float32:
+        if tensor.dtype not in (torch.float32, torch.int64, torch.int32, torch.bool):
             raise PenstockError(
                 code="unsupported-dtype",
                 what=f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
                 where=model.reference,
-                limit="models are float32; quantisation to integers is Penstock's own step",
-                hint="use module.float() and inputs.float(); keep embedding look-ups on the host",
+                limit="models are float32, with int64, int32 and bool for what runs on the host; quantisation is "
+                "Penstock's own step",
+                hint="use module.float() and inputs.float()",
             )
 
 

@@ -12,6 +12,8 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from compiler.backend.host.runtime.penstock_runtime import PackageError
+from compiler.backend.host.runtime.penstock_runtime.host import HostGraph
 from compiler.errors import PenstockError
 from compiler.frontend.export import Stage, export, ignore_stage, run_eagerly
 from compiler.frontend.fold_batch_norms import fold_batch_norms
@@ -20,6 +22,7 @@ from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from compiler.frontend.lower import lower
 from compiler.frontend.name_layers import name_layers
 from compiler.frontend.origins import mark_origins
+from compiler.frontend.split_host import Split, split_off_host
 from compiler.interpreter.rows import join_rows, split_rows
 from compiler.program import Evaluation, Port, Program, Samples, Signature
 
@@ -27,13 +30,14 @@ Array = NDArray[Any]
 
 
 def import_loaded(model: LoadedModel, begin: Stage = ignore_stage) -> Program:
-    samples = None
+    samples = outputs = None
     if model.has_weights:
         begin("run in PyTorch")
         outputs = run_eagerly(model, model.example_inputs)
         samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
         model = _without_batch_norms(model, outputs)
     exported = export(model, begin)
+    split = split_off_host(exported, model, outputs)
     results = _results(exported)
     origins = mark_origins(exported)
     arguments, params = lift_weights(exported, model)
@@ -45,11 +49,17 @@ def import_loaded(model: LoadedModel, begin: Stage = ignore_stage) -> Program:
         name=model.name,
         module=module,
         params={name: value for name, value in params.items() if name in used},
-        signature=_signature(arguments, model.example_inputs, results),
-        samples=samples,
+        signature=_signature(arguments, split.inputs if split else model.example_inputs, results),
+        samples=_between(split) if split else samples,
         evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
-        calibration=_calibration(model),
+        calibration=_calibration(model, split),
+        host=split.parts if split else None,
     )
+
+
+def _between(split: Split) -> Samples | None:
+    """PyTorch's values where the accelerator begins and ends."""
+    return None if split.outputs is None else Samples(_arrays(split.inputs), _arrays(split.outputs))
 
 
 def _without_batch_norms(model: LoadedModel, outputs: tuple[torch.Tensor, ...]) -> LoadedModel:
@@ -96,9 +106,29 @@ def _port(name: str, value: torch.Tensor) -> Port:
     return Port(name, tuple(value.shape), str(value.dtype).removeprefix("torch."))
 
 
-def _calibration(model: LoadedModel) -> Array | None:
+def _calibration(model: LoadedModel, split: Split | None) -> Array | None:
+    """Typical inputs of the accelerator: with a part before it on the host, what that makes of typical inputs."""
     rows = None if model.evaluation is None else model.evaluation.calibration
-    return None if rows is None else np.ascontiguousarray(rows.detach().to(torch.float32).numpy())
+    if rows is None:
+        return None
+    values = _rows(rows, model)
+    if split is None:
+        return values
+    if len(split.inputs) != 1 or not split.parts.inputs:
+        return None
+    host = HostGraph(split.parts.graph, split.parts.values)
+    batches = split_rows(values, tuple(model.example_inputs[0].shape), model.reference)
+    try:
+        return np.stack([host.before([batch])[0][0] for batch in batches])
+    except PackageError as error:
+        raise PenstockError(
+            code="evaluation-values", what=f"the calibration inputs do not fit: {error.what}", where=model.reference,
+            limit=error.hint, hint="give inputs that the model runs on",
+        ) from error  # fmt: skip
+
+
+def _rows(rows: torch.Tensor, model: LoadedModel) -> Array:
+    return np.ascontiguousarray(rows.detach().to(model.example_inputs[0].dtype).numpy())
 
 
 def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:
@@ -114,7 +144,7 @@ def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:
             hint="leave the evaluation out",
         )
     shape = samples.inputs[0].shape
-    rows = np.ascontiguousarray(given.inputs.detach().to(torch.float32).numpy())
+    rows = _rows(given.inputs, model)
     batches = split_rows(rows, shape, model.reference)
     outputs = np.stack([_arrays(run_eagerly(model, (torch.as_tensor(b),)))[0] for b in batches])
     labels = np.ascontiguousarray(given.labels.detach().numpy()).astype(np.int64)

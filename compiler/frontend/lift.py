@@ -39,7 +39,7 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
     for spec in program.graph_signature.input_specs:
         if spec.kind in _STATE:
             name = str(spec.target)
-            value = _state_value(program, name)
+            value = state_value(program, name)
             if value.dim() == 0:
                 specs.append(spec)
                 continue
@@ -56,7 +56,7 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
     return arguments, params
 
 
-def _state_value(program: ExportedProgram, name: str) -> torch.Tensor:
+def state_value(program: ExportedProgram, name: str) -> torch.Tensor:
     value: Any = program.state_dict.get(name)
     value = program.constants[name] if value is None else value
     assert isinstance(value, torch.Tensor)

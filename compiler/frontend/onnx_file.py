@@ -26,7 +26,7 @@ MOST_ELEMENTS = 1 << 28
 """Of one tensor: a gibibyte in float32."""
 OLDEST_OPSET, CONVERTED_TO = 7, 17
 _DEFAULT_DOMAINS = ("", "ai.onnx")
-_INPUT_TYPES = {
+_INPUT_TYPES: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.FLOAT: np.dtype(np.float32),
     onnx.TensorProto.INT64: np.dtype(np.int64),
     onnx.TensorProto.INT32: np.dtype(np.int32),

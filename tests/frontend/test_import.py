@@ -141,11 +141,6 @@ def test_what_cannot_be_imported_is_explained(name: str) -> None:
     assert "\n" not in caught.value.one_line()
 
 
-def test_integer_inputs_are_refused() -> None:
-    with pytest.raises(PenstockError, match="example input 0 is int64"):
-        import_module(nn.Embedding(10, 4), torch.zeros(1, 3, dtype=torch.int64))
-
-
 def test_an_evaluation_needs_rows_of_the_input() -> None:
     evaluation = LoadedEvaluation("d", seeded((5, 3)), torch.zeros(5, dtype=torch.int64))
     with pytest.raises(PenstockError, match=r"evaluation inputs have shape \(5, 3\)"):

@@ -17,6 +17,7 @@ from compiler.backend.host.report import Report
 from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
 from compiler.design import Design
 from compiler.errors import PenstockError
+from compiler.host_parts import HostParts
 from compiler.program import Array, Port, Program
 
 RUNTIME = Path(__file__).parent / "runtime"
@@ -74,6 +75,7 @@ def collect_package(
         **_emitted_files(emitted),
         **_runtime_files(),
         **_model_files(program, expected),
+        **(_host_files(program.host) if program.host else {}),
     }
     if bitstream is not None:
         files[f"bitstream/{bitstream.name}"] = bitstream.read_bytes()
@@ -128,6 +130,18 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         files |= {f"model/evaluation/{part}.npy": _npy(values) for part, values in parts.items()}
         files["model/evaluation/evaluation.json"] = (json.dumps({"name": held_out.name}) + "\n").encode()
     return files
+
+
+def _host_files(parts: HostParts) -> dict[str, bytes]:
+    """What runs on the host, with its tensors, and samples of the whole model."""
+    paths = {name: f"host/values/{index}.npy" for index, name in enumerate(parts.values)}
+    graph = {**parts.graph, "values": paths}
+    return {
+        "host/graph.json": (json.dumps(graph, indent=1) + "\n").encode(),
+        **{paths[name]: _npy(values) for name, values in parts.values.items()},
+        **_arrays("host/samples/input_", parts.inputs),
+        **_arrays("host/samples/output_", parts.outputs),
+    }
 
 
 def _manifest(name: str, report: Report, design: Design, files: Mapping[str, bytes]) -> dict[str, Any]:

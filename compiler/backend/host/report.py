@@ -114,12 +114,26 @@ class PytorchCheck(Record):
     samples: Count = None
     evidence: From = None
     note: str = ""
+    reference: str = Field(default="PyTorch", description="who gave the answers that are compared with")
+
+
+class WholeCheck(Record):
+    """Host parts and emitted C++ together against PyTorch's whole model, on its example inputs."""
+
+    max_abs_error: float | None = Field(description="of float results; null: there are none")
+    tolerance: float | None
+    indices: Count = Field(description="whole numbers among the results, such as the places of largest values")
+    indices_equal: Count
+    indices_must_equal: bool = Field(description="false for quantised designs: near ties may fall the other way")
+    ok: bool
+    evidence: Evidence = "simulated"
 
 
 class Verify(Record):
     csim: CsimCheck
     pytorch: PytorchCheck
     levels: tuple[LevelCheck, ...] = ()
+    whole: WholeCheck | None = Field(default=None, description="null: nothing runs on the host")
 
 
 class KernelTiming(Record):
@@ -225,6 +239,22 @@ class SearchResult(Record):
     exploration: Exploration
 
 
+class HostOperation(Record):
+    operation: str = Field(description="its name in PyTorch")
+    layer: str
+    why: str = Field(description="why it is not on the accelerator")
+
+
+class HostInfo(Record):
+    """What of the model runs on the host through PyTorch. The sections above are about the accelerator in between."""
+
+    inputs: tuple[PortInfo, ...] = Field(description="of the whole model")
+    outputs: tuple[PortInfo, ...]
+    before: tuple[HostOperation, ...]
+    after: tuple[HostOperation, ...]
+    bytes: int = Field(description="of the tensors that these operations read")
+
+
 class Product(Record):
     name: str = "penstock"
     version: str
@@ -244,6 +274,7 @@ class Report(Record):
     resources: ResourceUse
     accuracy: Accuracy | None = Field(description="null: the model came without a held-out set")
     exploration: Exploration | None = Field(description="null: the design was given, not searched for")
+    host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
     tools: dict[str, str] = Field(description="versions of the tools that took part")
     bitstream: str | None = Field(default=None, description="its path in the package; null: not built")
     notes: tuple[str, ...] = ()
@@ -256,6 +287,7 @@ class Report(Record):
         found: dict[str, Evidence | None] = {
             "verify.csim": self.verify.csim.evidence,
             "verify.pytorch": self.verify.pytorch.evidence,
+            "verify.whole": self.verify.whole.evidence if self.verify.whole else None,
             "timing": self.timing.evidence,
             "resources": self.resources.evidence,
             "accuracy": self.accuracy.evidence if self.accuracy else None,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from compiler.backend.host.report import (
     Accuracy,
     Amount,
     Evidence,
+    HostInfo,
+    HostOperation,
     KernelResources,
     KernelTiming,
     ModelInfo,
@@ -20,6 +24,7 @@ from compiler.backend.host.report import (
     Timing,
 )
 from compiler.errors import PenstockError
+from compiler.host_parts import HostParts
 from compiler.platforms import RESOURCE_NAMES, Platform
 from compiler.program import Array, Evaluation, Port, Program
 
@@ -28,8 +33,11 @@ def model_digest(program: Program) -> str:
     """Identifies what was compiled: graph, signature and every weight."""
     digest = hashlib.sha256(str(program.module).encode())
     digest.update(repr(program.signature).encode())
-    for name in sorted(program.params):
-        values = np.ascontiguousarray(program.params[name])
+    if program.host is not None:
+        digest.update(json.dumps(program.host.graph, sort_keys=True).encode())
+    stored = {} if program.host is None else {f"host {name}": v for name, v in program.host.values.items()}
+    for name, array in sorted({**program.params, **stored}.items()):
+        values = np.ascontiguousarray(array)
         digest.update(f"{name} {values.dtype} {values.shape}".encode())
         digest.update(values.tobytes())
     return digest.hexdigest()
@@ -44,6 +52,28 @@ def model_section(program: Program, layers: int, quantisation: str | None) -> Mo
         quantisation=quantisation,
         inputs=tuple(_port(p) for p in program.signature.inputs),
         outputs=tuple(_port(p) for p in program.signature.outputs),
+    )
+
+
+def host_section(parts: HostParts | None) -> HostInfo | None:
+    if parts is None:
+        return None
+    graph = parts.graph
+
+    def ports(documents: Sequence[Mapping[str, Any]]) -> tuple[PortInfo, ...]:
+        return tuple(
+            PortInfo(name=p["name"], shape=tuple(p["shape"]), dtype=p["dtype"], quantised=False) for p in documents
+        )
+
+    def operations(nodes: Sequence[Mapping[str, Any]]) -> tuple[HostOperation, ...]:
+        return tuple(HostOperation(operation=n["op"], layer=n["layer"], why=n["why"]) for n in nodes)
+
+    return HostInfo(
+        inputs=ports(graph["inputs"]),
+        outputs=ports(graph["outputs"]),
+        before=operations(graph["before"]),
+        after=operations(graph["after"]),
+        bytes=sum(int(values.nbytes) for values in parts.values.values()),
     )
 
 
@@ -104,7 +134,9 @@ def accuracy_section(held_out: Evaluation, answers: Array, evidence: Evidence) -
 
 
 def classes(scores: Array) -> Array:
-    """The class of every row: the index of its largest score."""
+    """The class of every row: the index of its largest score, or its one whole number."""
+    if scores.dtype.kind in "iu" and scores.size == len(scores):
+        return scores.reshape(-1)
     return np.argmax(scores.reshape(len(scores), -1), axis=1)
 
 

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from compiler.backend.host import Expected
-from compiler.backend.host.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify
+from compiler.backend.host.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify, WholeCheck
+from compiler.backend.host.runtime.penstock_runtime.host import HostGraph, compare_whole
 from compiler.backend.host.sections import accuracy_section
 from compiler.interpreter.rows import join_rows, split_rows
 from compiler.pipeline.lower import Lowered
 from compiler.pipeline.verify import (
+    FLOAT_TOLERANCE,
+    W8A8_TOLERANCE,
     Comparison,
     compare,
     make_inputs,
@@ -51,7 +54,8 @@ class Checked:
     @property
     def passed(self) -> bool:
         levels = all(level.equal for level in self.verify.levels)
-        return levels and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
+        whole = self.verify.whole is None or self.verify.whole.ok
+        return levels and whole and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +94,9 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
     slots = stream_work(lowered) * len(inputs)
     levels = verify_levels(lowered, inputs, streams=slots <= MOST_STREAM_SLOTS)
     pytorch = verify_pytorch(lowered)
-    held_out = _HeldOut(lowered, lowered.program.evaluation) if lowered.program.evaluation else None
+    parts = lowered.program.host
+    host = HostGraph(parts.graph, parts.values) if parts is not None else None
+    held_out = _HeldOut(lowered, lowered.program.evaluation, host) if lowered.program.evaluation else None
     with tempfile.TemporaryDirectory(prefix="penstock-csim-") as folder:
         work = Path(folder) / "design"
         shutil.copytree(emitted, work)
@@ -99,6 +105,7 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
         progress("running the C++")
         comparisons = [verify_csim(lowered, csim, inputs)]
         answers = held_out.answers(csim.run_frames(held_out.frames)) if held_out else None
+        whole = check_whole(lowered, host, csim) if host is not None else None
     expected, frames = None, len(inputs)
     if held_out is not None and answers is not None:
         progress("interpreting the held-out set")
@@ -113,6 +120,7 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
             csim=_csim_section(comparisons, frames),
             pytorch=_pytorch_section(lowered, pytorch),
             levels=tuple(_level_section(c, slots) for c in levels),
+            whole=whole,
         ),
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
         expected=Expected(tuple(_sample_answers(lowered)), expected),
@@ -127,24 +135,54 @@ def interpreted_batches(lowered: Lowered) -> int:
 class _HeldOut:
     """The held-out set as frames of the accelerator, and its answers as rows again."""
 
-    def __init__(self, lowered: Lowered, evaluation: Evaluation) -> None:
-        self.evaluation = evaluation
-        self.input, self.output = lowered.program.signature.inputs[0], lowered.program.signature.outputs[0]
-        batches = split_rows(evaluation.inputs, self.input.shape, evaluation.name)
-        self.frames = [lowered.program.quantise_inputs([batch]) for batch in batches]
+    def __init__(self, lowered: Lowered, evaluation: Evaluation, host: HostGraph | None) -> None:
+        self.evaluation, self.host, self.program = evaluation, host, lowered.program
+        signature = lowered.program.signature
+        self.output = signature.outputs[0]
+        self.shape = tuple(host.inputs[0].shape) if host else signature.inputs[0].shape
+        batches = [[batch] for batch in split_rows(evaluation.inputs, self.shape, evaluation.name)]
+        self.kept: list[dict[str, Any]] = []
+        if host is not None:
+            sent = [host.before(batch) for batch in batches]
+            batches, self.kept = [values for values, _ in sent], [kept for _, kept in sent]
+        self.frames = [lowered.program.quantise_inputs(batch) for batch in batches]
 
     def answers(self, outputs: Sequence[Sequence[Array]]) -> Array:
-        """One entry a frame, in the shape that the model gives."""
+        """One entry a frame, in the shape that the accelerator gives."""
         return np.stack([frame[0].reshape(self.output.shape) for frame in outputs])
 
     def rows(self, answers: Array) -> Array:
         """One row an example: what filled up the last frame is dropped."""
-        return join_rows(answers, self.evaluation.inputs, self.input.shape)
+        return join_rows(answers, self.evaluation.inputs, self.shape)
 
     def accuracy(self, answers: Array) -> Accuracy:
-        rows = self.rows(answers)
-        quant = self.output.quant
-        return accuracy_section(self.evaluation, quant.dequantise(rows) if quant else rows, "simulated")
+        values = [self.program.dequantise_outputs([answer]) for answer in answers]
+        if self.host is not None:
+            values = [self.host.after(kept, value) for kept, value in zip(self.kept, values, strict=True)]
+        return accuracy_section(self.evaluation, self.rows(np.stack([v[0] for v in values])), "simulated")
+
+
+def check_whole(lowered: Lowered, host: HostGraph, csim: Callable[[Sequence[Array]], list[Array]]) -> WholeCheck | None:
+    """Host, C++ and host again on the model's example inputs, beside PyTorch's answers."""
+    program = lowered.program
+    parts = program.host
+    if parts is None or not parts.inputs:
+        return None
+    sent, kept = host.before(parts.inputs)
+    outputs = [o.reshape(p.shape) for o, p in
+               zip(csim(program.quantise_inputs(sent)), program.signature.outputs, strict=True)]  # fmt: skip
+    judged = compare_whole(host.after(kept, program.dequantise_outputs(outputs)), parts.outputs)
+    largest = max((float(np.max(np.abs(y), initial=0.0)) for y in parts.outputs if y.dtype.kind == "f"), default=0.0)
+    exact = lowered.design.quantize is None
+    error = judged["max_abs_error"]
+    tolerance = None if error is None else (FLOAT_TOLERANCE if exact else W8A8_TOLERANCE) * (largest or 1.0)
+    within = error is None or tolerance is None or error <= tolerance
+    return WholeCheck(
+        **judged,
+        tolerance=tolerance,
+        indices_must_equal=exact,
+        ok=within and (not exact or judged["indices_equal"] == judged["indices"]),
+    )
 
 
 def _sample_answers(lowered: Lowered) -> list[Array]:

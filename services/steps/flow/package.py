@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compiler.backend.host import PackageContents, Report, collect_package
 from compiler.backend.host.report import Exploration
-from compiler.backend.host.sections import model_section, platform_section
+from compiler.backend.host.sections import host_section, model_section, platform_section
 from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.pipeline import Lowered, lower
@@ -103,6 +103,7 @@ def make_report(
         resources=describe_resources(lowered, figures, platform),
         accuracy=checked.accuracy,
         exploration=exploration,
+        host=host_section(program.host),
         tools=tool_versions(),
         notes=(
             "Figures are for one input at a time; the interval is what streaming many inputs would give.",

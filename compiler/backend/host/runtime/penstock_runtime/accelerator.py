@@ -21,7 +21,10 @@ class Accelerator:
     def __init__(self, package: Package, backend: Backend) -> None:
         self.package = package
         self.backend = backend
-        self.inputs, self.outputs = package.ports()
+        self._ports = package.ports()
+        self.host = package.host()
+        """What runs on this machine, before and after the accelerator; the model's ports are then its ports."""
+        self.inputs, self.outputs = (self.host.inputs, self.host.outputs) if self.host else self._ports
 
     def run(self, *inputs: Any) -> Any:
         """The model's answer: one array, or a tuple where the model has several outputs.
@@ -34,7 +37,7 @@ class Accelerator:
     def run_all(self, inputs: Sequence[Any]) -> list[Array]:
         """As `run`, with a list of all outputs whatever their number."""
         calls = split_into_calls(self.inputs, inputs)
-        answers = [self.dequantise(self.run_exact(call)) for call in calls.inputs]
+        answers = [self.run_call(call)[1] for call in calls.inputs]
         if calls.form in ("rows", "stack"):
             return _join(answers, self.outputs, calls.form == "stack")
         if calls.form == "single":
@@ -46,30 +49,41 @@ class Accelerator:
 
         A row is an entry of the input's first dimension, or a whole input.
         """
-        return self.dequantise([self.run_rows_exact(rows)])[0]
+        return self.run_rows_exact(rows)[1]
 
-    def run_rows_exact(self, rows: Any) -> Array:
-        """As `run_rows`, in the accelerator's own numbers."""
-        if len(self.inputs) != 1 or len(self.outputs) != 1:
+    def run_rows_exact(self, rows: Any) -> tuple[Array, Array]:
+        """The accelerator's own numbers for each row, and the model's answers."""
+        if len(self.inputs) != 1 or len(self.outputs) != 1 or len(self._ports[1]) != 1:
             raise PackageError("rows need a model of one input and one output", "use run(...) instead")
         port = self.inputs[0]
         values = port.check_values(rows)
         if values.ndim and len(values) and values.shape[1:] == port.shape:
-            return np.stack([self.run_exact([value])[0] for value in values])
+            calls = [self.run_call([value]) for value in values]
+            return np.stack([exact[0] for exact, _ in calls]), np.stack([answer[0] for _, answer in calls])
         if values.shape[1:] != port.shape[1:] or values.ndim != len(port.shape):
             raise PackageError(f"input {port.name!r} has shape {values.shape}", f"pass rows of shape {port.shape[1:]}")
         if not len(values):
             raise PackageError(f"input {port.name!r} has no rows", "pass at least one example")
-        calls = pad_rows(values, port.shape[0])
-        return np.concatenate([self.run_exact([call])[0] for call in calls])[: len(values)]
+        calls = [self.run_call([call]) for call in pad_rows(values, port.shape[0])]
+        exact, answers = (np.concatenate([call[part][0] for call in calls])[: len(values)] for part in (0, 1))
+        return exact, answers
+
+    def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
+        """One call of the whole model: the accelerator's own numbers, and the answers."""
+        if self.host is None:
+            exact = self.run_exact(inputs)
+            return exact, self.dequantise(exact)
+        sent, kept = self.host.before(inputs)
+        exact = self.run_exact(sent)
+        return exact, self.host.after(kept, self.dequantise(exact))
 
     def run_exact(self, inputs: Sequence[Array]) -> list[Array]:
-        """One call: quantise, execute, and return the accelerator's own numbers in the model's shapes."""
-        values = [port.to_accelerator(value) for port, value in zip(self.inputs, inputs)]
-        return [v.reshape(p.shape) for v, p in zip(self.backend.call(values), self.outputs)]
+        """One call of the accelerator alone: quantise, execute, and return its own numbers in its ports' shapes."""
+        values = [port.to_accelerator(value) for port, value in zip(self._ports[0], inputs)]
+        return [v.reshape(p.shape) for v, p in zip(self.backend.call(values), self._ports[1])]
 
     def dequantise(self, outputs: Sequence[Array]) -> list[Array]:
-        return [port.from_accelerator(value) for port, value in zip(self.outputs, outputs)]
+        return [port.from_accelerator(value) for port, value in zip(self._ports[1], outputs)]
 
     def close(self) -> None:
         self.backend.close()

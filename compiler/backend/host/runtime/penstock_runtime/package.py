@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .errors import PackageError
+from .host import GRAPH, HostGraph
 from .ports import Array, Port
 
 MANIFEST = "manifest.json"
@@ -104,6 +105,18 @@ class Package:
         has_expected = "model/evaluation/expected.npy" in self.paths()
         expected = self._array("model/evaluation/expected.npy") if has_expected else None
         return Evaluation(name, inputs, labels, outputs, expected)
+
+    def host(self) -> HostGraph | None:
+        """What of the model runs on this machine; None if the accelerator does all of it."""
+        if GRAPH not in self.paths():
+            return None
+        document = self.json(GRAPH)
+        return HostGraph(document, {name: self._array(path) for name, path in document["values"].items()})
+
+    def host_samples(self) -> Samples | None:
+        """Example inputs of the whole model and PyTorch's answers, where parts of it run on the host."""
+        inputs, outputs = self._arrays("host/samples/input_"), self._arrays("host/samples/output_")
+        return Samples(inputs, outputs, ()) if inputs else None
 
     def problems(self) -> list[str]:
         """Every file that is missing or differs from the manifest, one line each; empty if all is well."""

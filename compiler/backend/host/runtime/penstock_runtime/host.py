@@ -1,0 +1,123 @@
+"""What of a model runs on this machine instead of the accelerator: operations before and after it, through PyTorch.
+
+They are stored as data: a list of ATen operations in JSON, tensors as arrays. Nothing is unpickled, and only
+operations without side effects are looked up, so that reading a package does not execute anybody's code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .errors import PackageError
+from .ports import Array, Port
+
+GRAPH = "host/graph.json"
+_HARMLESS = ("lift_fresh_copy", "detach", "_unsafe_view")
+
+
+class HostGraph:
+    """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer."""
+
+    def __init__(self, document: Mapping[str, Any], values: Mapping[str, Array]) -> None:
+        self.document = document
+        self.inputs = [Port.from_json(p) for p in document["inputs"]]
+        self.outputs = [Port.from_json(p) for p in document["outputs"]]
+        self._torch = _import_torch()
+        self._values = {name: self._torch.from_numpy(np.array(value)) for name, value in values.items()}
+
+    def before(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[str, Any]]:
+        """The accelerator's inputs, and the values that `after` will need."""
+        known: dict[str, Any] = {}
+        for port, value in zip(self.inputs, inputs):
+            known[port.name] = self._torch.from_numpy(np.array(value, port.dtype))
+        self._check_look_ups(known)
+        self._run(self.document["before"], known)
+        wanted = self.document["accelerator"]["inputs"]
+        return [np.ascontiguousarray(known[name].numpy()) for name in wanted], known
+
+    def after(self, known: Mapping[str, Any], outputs: Sequence[Array]) -> list[Array]:
+        """The model's results, from what the accelerator answered."""
+        values = dict(known)
+        for name, value in zip(self.document["accelerator"]["outputs"], outputs):
+            values[name] = self._torch.from_numpy(np.array(value))
+        self._run(self.document["after"], values)
+        results = [values[name] for name in self.document["results"]]
+        return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
+
+    def _run(self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any]) -> None:
+        with self._torch.no_grad():
+            for node in nodes:
+                args = [self._argument(a, known) for a in node["args"]]
+                kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}
+                try:
+                    known[node["name"]] = find_operation(self._torch, node["op"])(*args, **kwargs)
+                except (RuntimeError, IndexError) as error:
+                    what = str(error).splitlines()[0]
+                    raise PackageError(f"{node['op']} in layer {node['layer']!r} failed: {what}", "check the inputs") from error  # fmt: skip
+
+    def _argument(self, value: Any, known: Mapping[str, Any]) -> Any:
+        if isinstance(value, list):
+            return [self._argument(v, known) for v in value]  # type: ignore[reportUnknownVariableType]
+        if not isinstance(value, dict):
+            return value
+        kind, text = str(*value), str(*value.values())  # type: ignore[reportUnknownArgumentType]
+        if kind == "value":
+            return known[text] if text in known else self._values[text]
+        if kind == "float":
+            return float(text)
+        return getattr(self._torch, text)  # dtype, layout, memory_format, by name
+
+    def _check_look_ups(self, known: Mapping[str, Any]) -> None:
+        """Entries outside of a table would be read from other memory, or end in an error without a name."""
+        for name, size in self.document["tables"].items():
+            least, most = int(known[name].min()), int(known[name].max())
+            if least < 0 or most >= size:
+                raise PackageError(
+                    f"input {name!r} has values from {least} to {most}", f"its table has entries 0 to {size - 1}"
+                )
+
+
+def compare_whole(ours: Sequence[Array], theirs: Sequence[Array]) -> dict[str, Any]:
+    """Our answers beside PyTorch's: floats by their difference, indices by how many are equal."""
+    error, equal, total = None, 0, 0
+    for a, b in zip(ours, theirs):
+        if a.dtype.kind == "f":
+            difference = np.abs(a.astype(np.float64) - b.reshape(a.shape))
+            error = max(error or 0.0, float(np.max(difference, initial=0.0)))
+        else:
+            equal, total = equal + int(np.count_nonzero(a == b.reshape(a.shape))), total + a.size
+    return {"max_abs_error": error, "indices": total, "indices_equal": equal}
+
+
+def find_operation(torch: Any, name: str) -> Any:
+    """An ATen operation by its full name ("aten.embedding.default"); only those that compute and do nothing else."""
+    if name == "getitem":
+        return lambda values, index: values[index]  # type: ignore[reportUnknownLambdaType]
+    namespace, _, rest = name.partition(".")
+    base, _, overload = rest.partition(".")
+    operation = getattr(getattr(torch.ops.aten, base, None), overload, None) if namespace == "aten" else None
+    if operation is None or not is_pure(torch, operation, base):
+        raise PackageError(f"the host part uses {name}, which is no operation that this runtime runs",
+                           "install a newer PyTorch, or fetch the package again")  # fmt: skip
+    return operation
+
+
+def is_pure(torch: Any, operation: Any, base: str) -> bool:
+    tags = getattr(operation, "tags", ())
+    if torch.Tag.nondeterministic_seeded in tags or base.endswith("_"):
+        return False
+    return torch.Tag.core in tags or torch.Tag.pointwise in tags or base in _HARMLESS
+
+
+def _import_torch() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise PackageError(
+            "parts of this model run on the host through PyTorch, which is not installed",
+            "pip install torch (its CPU build will do); report.html lists these parts",
+        ) from error
+    return torch

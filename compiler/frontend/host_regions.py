@@ -1,0 +1,197 @@
+"""Decides which operations of an exported graph run on the host: look-ups, selections, integers.
+
+Only what comes before the accelerator or after it can run there. The accelerator is one region: it begins after the
+last such operation that no contraction comes before, and ends where the first other one begins.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx import Node
+
+from compiler.errors import PenstockError
+from compiler.frontend.origins import op_name, origin_of
+
+LOOK_UPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
+SELECTIONS = {"argmax", "argmin", "topk", "sort", "argsort", "kthvalue", "median", "mode", "cummax", "cummin"}
+WRITES = {"scatter", "scatter_add", "scatter_reduce", "index_put", "index_add", "index_copy", "masked_scatter"}
+SCANS = {"cumsum", "cumprod", "logcumsumexp"}
+CONTRACTIONS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "convolution", "scaled_dot_product_attention"}
+_VIEWS = {"view", "reshape", "permute", "transpose", "t", "expand", "unsqueeze", "squeeze", "slice", "select", "clone",
+          "detach", "alias", "lift_fresh_copy", "unsafe_view", "split", "split_with_sizes", "cat"}  # fmt: skip
+_WHY = {
+    **dict.fromkeys(LOOK_UPS, "looks values up at places that are computed"),
+    **dict.fromkeys(SELECTIONS, "selects by comparing values with one another"),
+    **dict.fromkeys(WRITES, "writes at places that are computed"),
+    **dict.fromkeys(SCANS, "each result needs the one before it"),
+}
+
+
+@dataclass
+class Regions:
+    """`before`, `after` and `folded` hold nodes in the graph's order, with the reason why they are there.
+
+    `folded` do not depend on the inputs: they are computed once, at import.
+    """
+
+    before: dict[Node, str] = field(default_factory=dict[Node, str])
+    after: dict[Node, str] = field(default_factory=dict[Node, str])
+    folded: dict[Node, str] = field(default_factory=dict[Node, str])
+
+    @property
+    def empty(self) -> bool:
+        return not (self.before or self.after or self.folded)
+
+
+class Graph:
+    """Facts about the nodes of an exported program."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self.nodes: list[Node] = list(program.graph.nodes)
+        kinds = {spec.arg.name: spec.kind for spec in program.graph_signature.input_specs}
+        self.inputs = [n for n in self.nodes if n.op == "placeholder" and kinds[n.name] is InputKind.USER_INPUT]
+        self.state = [n for n in self.nodes if n.op == "placeholder" and kinds[n.name] is not InputKind.USER_INPUT]
+        self.calls = [n for n in self.nodes if n.op == "call_function"]
+        self.output = next(n for n in self.nodes if n.op == "output")
+        self.dependent = reach(self.inputs, lambda n: n.users)
+
+    def needs_host(self, node: Node) -> str:
+        """Why a node cannot be on the accelerator whatever stands around it; empty where it can."""
+        name = op_name(node)
+        if name in ("max", "min") and isinstance(node.meta.get("val"), tuple | list) and _index_is_used(node):
+            return _WHY["argmax"]
+        if node.target is operator.getitem:
+            return ""  # goes where the operation goes that gave the tuple
+        if name in _WHY:
+            return _WHY[name]
+        if node not in self.dependent:
+            return ""
+        if is_integer(node) or any(is_integer(x) and x in self.dependent for x in node.all_input_nodes):
+            return "works on integers"
+        return ""
+
+
+def find_regions(program: ExportedProgram, model: str) -> Regions:
+    """Where every node goes; refuses a model that would need the host in its middle, or nothing but the host."""
+    graph = Graph(program)
+    regions, needed = Regions(), {n: why for n in graph.calls if (why := graph.needs_host(n))}
+    for node in graph.calls:
+        if node.target is operator.getitem and node.args[0] in needed:
+            needed[node] = needed[node.args[0]]
+    for node in graph.calls:
+        inputs = node.all_input_nodes
+        constant = node not in graph.dependent
+        if constant and (node in needed or any(x in regions.folded or is_numbered(x, graph) for x in inputs)):
+            regions.folded[node] = "does not depend on the inputs"
+    heavy = _heavy(graph, needed)
+    behind_heavy = reach(heavy, lambda n: n.users)
+    late = {n for n in needed if n in behind_heavy and n in graph.dependent}
+    early = [n for n in needed if n not in late and n in graph.dependent]
+    after = reach(late, lambda n: n.users) - {graph.output}
+    _refuse_the_middle([n for n in graph.calls if n in late], heavy, model)
+    wanted_before = reach(early, lambda n: n.all_input_nodes)
+    regions.before = {
+        n: needed.get(n, "an operation on the host needs it")
+        for n in graph.calls if n in wanted_before and n not in regions.folded
+    }  # fmt: skip
+    after = _with_conditions(graph, regions, after)
+    fed = [x for n in after for x in n.all_input_nodes if x not in graph.dependent]
+    constant = reach(fed, lambda n: n.all_input_nodes)
+    regions.after = {
+        n: needed.get(n, "an operation on the host needs it" if n in constant else "follows an operation on the host")
+        for n in graph.calls if n in after | constant and n not in regions.folded
+    }  # fmt: skip
+    if not regions.empty:
+        _refuse_nothing(graph, regions, model)
+    return regions
+
+
+def reach(start: Iterable[Node], step: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """Everything that can be reached from `start` (which is included)."""
+    found, waiting = set[Node](), list(start)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting.extend(step(node))
+    return found
+
+
+def dtype_of(node: Node) -> torch.dtype | None:
+    value = node.meta.get("val")
+    return value.dtype if isinstance(value, torch.Tensor) else None
+
+
+def is_integer(node: Node) -> bool:
+    dtype = dtype_of(node)
+    return dtype is not None and dtype != torch.bool and not dtype.is_floating_point and not dtype.is_complex
+
+
+def is_numbered(node: Node, graph: Graph) -> bool:
+    """Whether a node is stored state that is neither float nor a scalar: masks and positions."""
+    value = node.meta.get("val")
+    tensor = isinstance(value, torch.Tensor) and value.dim() > 0 and not value.is_floating_point()
+    return tensor and node in graph.state
+
+
+def _index_is_used(node: Node) -> bool:
+    return any(user.target is operator.getitem and user.args[1] == 1 and user.users for user in node.users)
+
+
+def _heavy(graph: Graph, needed: dict[Node, str]) -> set[Node]:
+    """What the accelerator is for: contractions, or, in a model without any, all arithmetic on floats."""
+    free = [n for n in graph.calls if n in graph.dependent and n not in needed]
+    contractions = {n for n in free if op_name(n) in CONTRACTIONS}
+    return contractions or {n for n in free if dtype_of(n) == torch.float32 and op_name(n) not in _VIEWS}
+
+
+def _with_conditions(graph: Graph, regions: Regions, after: set[Node]) -> set[Node]:
+    """Only floats leave the accelerator: what makes a condition for the host is computed there too."""
+    while True:
+        leaving = {x for n in (*after, graph.output) for x in n.all_input_nodes} - after
+        conditions = [
+            n for n in leaving
+            if n.op == "call_function" and n in graph.dependent and n not in regions.before
+            and dtype_of(n) != torch.float32
+        ]  # fmt: skip
+        if not conditions:
+            return after
+        after = after | reach(conditions, lambda n: n.users) - {graph.output}
+
+
+def _refuse_the_middle(late: list[Node], heavy: set[Node], model: str) -> None:
+    for node in late:
+        behind = reach([node], lambda n: n.users) & heavy
+        if behind:
+            origin = origin_of(node)
+            layer = origin_of(next(n for n in node.graph.nodes if n in behind))
+            raise PenstockError(
+                code="host-in-the-middle",
+                what=f"{origin.operation()} can only run on the host, and {layer.operation()} in layer "
+                f"'{layer.path}' needs its result",
+                where=origin.describe(model),
+                limit="the accelerator is one region: the host computes before it and after it, not in its middle",
+                hint="compile the parts before and behind this operation as two models, or replace it "
+                "(a look-up by a product with a mask)",
+            )
+
+
+def _refuse_nothing(graph: Graph, regions: Regions, model: str) -> None:
+    """There must be something left for the accelerator."""
+    left = [n for n in graph.calls if n in graph.dependent and n not in regions.before and n not in regions.after]
+    if not any(op_name(n) not in _VIEWS and dtype_of(n) == torch.float32 for n in left):
+        first = next(iter({**regions.before, **regions.after}), None)
+        what = f"{origin_of(first).operation()} and all else in the model" if first is not None else "all of the model"
+        raise PenstockError(
+            code="nothing-to-accelerate",
+            what=f"{what} would run on the host",
+            where=model,
+            limit="look-ups, selections and integers run on the host, arithmetic on float32 on the accelerator",
+            hint="compile the part of the model that computes with floats",
+        )
