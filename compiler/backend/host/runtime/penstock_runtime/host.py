@@ -55,8 +55,8 @@ class HostGraph:
                 try:
                     known[node["name"]] = find_operation(self._torch, node["op"])(*args, **kwargs)
                 except (RuntimeError, IndexError) as error:
-                    what = str(error).splitlines()[0]
-                    raise PackageError(f"{node['op']} in layer {node['layer']!r} failed: {what}", "check the inputs") from error  # fmt: skip
+                    what = f"{node['op']} in layer {node['layer']!r} failed: {str(error).splitlines()[0]}"
+                    raise PackageError(what, "check the inputs") from error
 
     def _argument(self, value: Any, known: Mapping[str, Any]) -> Any:
         if isinstance(value, list):
