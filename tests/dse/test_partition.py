@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.task_graphs import SHAPES, random_graph
 from compiler.errors import PenstockError
 from compiler.platforms import Link, Platform, Resources, load_platform, parse_platform
 from dse.partition import (
@@ -24,7 +25,6 @@ from dse.partition import (
     partition_table,
     site_of,
 )
-from tests.dse.graphs import SHAPES, random_graph
 
 U55C = site_of(load_platform("u55c"))
 

@@ -1,0 +1,32 @@
+"""FIFO depths: enough for no deadlock and no lost time, and no more than that.
+
+`safe_depths` needs closed-form figures only and is generous; `size_fifos` simulates and is tight.
+"""
+
+from dse.fifo.cost import Rounded, round_up, total_bits
+from dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
+from dse.fifo.measure import Measure, Measured
+from dse.fifo.optimum import exhaustive
+from dse.fifo.periodic import periodic_depths
+from dse.fifo.shrinking import Shrunk, shrink
+from dse.fifo.size import Sizing, size_fifos
+from dse.fifo.straight import straight_depths
+
+__all__ = [
+    "LEAST_DEPTH",
+    "Measure",
+    "Measured",
+    "Rounded",
+    "Shrunk",
+    "Sizing",
+    "bridges",
+    "check_depths",
+    "exhaustive",
+    "periodic_depths",
+    "round_up",
+    "safe_depths",
+    "shrink",
+    "size_fifos",
+    "straight_depths",
+    "total_bits",
+]

@@ -1,0 +1,51 @@
+"""What a choice of depths does to a run: the question that shrinking asks of the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from compiler.simulator import Deadlock, Network, Rules, Simulator
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Ends of the frames (none for a deadlock), and the slots that each FIFO held at most."""
+
+    ends: tuple[int, ...]
+    high_water: Mapping[str, int]
+    deadlock: Deadlock | None = None
+
+    def within(self, allowed: tuple[int, ...]) -> bool:
+        """Whether it ran to its end, and no frame ended late."""
+        return len(self.ends) == len(allowed) and all(a <= b for a, b in zip(self.ends, allowed, strict=True))
+
+    def stretched(self, tolerance: float) -> tuple[int, ...]:
+        """The same ends with so much more time."""
+        return tuple(int(end * (1 + tolerance)) for end in self.ends)
+
+
+Measure = Callable[[Mapping[str, int]], Measured]
+
+
+class SimulatedRuns:
+    """Simulated runs of one network with depths of its FIFOs; blocks keep theirs."""
+
+    def __init__(self, network: Network, rules: Rules, frames: int = 1) -> None:
+        self._simulator = Simulator(network, rules)
+        self._frames = frames
+        self.fifos = tuple(c.name for c in network.channels if c.kind == "fifo")
+        self.count = 0
+
+    def __call__(self, depths: Mapping[str, int]) -> Measured:
+        return self._run(depths)
+
+    def unbounded(self) -> Measured:
+        """The run in which no FIFO is ever full."""
+        return self._run(dict.fromkeys(self.fifos))
+
+    def _run(self, depths: Mapping[str, int | None]) -> Measured:
+        self.count += 1
+        found = self._simulator.run(depths, frames=self._frames)
+        high = {name: found.channels[name].high_water for name in self.fifos}
+        return Measured(found.frame_ends, high, found.deadlock)

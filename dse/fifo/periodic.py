@@ -1,0 +1,41 @@
+"""FIFO depths by the linear program on real token curves: bursts and pauses as the nests have them.
+
+The curves of a run without full FIFOs may be moved against each other as wholes: a kernel may start later as long
+as no reader waits longer and nothing ends after the run did. The program finds the moves that leave the fewest bits
+in the FIFOs; depths are then counted token by token. A run with these depths is at most as long, and cannot
+deadlock: the moved curves are a schedule for it, and bounded FIFOs run everything as soon as it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from compiler.simulator import Network, Rules
+from dse.fifo.cost import total_bits
+from dse.fifo.curves import kernels_of
+from dse.fifo.delays import Delay, start_times
+from dse.fifo.trace import Trace, trace
+
+Equalisation = Literal["normal", "conservative"]
+
+
+def periodic_depths(network: Network, rules: Rules, equalisation: Equalisation = "normal") -> dict[str, int]:
+    """A depth for every FIFO. Conservative: all processes are as slow as the slowest, FIFOs smaller, the run longer."""
+    kernels = kernels_of(network, rules)
+    if equalisation == "conservative":
+        slowest = max(k.busy for k in kernels.values())
+        kernels = {name: k.stretched(slowest) for name, k in kernels.items()}
+    bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
+    return depths_of(trace(kernels), bits)
+
+
+def depths_of(run: Trace, bits: Mapping[str, int]) -> dict[str, int]:
+    """Depths of the channels in `bits` after the best moves of a traced run."""
+    delays = [Delay(e.source, e.target, -e.slack, bits.get(e.name, 0) * e.rate) for e in run.edges]
+    latest = {name: run.latency - end for name, end in run.ends.items()}
+    moved = start_times(list(run.ends), delays, latest)
+    after = {e.name: e.held(moved[e.target] - moved[e.source]) for e in run.edges if e.name in bits}
+    before = {e.name: e.held() for e in run.edges if e.name in bits}
+    # the program counts slopes, not tokens: where bursts fool it, the run as it was is better
+    return min(after, before, key=lambda depths: total_bits(depths, bits))

@@ -1,0 +1,168 @@
+"""Simulation-guided shrinking: the fewest bits with which a run ends as early as before.
+
+Deeper FIFOs never make a run later, so whatever fails keeps failing with less, and each failure says: at least one
+of these FIFOs must be deeper. First every FIFO is made as shallow as it can be, one after the other. Then, while
+the budget lasts, one FIFO at a time is deepened, to see whether others can give up more for it. In small networks
+the cheapest depths that satisfy everything learned so far are tried last: when they succeed, or cost as much as
+what is known, no choice of depths is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from dse.fifo.cost import total_bits
+from dse.fifo.cover import Failure, cheapest_cover
+from dse.fifo.measure import Measure
+
+Depths = dict[str, int]
+_SMALL = 24  # FIFOs deeper than the least, up to which depths are proven to be the best
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """`bound` is what no sufficient choice of depths can be below, in bits; with `proven` it is reached."""
+
+    depths: Mapping[str, int]
+    bits: int
+    bound: int
+    simulations: int
+
+    @property
+    def proven(self) -> bool:
+        return self.bits == self.bound
+
+
+def shrink(
+    measure: Measure,
+    starts: Sequence[Mapping[str, int]],
+    top: Mapping[str, int],
+    bits: Mapping[str, int],
+    *,
+    allowed: tuple[int, ...],
+    least: int = 1,
+    simulations: int = 1000,
+) -> Shrunk:
+    """Shrink each of `starts`, all of them sufficient, and take the best on.
+
+    `top` are the depths at which no FIFO can be full: the number of their tokens. Less is not enough of a limit, for
+    a narrow FIFO that is deeper than it needs to be may let a wide one be shallow.
+    """
+    search = _Search(measure, bits, allowed, least, simulations)
+    lowest = total_bits(dict.fromkeys(bits, least), bits)
+    best = dict(min(starts, key=lambda depths: total_bits(depths, bits)))
+    for start in starts:
+        found = search.minimal(dict(start), sorted(start, key=lambda n: -bits[n] * start[n]))
+        best = min(best, found, key=lambda depths: total_bits(depths, bits))
+    best, bound = search.exchange(best, top), lowest
+    if sum(d > least for d in best.values()) <= _SMALL:
+        best, bound = search.improve(best, top, lowest)
+    return Shrunk(best, total_bits(best, bits), bound, search.used)
+
+
+class _Search:
+    def __init__(
+        self, measure: Measure, bits: Mapping[str, int], allowed: tuple[int, ...], least: int, simulations: int
+    ) -> None:
+        self.measure, self.bits, self.allowed, self.least = measure, bits, allowed, least
+        self.budget, self.used = simulations, 0
+        self.failures: list[Failure] = []
+
+    @property
+    def spent(self) -> bool:
+        return self.used >= self.budget
+
+    def tried(self, depths: Depths) -> Depths | None:
+        """Depths that suffice, at most those given: what is never filled goes. None where they do not suffice."""
+        if any(all(depths[n] <= d for n, d in failure.items()) for failure in self.failures):
+            return None
+        self.used += 1
+        found = self.measure(depths)
+        if not found.within(self.allowed):
+            return None
+        return {n: max(self.least, min(d, found.high_water[n])) for n, d in depths.items()}
+
+    def minimal(self, depths: Depths, order: Sequence[str]) -> Depths:
+        """No FIFO alone could be shallower, where the budget lasts; groups go together first."""
+        pending = [list(order)]
+        while pending and not self.spent:
+            group = [n for n in pending.pop() if depths[n] > self.least]
+            if not group:
+                continue
+            found = self.tried(depths | dict.fromkeys(group, self.least))
+            if found is not None:
+                depths = found
+            elif len(group) == 1:
+                depths = self._lower(depths, group[0])
+            else:
+                half = len(group) // 2
+                pending += [group[half:], group[:half]]
+        return depths
+
+    def _lower(self, depths: Depths, name: str) -> Depths:
+        """The least depth of one FIFO; its least of all is known to be too little."""
+        low = self.least  # fails
+        while depths[name] - low > 1 and not self.spent:
+            middle = max(low + 1, depths[name] - 1 if depths[name] - low <= 4 else (low + depths[name]) // 2)
+            found = self.tried(depths | {name: middle})
+            if found is not None:
+                depths = found
+            else:
+                low = middle
+        return depths
+
+    def exchange(self, best: Depths, top: Mapping[str, int]) -> Depths:
+        """Deepen one FIFO, lower the others again and then it; keep what costs less, until nothing does."""
+        cost = total_bits(best, self.bits)
+        waiting = sorted(best, key=lambda n: self.bits[n])
+        while waiting and not self.spent:
+            name = waiting.pop(0)
+            if best[name] >= top[name]:
+                continue
+            others = sorted((n for n in best if n != name), key=lambda n: -self.bits[n] * best[n])
+            tried = self.minimal(best | {name: top[name]}, [*others, name])
+            if total_bits(tried, self.bits) < cost:
+                best, cost = tried, total_bits(tried, self.bits)
+                waiting.append(name)
+        return best
+
+    def improve(self, best: Depths, top: Mapping[str, int], lowest: int) -> tuple[Depths, int]:
+        """Cheaper depths, if there are any, and the bound that is then known."""
+        bound = lowest
+        while not self.spent and bound < total_bits(best, self.bits):
+            candidate = cheapest_cover(self.failures, self.bits, self.least)
+            if candidate is None:
+                break
+            bound = total_bits(candidate, self.bits)
+            if bound >= total_bits(best, self.bits):
+                return best, total_bits(best, self.bits)
+            found = self.tried(candidate)
+            if found is not None:
+                return found, total_bits(found, self.bits)
+            self.failures.append(self._widened(candidate, top))
+        return best, min(bound, total_bits(best, self.bits))
+
+    def _widened(self, depths: Depths, top: Mapping[str, int]) -> Failure:
+        """The largest depths found around failing ones that still fail: they say the most."""
+        wide = dict(depths)
+        for name in sorted(wide, key=lambda n: -self.bits[n]):
+            low, high = wide[name], top[name]
+            if low >= high:
+                continue
+            if not self._suffices(wide | {name: high}):
+                wide[name] = high
+                continue
+            while high - low > 1 and not self.spent:
+                middle = (low + high) // 2
+                if self._suffices(wide | {name: middle}):
+                    high = middle
+                else:
+                    low = middle
+            wide[name] = low
+        # where even the deepest fails, depth is not what is missing
+        return {n: d for n, d in wide.items() if d < top[n]}
+
+    def _suffices(self, depths: Depths) -> bool:
+        self.used += 1
+        return self.measure(depths).within(self.allowed)

@@ -1,0 +1,100 @@
+"""From a network to FIFO depths: linear program on token curves, checked and shrunk by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.errors import PenstockError
+from compiler.simulator import Network, Rules
+from dse.fifo.cost import total_bits
+from dse.fifo.depths import LEAST_DEPTH
+from dse.fifo.measure import Measured, SimulatedRuns
+from dse.fifo.periodic import Equalisation, periodic_depths
+from dse.fifo.runs import PlainRuns, is_plain
+from dse.fifo.shrinking import shrink
+
+SIMULATIONS = 400
+
+
+@dataclass(frozen=True)
+class Sizing:
+    """Depths at which a simulation ran to its end: that they do not deadlock is seen, not assumed.
+
+    `bound` are bits that no sufficient depths can be below.
+    """
+
+    depths: Mapping[str, int]
+    bits: int
+    bound: int
+    latency: int
+    unbounded_latency: int
+    simulations: int
+    evidence: Literal["simulated"] = "simulated"
+
+    @property
+    def latency_ratio(self) -> float:
+        return self.latency / self.unbounded_latency
+
+
+def size_fifos(
+    network: Network,
+    rules: Rules,
+    *,
+    equalisation: Equalisation = "normal",
+    tolerance: float = 0.0,
+    least: int = LEAST_DEPTH,
+    frames: int = 1,
+    simulations: int = SIMULATIONS,
+) -> Sizing:
+    """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
+
+    With conservative equalisation the run may take as long as evenly slowed processes do. `simulations` is the
+    budget of shrinking; `frames` runs several inputs in a row, so that their distance is kept too.
+    """
+    bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
+    simulated = SimulatedRuns(network, rules, frames)
+    measure = PlainRuns(network, rules) if frames == 1 and is_plain(network, rules) else simulated
+    free = simulated.unbounded()
+    if free.deadlock is not None:
+        raise PenstockError(
+            code="deadlock", what=f"the network stops for ever: {free.deadlock}", where=network.name,
+            limit="its FIFOs are unbounded, so no depth helps", hint="break the cycle, or deepen its blocks",
+        )  # fmt: skip
+    tokens = network.tokens()
+    top = {name: max(least, tokens[name]) for name in bits}
+    held = {name: max(least, high) for name, high in free.high_water.items()}
+    allowed, starts = free.stretched(tolerance), [held]
+    planned = _planned(network, rules, equalisation)
+    if planned is not None:
+        planned = {name: max(least, planned[name]) for name in bits}
+        first = measure(planned)
+        if equalisation == "conservative" and first.deadlock is None:
+            allowed = tuple(max(a, b) for a, b in zip(allowed, first.ends, strict=True))
+        if first.within(allowed):
+            starts.insert(0, planned)
+    found = shrink(measure, starts, top, bits, allowed=allowed, least=least, simulations=simulations)
+    final = simulated(found.depths)
+    _check(final, allowed, network)
+    count = simulated.count + (0 if measure is simulated else measure.count)
+    return Sizing(found.depths, total_bits(found.depths, bits), found.bound, final.ends[0], free.ends[0], count)
+
+
+def _planned(network: Network, rules: Rules, equalisation: Equalisation) -> dict[str, int] | None:
+    """Depths by the linear program; None for a network with a cycle, which has no start times."""
+    try:
+        return periodic_depths(network, rules, equalisation)
+    except PenstockError as error:
+        if error.code != "cyclic-network":
+            raise
+        return None
+
+
+def _check(final: Measured, allowed: tuple[int, ...], network: Network) -> None:
+    """Shrinking only ever keeps what it has seen to suffice; a run that says otherwise is not reproducible."""
+    if not final.within(allowed):
+        raise PenstockError(
+            code="sizing-failed", what=f"the final depths do not hold: {final.deadlock or final.ends}",
+            where=network.name, limit=f"frames must end by {allowed}", hint="report this network",
+        )  # fmt: skip

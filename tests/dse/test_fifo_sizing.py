@@ -1,0 +1,191 @@
+"""Sizing by simulation: no deadlock, no lost cycle, the fewest bits where that can be checked, refusals by name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.fifo_networks import Walk, Wire, attention, build, chain, diamond, random_network
+from compiler.dialects.nest import GuardAttr, Term
+from compiler.errors import PenstockError
+from compiler.platforms import total
+from compiler.schedule import TokenPattern, fifo_area, load_library
+from compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Rules, Simulator
+from dse.fifo import exhaustive, periodic_depths, round_up, shrink, size_fifos, straight_depths, total_bits
+from dse.fifo.cost import deepest_for_free
+from dse.fifo.measure import SimulatedRuns
+from dse.fifo.runs import PlainRuns, is_plain
+
+
+@given(st.integers(2, 12), st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_sized_fifos_never_deadlock_and_cost_no_cycle(edges: int, seed: int):
+    check(random_network(edges, seed), VITIS)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_same_where_pipelines_flush(seed: int):
+    check(random_network(4 + 2 * seed, seed), OPEN_RTL, simulations=40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", range(10))
+def test_a_thousand_random_networks_never_deadlock(share: int):
+    """1,000 networks of 2 to 31 edges; every tenth under the rules of the open route too."""
+    for seed in range(share * 100, share * 100 + 100):
+        network = random_network(2 + seed % 30, seed)
+        check(network, VITIS)
+        if seed % 10 == 0:
+            check(network, OPEN_RTL, simulations=60)
+
+
+def check(network: Network, rules: Rules, simulations: int = 200) -> None:
+    sizing = size_fifos(network, rules, simulations=simulations)
+    simulator = Simulator(network, rules)
+    final, free = simulator.run(dict(sizing.depths)), simulator.run(bounded=False)
+    assert final.deadlock is None
+    assert final.latency == free.latency == sizing.latency == sizing.unbounded_latency
+    bits = {c.name: c.bits for c in network.channels}
+    assert sizing.bound <= sizing.bits == total_bits(sizing.depths, bits)
+    assert min(sizing.depths.values()) >= 2
+    high = {n: max(2, c.high_water) for n, c in free.channels.items()}
+    assert sizing.bits <= total_bits(high, bits)
+
+
+@given(st.integers(2, 12), st.integers(0, 10**6), st.data())
+@settings(max_examples=60, deadline=None)
+def test_plain_runs_are_the_simulators(edges: int, seed: int, data: st.DataObject):
+    """Ends, high-water marks and deadlocks, at any depths."""
+    network = random_network(edges, seed)
+    assert is_plain(network, VITIS)
+    depths = {c.name: data.draw(st.integers(1, 9)) for c in network.channels}
+    fast, slow = PlainRuns(network, VITIS)(depths), SimulatedRuns(network, VITIS)(depths)
+    assert fast.ends == slow.ends
+    assert (not fast.ends) == (slow.deadlock is not None)
+    if fast.ends:
+        assert dict(fast.high_water) == dict(slow.high_water)
+
+
+@pytest.mark.parametrize("edges", [3, 4, 5])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_shrinking_finds_the_optimum_of_small_networks(edges: int, seed: int):
+    network = random_network(edges, seed, shape=(1, 3, 3))
+    bits = {c.name: c.bits for c in network.channels}
+    measure = PlainRuns(network, VITIS)
+    best = exhaustive(measure, network.tokens(), bits, allowed=measure.unbounded().ends)
+    assert best is not None
+    sizing = size_fifos(network, VITIS, least=1)
+    assert sizing.bits == sizing.bound == total_bits(best, bits)
+
+
+def test_a_narrow_fifo_may_be_deep_so_that_a_wide_one_is_shallow():
+    """No FIFO is ever that full in a run without limits: the high-water mark is not where the search may end."""
+    network = diamond(6, 1, 5)
+    bits = {c.name: c.bits for c in network.channels}
+    free = Simulator(network, VITIS).run(bounded=False)
+    sizing = size_fifos(network, VITIS, least=1)
+    high = {n: c.high_water for n, c in free.channels.items()}
+    assert any(sizing.depths[n] > high[n] for n in high)
+    assert sizing.bits < total_bits(high, bits) / 2
+
+
+def test_the_papers_depths_can_deadlock():
+    """A straight line does not know that a reader takes a whole block before it reads from the other path."""
+    stuck = [
+        seed
+        for seed in range(12)
+        if Simulator(n := random_network(14, seed), VITIS).run(straight_depths(n, VITIS)).deadlock is not None
+    ]
+    assert stuck
+    network = random_network(14, stuck[0])
+    assert Simulator(network, VITIS).run(dict(size_fifos(network, VITIS).depths)).deadlock is None
+
+
+def test_a_tolerance_saves_bits_and_keeps_its_word():
+    network = attention(2)
+    exact, loose = size_fifos(network, VITIS, least=1), size_fifos(network, VITIS, least=1, tolerance=0.2)
+    assert loose.bits < exact.bits
+    assert exact.latency_ratio == 1
+    assert 1 <= loose.latency_ratio <= 1.2
+
+
+def test_conservative_equalisation_takes_fewer_bits_and_more_time():
+    network = build(
+        "join", (2, 4, 8), [Walk(), Walk(4), Walk(), Walk()], [Wire(0, 1), Wire(0, 2), Wire(1, 3), Wire(2, 3)]
+    )
+    normal, slow = (size_fifos(network, VITIS, equalisation=e, least=1) for e in ("normal", "conservative"))
+    assert slow.bits <= normal.bits
+    assert slow.latency >= normal.latency
+
+
+def test_frames_in_a_row_keep_their_distance():
+    network = attention(3)
+    one, several = size_fifos(network, VITIS, least=1), size_fifos(network, VITIS, least=1, frames=4)
+    free = SimulatedRuns(network, VITIS, 4).unbounded()
+    assert SimulatedRuns(network, VITIS, 4)(several.depths).within(free.ends)
+    assert several.bits >= one.bits
+
+
+def test_a_budget_of_nothing_still_gives_depths_that_hold():
+    network = random_network(10, 5)
+    sizing = size_fifos(network, VITIS, simulations=0)
+    assert sizing.latency == sizing.unbounded_latency
+    assert sizing.bits > sizing.bound
+
+
+def loop(late: bool) -> Network:
+    """Two processes that feed each other; with `late`, each reads before it ever writes."""
+    trips = (8,)
+    each = TokenPattern.of(GuardAttr(()), trips)
+    but_first = TokenPattern.of(GuardAttr((Term(0, "ge", 1),)), trips)
+    but_last = TokenPattern.of(GuardAttr((Term(0, "le", 6),)), trips)
+    back = (each, each) if late else (but_last, but_first)
+    ahead = Phase(trips, 1, 2, (Access("back", "read", back[1], 0), Access("there", "write", each, 1)))
+    behind = Phase(trips, 1, 2, (Access("there", "read", each, 0), Access("back", "write", back[0], 1)))
+    channels = (Channel("there"), Channel("back"))
+    return Network("loop", (Process("ahead", (ahead,)), Process("behind", (behind,))), channels)
+
+
+def test_a_cycle_is_sized_by_simulation_alone():
+    with pytest.raises(PenstockError, match="feed each other in a cycle") as caught:
+        periodic_depths(loop(late=False), OPEN_RTL)
+    assert caught.value.where == "ahead, behind"
+    assert size_fifos(loop(late=False), OPEN_RTL).latency_ratio == 1
+
+
+def test_a_cycle_that_cannot_start_is_named():
+    with pytest.raises(PenstockError, match="stops for ever") as caught:
+        size_fifos(loop(late=True), VITIS)
+    assert caught.value.code == "deadlock"
+
+
+def test_ends_that_do_not_match_are_refused():
+    network = chain(3, 1)
+    process = network.processes[1]
+    fewer = replace(process.phases[0], trips=(1, *process.phases[0].trips[1:]))
+    broken = replace(network, processes=(network.processes[0], replace(process, phases=(fewer,)), network.processes[2]))
+    with pytest.raises(PenstockError):
+        size_fifos(broken, VITIS)
+
+
+def test_shrinking_stays_within_its_budget():
+    network = random_network(20, 1)
+    bits = {c.name: c.bits for c in network.channels}
+    measure = PlainRuns(network, VITIS)
+    allowed = measure.unbounded().ends
+    found = shrink(measure, [network.tokens()], network.tokens(), bits, allowed=allowed, simulations=25)
+    assert found.simulations <= 25 + len(bits)
+    assert measure(found.depths).within(allowed)
+
+
+@pytest.mark.parametrize(("depth", "deepest"), [(1, 1), (2, 2), (3, 32), (33, 64), (100, 128), (129, 512), (600, 1024)])
+def test_depths_are_raised_to_what_memory_holds_anyway(depth: int, deepest: int):
+    """Two in registers, shift registers of 32 words, block RAM of 512 words of 36 bits."""
+    library = load_library("vitis-ultrascale-plus", 300.0)
+    assert deepest_for_free(library, depth, 32) == deepest
+    rounded = round_up(library, {"a": depth, "b": 3}, {"a": 32, "b": 8})
+    assert rounded.depths == {"a": deepest, "b": 32}
+    assert rounded.area == total([fifo_area(library, depth, 32), fifo_area(library, 3, 8)])
