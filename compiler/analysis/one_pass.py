@@ -87,7 +87,7 @@ def _align(fine: Walk, coarse: Walk) -> list[_Step] | None:
             steps.append(_Step(trip, step, dim, extra=True))
         elif step < coarse.element[dim]:
             size = coarse.element[dim]
-            if trip * step % size:
+            if size % step or trip * step % size:
                 return None
             left.extendleft([(size // step, step, dim), (trip * step // size, size, dim)])
         else:
