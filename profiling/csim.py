@@ -94,13 +94,20 @@ def find_compiler() -> str:
     )  # fmt: skip
 
 
-def build_csim(folder: Path, tools: ToolRunner, *, sanitize: bool = False, timeout: float = 600.0) -> Csim:
-    """Compile the C simulation of a folder that `compiler.pipeline.emit` wrote."""
+def build_csim(
+    folder: Path, tools: ToolRunner, *, sanitize: bool = False, headers: Path | None = None, timeout: float = 600.0
+) -> Csim:
+    """Compile the C simulation of a folder that `compiler.pipeline.emit` wrote.
+
+    `headers` is a folder with a vendor's ap_int.h and hls_stream.h, which then take the place of ours.
+    """
     folder = folder.resolve()
     program = folder / "csim" / ("csim_sanitized" if sanitize else "csim")
     sources = ("hls/penstock_top.cpp", "csim/penstock_csim.cpp", "csim/csim_main.cpp")
     flags = (*FLAGS, *(SANITIZERS if sanitize else ()))
-    argv = (find_compiler(), *flags, "-I", "csim/include", "-I", "hls", *sources, "-o", str(program))
+    vendors = ("-isystem", str(headers.resolve())) if headers else ()
+    include = (*vendors, "-isystem" if headers else "-I", "csim/include", "-I", "hls")
+    argv = (find_compiler(), *flags, *include, *sources, "-o", str(program))
     logs = folder / "csim" / "build"
     logs.mkdir(exist_ok=True)
     result = tools.run(ToolCommand(argv, folder, logs, timeout=timeout))

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.parser import Parser
 
 from compiler.analysis.graph import read_graph
 from compiler.backend.hls.scalar_cpp import literal
 from compiler.design import Design, KernelDesign
 from compiler.design.default import default_design
 from compiler.errors import PenstockError
+from compiler.frontend.context import make_context
 from compiler.layout import Layout, pack
 from compiler.pipeline import Lowered, emit, lower
+from compiler.pipeline.verify import make_inputs
 from compiler.program import Program
 from profiling.csim import FLAGS, build_csim, find_compiler
 from profiling.tool_runner import ToolRunner
@@ -85,10 +89,6 @@ def test_unsupported_operation_is_named(tmp_path: Path) -> None:
 
 
 def _with_division() -> Program:
-    from xdsl.parser import Parser
-
-    from compiler.frontend.context import make_context
-
     program = build_network("int8", None, 4, (Dense(4, False, False),), seed=3)
     text = str(program.module).replace("arith.shrsi", "arith.divsi")
     return program.with_module(Parser(make_context(), text).parse_module())
@@ -153,3 +153,19 @@ def test_float_literals_read_back(value: float) -> None:
     if text != "INFINITY":
         assert np.float32(text[:-1]) == np.float32(value)
         assert any(c in text[:-1] for c in ".e")
+
+
+def test_layers_may_be_called_as_they_like(tmp_path: Path) -> None:
+    """Layers named after C++'s words, functions of math.h and the generator's own names."""
+    program = build_network("int8", 2, 4, (Dense(6, False, False), Dense(4, False, False)), seed=3)
+    text = str(program.module)
+    renamed = {'"fc0"': '"double"', '"fc0.relu"': '"log"', '"fc1"': '"kernel_0"', '"fc1.relu"': '"x0"', '"x"': '"w0"'}
+    for old, new in renamed.items():
+        text = text.replace(f"penstock.layer = {old}", f"penstock.layer = {new}")
+        text = text.replace(f"penstock.name = {old}", f"penstock.name = {new}")
+    program = program.with_module(Parser(make_context(), text).parse_module())
+    design = default_design(read_graph(program.module), "u55c", 300.0)
+    lowered = lower(program, replace(design, groups={"kernel_0": 1, "x0": 1}))
+    csim = build_csim(emitted(lowered, tmp_path), ToolRunner())
+    frame = make_inputs(lowered, random_sets=1)[0]
+    assert all((got == wanted).all() for got, wanted in zip(csim(frame), lowered.run_itensor(frame), strict=True))

@@ -113,6 +113,9 @@ class NestEmitter:
             word = f"{self.names[op.memory]}[{self._word_address(op)}]"
             self._arrive(op.result, "value", word, op.when)
             return
+        if not op.when.terms and prod(_shape(op.result)) == 1:
+            self._single(op.result, "value", self._element(op, ["0"] * len(_shape(op.result))))
+            return
         self._declare(op.result, "value", maybe=bool(op.when.terms))
         with self._guarded(op.when), self.out.lanes(_shape(op.result)) as index:
             self.out.add(f"{self._at(op.result, index)} = {self._element(op, index)};")
@@ -182,8 +185,12 @@ class NestEmitter:
             self.out.add(f"{name} = {source};")
 
     def _select(self, op: nest.SelectOp) -> None:
-        starts = isinstance(op.inside.owner, nest.ConstantOp)
-        name, condition = self._declare(op.result, "partial" if starts else "x"), self._condition(op.when)
+        label = "partial" if isinstance(op.inside.owner, nest.ConstantOp) else "x"
+        condition = self._condition(op.when)
+        if prod(_shape(op.result)) == 1:
+            self._single(op.result, label, f"{condition} ? {self._whole(op.inside)} : {self._whole(op.outside)}")
+            return
+        name = self._declare(op.result, label)
         if all(self._is_word(v) for v in (op.inside, op.outside, op.result)):
             self.out.add(f"{name} = {condition} ? {self._whole(op.inside)} : {self._whole(op.outside)};")
             return
@@ -193,15 +200,25 @@ class NestEmitter:
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(_is_start(v) for v in op.inputs) else "term" if _is_reduced(op.result) else "y"
-        self._declare(op.result, label)
-        constants = self._constants(op.body.block)
+        constants, single = self._constants(op.body.block), prod(_shape(op.result)) == 1
+        if not single:
+            self._declare(op.result, label)
         with self.out.lanes(_shape(op.result)) as index:
             arguments = [
                 self._at(value, [_project(e, index) for e in lanes.data.results])
                 for value, lanes in zip(op.inputs, op.lanes, strict=True)
             ]
             lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh)
-            self.out.add(*lines, f"{self._at(op.result, index)} = {result};")
+            self.out.add(*lines)
+            if single:
+                self._single(op.result, label, result)
+            else:
+                self.out.add(f"{self._at(op.result, index)} = {result};")
+
+    def _single(self, value: SSAValue, label: str, expression: str) -> None:
+        """A value of one lane that every iteration gives."""
+        name = self.names[value] = self._fresh(label)
+        self.out.add(f"const {cpp_type(vector_type(value).element_type)} {name} = {expression};")
 
     def _reduce(self, op: nest.ReduceOp) -> None:
         """A balanced tree of neighbours, level by level; each level is a loop over its pairs."""

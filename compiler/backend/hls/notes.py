@@ -17,6 +17,16 @@ from compiler.dialects.types import tensor_type
 Notes = Mapping[str, tuple[str, ...]]
 """For each layer, lines that say what it computes and how the design walks it."""
 
+_VERBS = {
+    "convert": "Reorders {}, as its reader wants it",
+    "unpack": "Cuts the words of {} into slices",
+    "pack": "Puts slices of {} together to words",
+    "fork": "Copies {} for each of its readers",
+    "chunk": "Cuts {} in parts",
+    "concat": "Joins {} and others",
+}
+_HALVES = {"write": "fills blocks", "fetch": "fills blocks", "read": "empties blocks", "drain": "empties blocks"}
+
 LEGEND = (
     "// Loops: t0, t1 ... step over tiles of a layer's dims d0, d1 ...; p0, p1 ... over points of a tile; l0, l1 ...",
     "// are lanes and run in parallel; w0 ... walk a stream, s0 ... over blocks that two tasks hand over.",
@@ -73,12 +83,15 @@ def task_head(task: stream.TaskOp, used: Sequence[SSAValue], names: Mapping[SSAV
 
 
 def _title(task: stream.TaskOp) -> str:
-    layer, kinds = task.layer.data, {op.sym_name.data for op in _nests(task)}
-    what = {"load": "Loads", "store": "Stores", "fork": "Copies", "write": "Reorders", "read": "Reorders"}
-    for kind, verb in what.items():
-        if kind in kinds:
-            return f"{verb} {layer}"
-    return f"Layer {layer}"
+    """What kind of task it is: tasks that move data have the name of what they move behind their verb."""
+    verb, _, what = task.layer.data.partition(".")
+    kinds = {op.sym_name.data for op in _nests(task)}
+    if "compute" not in kinds and what and verb in _VERBS:
+        half = next((f" ({text})" for kind, text in _HALVES.items() if kind in kinds), "")
+        return f"{_VERBS[verb].format(what)}{half}"
+    if "load" in kinds or "store" in kinds:
+        return f"{'Loads' if 'load' in kinds else 'Stores'} {task.layer.data}"
+    return f"Layer {task.layer.data}"
 
 
 def task_table(

@@ -132,7 +132,7 @@ class _TopEmitter:
     def _channel(self, channel: Channel) -> None:
         name = self.names[channel.result]
         if isinstance(channel, stream.StreamOp):
-            self.out.add(f'hls::stream<{word_type(channel.result.type.token)} > {name}("{name}");')
+            self.out.add(f'hls::stream<{word_type(channel.result.type.token)}> {name}("{name}");')
             self.out.add(*pragmas.fifo(channel, name))
         else:
             self.out.add(f"{_BLOCKS}<{name}_t, {channel.result.type.count.data}> {name};")
@@ -179,4 +179,4 @@ class _TopEmitter:
         if isinstance(value.type, stream.BlocksType):
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
-        return f"hls::stream<{word_type(value.type.token)} > &{name}"
+        return f"hls::stream<{word_type(value.type.token)}> &{name}"

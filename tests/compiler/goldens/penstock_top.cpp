@@ -28,7 +28,7 @@ typedef int32_t convert_fc0_block_t[1][6];
 // Loads x
 //   1 slot at II = 1
 //   reads x; writes load_x__unpack_x (8 x int8_t)
-static void load_x(const hls::vector<int8_t, 8> *x, hls::stream<hls::vector<int8_t, 8> > &load_x__unpack_x) {
+static void load_x(const hls::vector<int8_t, 8> *x, hls::stream<hls::vector<int8_t, 8>> &load_x__unpack_x) {
     load_x_load_w0: for (int w0 = 0; w0 < 1; ++w0) {
 #pragma HLS PIPELINE II=1
         const hls::vector<int8_t, 8> value0 = x[0];
@@ -36,12 +36,12 @@ static void load_x(const hls::vector<int8_t, 8> *x, hls::stream<hls::vector<int8
     }
 }
 
-// Layer unpack.x
+// Cuts the words of x into slices
 //   4 slots at II = 1
 //   reads load_x__unpack_x (8 x int8_t); writes unpack_x__fc0 (2 x int8_t)
 static void unpack_x(
-    hls::stream<hls::vector<int8_t, 8> > &load_x__unpack_x,
-    hls::stream<hls::vector<int8_t, 2> > &unpack_x__fc0) {
+    hls::stream<hls::vector<int8_t, 8>> &load_x__unpack_x,
+    hls::stream<hls::vector<int8_t, 2>> &unpack_x__fc0) {
     int8_t line[2][4] = {};
 #pragma HLS ARRAY_PARTITION variable=line complete dim=1
 #pragma HLS ARRAY_PARTITION variable=line complete dim=2
@@ -77,8 +77,8 @@ static void unpack_x(
 //   8 slots at II = 1
 //   reads unpack_x__fc0 (2 x int8_t); writes fc0__convert_fc0 (3 x int32_t)
 static void fc0(
-    hls::stream<hls::vector<int8_t, 2> > &unpack_x__fc0,
-    hls::stream<hls::vector<int32_t, 3> > &fc0__convert_fc0) {
+    hls::stream<hls::vector<int8_t, 2>> &unpack_x__fc0,
+    hls::stream<hls::vector<int32_t, 3>> &fc0__convert_fc0) {
     int8_t keep_0[1][2] = {};
 #pragma HLS ARRAY_PARTITION variable=keep_0 complete dim=2
 #pragma HLS ARRAY_RESHAPE variable=fc0__fc0_weight cyclic factor=3 dim=1
@@ -148,11 +148,11 @@ static void fc0(
     }
 }
 
-// Reorders convert.fc0
+// Reorders fc0, as its reader wants it (fills blocks)
 //   4 slots at II = 1
 //   reads fc0__convert_fc0 (3 x int32_t); writes convert_fc0_block
 static void convert_fc0_write(
-    hls::stream<hls::vector<int32_t, 3> > &fc0__convert_fc0,
+    hls::stream<hls::vector<int32_t, 3>> &fc0__convert_fc0,
     hls::stream_of_blocks<convert_fc0_block_t, 2> &convert_fc0_block) {
     for (int s0 = 0; s0 < 2; ++s0) {
         hls::write_lock<convert_fc0_block_t> convert_fc0_block_now(convert_fc0_block);
@@ -167,12 +167,12 @@ static void convert_fc0_write(
     }
 }
 
-// Reorders convert.fc0
+// Reorders fc0, as its reader wants it (empties blocks)
 //   6 slots at II = 1
 //   reads convert_fc0_block; writes convert_fc0__fc0_relu (2 x int32_t)
 static void convert_fc0_read(
     hls::stream_of_blocks<convert_fc0_block_t, 2> &convert_fc0_block,
-    hls::stream<hls::vector<int32_t, 2> > &convert_fc0__fc0_relu) {
+    hls::stream<hls::vector<int32_t, 2>> &convert_fc0__fc0_relu) {
     for (int s0 = 0; s0 < 2; ++s0) {
         hls::read_lock<convert_fc0_block_t> convert_fc0_block_now(convert_fc0_block);
         convert_fc0_read_read_w1: for (int w1 = 0; w1 < 3; ++w1) {
@@ -193,16 +193,16 @@ static void convert_fc0_read(
 //   6 slots at II = 1
 //   reads convert_fc0__fc0_relu (2 x int32_t); writes fc0_relu__store_0 (2 x int8_t)
 static void fc0_relu(
-    hls::stream<hls::vector<int32_t, 2> > &convert_fc0__fc0_relu,
-    hls::stream<hls::vector<int8_t, 2> > &fc0_relu__store_0) {
+    hls::stream<hls::vector<int32_t, 2>> &convert_fc0__fc0_relu,
+    hls::stream<hls::vector<int8_t, 2>> &fc0_relu__store_0) {
 #pragma HLS ARRAY_RESHAPE variable=fc0_relu__fc0_bias cyclic factor=2 dim=1
 #pragma HLS BIND_STORAGE variable=fc0_relu__fc0_bias type=rom_1p impl=lutram
     for (int p0 = 0; p0 < 2; ++p0) {
         fc0_relu_compute_p1: for (int p1 = 0; p1 < 3; ++p1) {
 #pragma HLS PIPELINE II=1
             const hls::vector<int32_t, 2> in0 = convert_fc0__fc0_relu.read();
-            hls::vector<int8_t, 2> y0;
             const int32_t shift0 = 5;
+            hls::vector<int8_t, 2> y0;
             for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL
                 const int32_t sum0 = pk::add(in0[l1], fc0_relu__fc0_bias[p1 * 2 + l1]);
@@ -218,7 +218,7 @@ static void fc0_relu(
 // Stores output_0
 //   6 slots at II = 1
 //   reads fc0_relu__store_0 (2 x int8_t); writes output_0
-static void store_0(hls::stream<hls::vector<int8_t, 2> > &fc0_relu__store_0, hls::vector<int8_t, 2> *output_0) {
+static void store_0(hls::stream<hls::vector<int8_t, 2>> &fc0_relu__store_0, hls::vector<int8_t, 2> *output_0) {
     for (int w0 = 0; w0 < 2; ++w0) {
         store_0_store_w1: for (int w1 = 0; w1 < 3; ++w1) {
 #pragma HLS PIPELINE II=1
@@ -245,15 +245,15 @@ extern "C" void penstock_top(
 #pragma HLS INTERFACE s_axilite port=return bundle=control
     (void)unread;  // the model does not use it
 #pragma HLS DATAFLOW
-    hls::stream<hls::vector<int8_t, 8> > load_x__unpack_x("load_x__unpack_x");
+    hls::stream<hls::vector<int8_t, 8>> load_x__unpack_x("load_x__unpack_x");
 #pragma HLS STREAM variable=load_x__unpack_x depth=2 type=fifo
-    hls::stream<hls::vector<int8_t, 2> > unpack_x__fc0("unpack_x__fc0");
+    hls::stream<hls::vector<int8_t, 2>> unpack_x__fc0("unpack_x__fc0");
 #pragma HLS STREAM variable=unpack_x__fc0 depth=2 type=fifo
-    hls::stream<hls::vector<int32_t, 3> > fc0__convert_fc0("fc0__convert_fc0");
+    hls::stream<hls::vector<int32_t, 3>> fc0__convert_fc0("fc0__convert_fc0");
 #pragma HLS STREAM variable=fc0__convert_fc0 depth=2 type=fifo
-    hls::stream<hls::vector<int32_t, 2> > convert_fc0__fc0_relu("convert_fc0__fc0_relu");
+    hls::stream<hls::vector<int32_t, 2>> convert_fc0__fc0_relu("convert_fc0__fc0_relu");
 #pragma HLS STREAM variable=convert_fc0__fc0_relu depth=2 type=fifo
-    hls::stream<hls::vector<int8_t, 2> > fc0_relu__store_0("fc0_relu__store_0");
+    hls::stream<hls::vector<int8_t, 2>> fc0_relu__store_0("fc0_relu__store_0");
 #pragma HLS STREAM variable=fc0_relu__store_0 depth=2 type=fifo
     hls::stream_of_blocks<convert_fc0_block_t, 2> convert_fc0_block;
 #pragma HLS ARRAY_PARTITION variable=convert_fc0_block cyclic factor=3 dim=2
