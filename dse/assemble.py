@@ -34,7 +34,7 @@ from compiler.platforms import Platform
 from compiler.program import Program
 from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
 from compiler.transforms.build_compute_nest import build_compute_nest
-from compiler.transforms.lower_to_streams import LowerToStreams
+from compiler.transforms.lower_to_streams import LowerToStreams, carried_to
 from compiler.transforms.names import c_name
 from profiling.network import Channel, Network, Task, channel_of, in_order
 
@@ -74,7 +74,7 @@ class Assembler:
         tasks: list[Task] = []
         for group, kernel in enumerate(kernels):
             for op in kernel.body.block.ops:
-                if isinstance(op, itensor.YieldOp):
+                if isinstance(op, itensor.YieldOp | itensor.CastOp | itensor.ReassociateOp):
                     continue
                 for value in op.results:
                     if isinstance(value.type, ITensorType):
@@ -148,13 +148,16 @@ _ALONE = "piece"
 
 def channel_name(value: SSAValue) -> str:
     """The FIFO's name, as the lowering gives it."""
-    use = next(iter(value.uses))
+    while isinstance(value.owner, itensor.CastOp | itensor.ReassociateOp):
+        value = value.owner.source
     assert isinstance(value.owner, Operation)
+    last, _ = carried_to(value)
+    use = next(iter(last.uses))
     name = f"{c_name(_sym(value.owner))}__{c_name(_sym(use.operation))}"
     if isinstance(use.operation, itensor.TaskOp):
-        siblings = [o for o in use.operation.operands if o.owner is value.owner]
+        siblings = [o for o in use.operation.operands if o.owner is last.owner]
         if len(siblings) > 1:
-            name += f"_{siblings.index(value)}"
+            name += f"_{siblings.index(last)}"
     return name
 
 

@@ -80,7 +80,15 @@ class Concat:
         return tuple(found)
 
 
-Node = TensorOp | Slice | Concat
+@dataclass(frozen=True)
+class Reshape:
+    """The same elements in the same C order under another shape."""
+
+    source: SSAValue
+    result: SSAValue
+
+
+Node = TensorOp | Slice | Concat | Reshape
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,8 @@ def read_graph(module: ModuleOp) -> Graph:
                 nodes.append(_slice(op))
             case tensor.ConcatOp():
                 nodes.append(Concat(tuple(op.inputs), op.result, op.dim.value.data))
+            case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+                nodes.append(Reshape(op.operands[0], op.results[0]))
             case _:
                 pass
     layers = [node.layer for node in nodes if isinstance(node, TensorOp)]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.analysis.graph import Concat, Graph, Node, Slice, TensorOp
+from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
 from compiler.analysis.loops import LoopPlan
 from compiler.analysis.parts import divisible, joined, part_of, row_major
 from compiler.design import Design
@@ -51,6 +52,8 @@ class Orders:
                     self.made[node.result] = part_of(self.cut(node), node.dim, node.size)
                 case Concat():
                     self.made[node.result] = joined(self.of(node.sources[0]), node.dim, node.parts)
+                case Reshape():
+                    self.made[node.result] = self.reshaped(node)[1]
                 case TensorOp():
                     pass
 
@@ -68,6 +71,17 @@ class Orders:
         """All parts of one tensor along one dim: they are cut out by one task."""
         same = [n for n in self.nodes if isinstance(n, Slice) and n.source is node.source]
         return [n for n in same if n.dim == node.dim]
+
+    def reshaped(self, node: Reshape) -> tuple[ITensorType, ITensorType]:
+        """Row-major on both sides, in runs that neither shape breaks, as long as the source's slices."""
+        shapes = [tensor_type(value).get_shape() for value in (node.source, node.result)]
+        made = self.of(node.source).element_shape
+        run = gcd(*(shape[-1] if shape else 1 for shape in shapes), made[-1] if made else 1)
+        source, result = (
+            row_major(shape, dtype_of(node.source), [*[1] * (len(shape) - 1), run] if shape else None)
+            for shape in shapes
+        )
+        return source, result
 
     def part(self, node: Concat, size: int) -> ITensorType:
         """The order in which a source of a concatenation is wanted."""

@@ -10,30 +10,45 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from compiler.dialects.itensor_layouts import ChunkOp, ConcatOp, ConverterOp, ForkOp
+from compiler.dialects.itensor_access import EmptyOp, FromStreamOp, InstanceOp, ReadOp, ToStreamOp, WriteOp
+from compiler.dialects.itensor_layouts import CastOp, ChunkOp, ConcatOp, ConverterOp, ForkOp, JoinOp, ReassociateOp
 from compiler.dialects.itensor_memory import LoadOp, StoreOp
 from compiler.dialects.itensor_structure import KernelOp, TaskOp, YieldOp
 from compiler.dialects.itensor_types import ITensorType, LayoutAttr, ScheduleAttr, unpack
 
 __all__ = [
+    "CastOp",
     "ChunkOp",
     "ConcatOp",
     "ConverterOp",
+    "EmptyOp",
     "ForkOp",
+    "FromStreamOp",
     "ITensor",
     "ITensorType",
+    "InstanceOp",
+    "JoinOp",
     "KernelOp",
     "LayoutAttr",
     "LoadOp",
+    "ReadOp",
+    "ReassociateOp",
     "ScheduleAttr",
     "StoreOp",
     "TaskOp",
+    "ToStreamOp",
+    "WriteOp",
     "YieldOp",
     "unpack",
 ]
 
 ITensor = Dialect(
     "itensor",
-    [KernelOp, YieldOp, LoadOp, StoreOp, ConverterOp, ForkOp, ChunkOp, ConcatOp, TaskOp],
+    [
+        KernelOp, TaskOp, YieldOp,
+        LoadOp, StoreOp,
+        ConverterOp, CastOp, ReassociateOp, ForkOp, JoinOp, ChunkOp, ConcatOp,
+        EmptyOp, InstanceOp, ReadOp, WriteOp, ToStreamOp, FromStreamOp,
+    ],
     [ITensorType, ScheduleAttr, LayoutAttr],
-)
+)  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import (
@@ -126,6 +127,76 @@ class ConcatOp(IRDLOperation):
         total = sum(expect_itensor(s).data_shape()[self.dim.data] for s in self.sources)
         if total != whole.data_shape()[self.dim.data]:
             raise VerifyException(f"concat {name}: parts of {total} do not fill {whole.data_shape()}")
+
+
+@irdl_op_definition
+class JoinOp(IRDLOperation):
+    """One slice of each source in turn: what many producers made in pieces becomes one stream."""
+
+    name = "itensor.join"
+    sym_name = prop_def(StringAttr)
+    sources = var_operand_def(ITensorType)
+    result = result_def(ITensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$sym_name $sources attr-dict `:` type($sources) `->` type($result)"
+
+    def __init__(self, name: str, sources: Sequence[SSAValue], result: ITensorType) -> None:
+        super().__init__(operands=[list(sources)], result_types=[result], properties={"sym_name": StringAttr(name)})
+
+    def verify_(self) -> None:
+        what, whole = f"join {self.sym_name.data}", expect_itensor(self.result)
+        kinds = [expect_itensor(source) for source in self.sources]
+        if not kinds or any(kind.element != whole.element for kind in kinds):
+            raise VerifyException(f"{what}: sources carry slices of another type than {whole.element}")
+        if any(kind.token_count * len(kinds) != whole.token_count for kind in kinds):
+            counts = [kind.token_count for kind in kinds]
+            raise VerifyException(f"{what}: {counts} slices in turn do not make {whole.token_count}")
+
+
+@irdl_op_definition
+class CastOp(IRDLOperation):
+    """The same slices in the same order under another type: loops split, merged or named otherwise."""
+
+    name = "itensor.cast"
+    sym_name = prop_def(StringAttr)
+    source = operand_def(ITensorType)
+    result = result_def(ITensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$sym_name $source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, name: str, source: SSAValue, result: ITensorType) -> None:
+        super().__init__(operands=[source], result_types=[result], properties={"sym_name": StringAttr(name)})
+
+    def verify_(self) -> None:
+        source, result = expect_itensor(self.source), expect_itensor(self.result)
+        if source.element != result.element or not np.array_equal(source.corners(), result.corners()):
+            raise VerifyException(
+                f"cast {self.sym_name.data}: {source} and {result} send other slices or in another order; "
+                "use a converter"
+            )
+
+
+@irdl_op_definition
+class ReassociateOp(IRDLOperation):
+    """The same elements in the same order as slices of a reshaped tensor."""
+
+    name = "itensor.reassociate"
+    sym_name = prop_def(StringAttr)
+    source = operand_def(ITensorType)
+    result = result_def(ITensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$sym_name $source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, name: str, source: SSAValue, result: ITensorType) -> None:
+        super().__init__(operands=[source], result_types=[result], properties={"sym_name": StringAttr(name)})
+
+    def verify_(self) -> None:
+        source, result = expect_itensor(self.source), expect_itensor(self.result)
+        if source.dtype != result.dtype or not np.array_equal(source.places(), result.places()):
+            raise VerifyException(
+                f"reassociate {self.sym_name.data}: {source} and {result} do not send the same elements in the same "
+                "order; convert to an order that both shapes share first"
+            )
 
 
 def _check_part(what: str, whole: ITensorType, part: ITensorType, dim: int, start: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntAttr, TensorType, VectorType
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.ir.affine import AffineMap
@@ -13,7 +15,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.affine import evaluate_map
+from compiler.dialects.affine import coefficients, evaluate_map
 from compiler.layout import Layout
 
 
@@ -85,6 +87,24 @@ class ITensorType(ParametrizedAttribute, TypeAttribute):
         for index in itertools.product(*(range(t) for t in self.trip_counts)):
             scaled = [i * s for i, s in zip(index, self.step_sizes, strict=True)]
             yield evaluate_map(self.iter_map.data, scaled)
+
+    def corners(self) -> NDArray[np.int64]:
+        """The same as an array, one row a slice."""
+        rows = np.indices(self.trip_counts, np.int64).reshape(len(self.trip_counts), -1)
+        at = np.zeros((self.token_count, len(self.element_shape)), np.int64)
+        for dim, expression in enumerate(self.iter_map.data.results):
+            at[:, dim] = expression.eval([0] * len(rows), [])
+            for loop, factor in enumerate(coefficients(expression, len(rows))):
+                at[:, dim] += rows[loop] * (self.step_sizes[loop] * factor)
+        return at
+
+    def places(self) -> NDArray[np.int64]:
+        """Where each element of each slice lies in the tensor's C order: a row a slice."""
+        shape = self.data_shape()
+        inside = np.indices(self.element_shape, np.int64).reshape(len(shape), -1)
+        at = self.corners()[:, :, None] + inside[None]
+        weights = np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
+        return (at * weights[None, : len(shape), None]).sum(axis=1)
 
     def data_shape(self) -> tuple[int, ...]:
         """The shape of the tensor that the stream covers."""

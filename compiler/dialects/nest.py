@@ -12,9 +12,8 @@ holds; guards compare loop counters with constants. Addresses are affine in the 
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -24,11 +23,10 @@ from xdsl.dialects.builtin import (
     StringAttr,
     VectorType,
 )
-from xdsl.ir import Attribute, Data, Dialect, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     prop_def,
@@ -37,93 +35,34 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
 from compiler.dialects.stream import BlocksType, StreamType
 from compiler.dialects.types import memref_type, vector_type
 
-COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "ge": operator.ge,
-    "le": operator.le,
-}
-
-
-@dataclass(frozen=True)
-class Term:
-    """One comparison of a guard: the counter of loop `loop` against a constant."""
-
-    loop: int
-    comparison: str
-    value: int
-
-    def holds(self, counters: Sequence[int]) -> bool:
-        return COMPARISONS[self.comparison](counters[self.loop], self.value)
-
-    def __str__(self) -> str:
-        return f"d{self.loop} {self.comparison} {self.value}"
-
-
-@irdl_attr_definition
-class GuardAttr(Data[tuple[Term, ...]]):
-    """A conjunction of terms; the empty one always holds: `#nest.when<d0 eq 0, d2 eq 7>`."""
-
-    name = "nest.when"
-
-    @property
-    def terms(self) -> tuple[Term, ...]:
-        return self.data
-
-    def holds(self, counters: Sequence[int]) -> bool:
-        return all(term.holds(counters) for term in self.data)
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[Term, ...]:
-        def term() -> Term:
-            dim = parser.parse_identifier()
-            comparison = parser.parse_keyword_in(COMPARISONS, "a guard compares a loop counter with a constant")
-            return Term(int(dim[1:]), comparison, parser.parse_integer())
-
-        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, term))
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(", ".join(str(t) for t in self.data))
-
-
-ALWAYS = GuardAttr(())
-
-
-@dataclass(frozen=True)
-class Loop:
-    """One loop of a nest: a name for people, and its static trip count."""
-
-    name: str
-    trip: int
-
-
-@irdl_attr_definition
-class LoopsAttr(Data[tuple[Loop, ...]]):
-    """The loops of a nest, outermost first: `#nest.loops<k: 4, j: 8>`."""
-
-    name = "nest.loops"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[Loop, ...]:
-        def loop() -> Loop:
-            name = parser.parse_identifier()
-            parser.parse_punctuation(":")
-            return Loop(name, parser.parse_integer())
-
-        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, loop))
-
-    def print_parameter(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(", ".join(f"{loop.name}: {loop.trip}" for loop in self.data))
+__all__ = [
+    "ALWAYS",
+    "COMPARISONS",
+    "ConstantOp",
+    "GuardAttr",
+    "LoadOp",
+    "Loop",
+    "LoopsAttr",
+    "MapOp",
+    "Nest",
+    "NestOp",
+    "ReadOp",
+    "ReduceOp",
+    "SelectOp",
+    "StoreOp",
+    "Term",
+    "WriteOp",
+    "YieldOp",
+    "memory_shape",
+    "memory_word",
+]
 
 
 @irdl_op_definition
@@ -196,7 +135,7 @@ class ReadOp(IRDLOperation):
 
 @irdl_op_definition
 class WriteOp(IRDLOperation):
-    """Pushes one token where the guard holds."""
+    """Pushes one token where the guard holds. A token is flat: its reader gives it the shape."""
 
     name = "nest.write"
     value = operand_def(VectorType)
@@ -207,8 +146,12 @@ class WriteOp(IRDLOperation):
         super().__init__(operands=[value, stream], properties={"when": when})
 
     def verify_(self) -> None:
-        if isinstance(self.stream.type, StreamType) and self.stream.type.token != self.value.type:
-            raise VerifyException(f"write: {self.stream.type} does not carry {self.value.type}")
+        given = vector_type(self.value)
+        if isinstance(self.stream.type, StreamType):
+            token = self.stream.type.token
+            same = token.element_type == given.element_type and prod(token.get_shape()) == prod(given.get_shape())
+            if not same:
+                raise VerifyException(f"write: {self.stream.type} does not carry {given}")
 
 
 @irdl_op_definition

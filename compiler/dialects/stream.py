@@ -6,13 +6,15 @@ FIFOs carry vector tokens; a block channel hands whole buffers from a writer to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, UnitAttr, VectorType
-from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, TypeAttribute
+from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
 from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
+    operand_def,
     prop_def,
     region_def,
     result_def,
@@ -104,6 +106,25 @@ class StreamOp(IRDLOperation):
 
     def __init__(self, name: str, kind: StreamType) -> None:
         super().__init__(result_types=[kind], properties={"sym_name": StringAttr(name)})
+
+
+@irdl_op_definition
+class CastOp(IRDLOperation):
+    """The same FIFO with tokens of another shape: as many lanes of the same type, in the same order."""
+
+    name = "stream.cast"
+    source = operand_def(StreamType)
+    result = result_def(StreamType)
+    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
+
+    def __init__(self, source: SSAValue, result: StreamType) -> None:
+        super().__init__(operands=[source], result_types=[result])
+
+    def verify_(self) -> None:
+        source, result = (kind.token for kind in (self.source.type, self.result.type))
+        lanes = [prod(token.get_shape()) for token in (source, result)]
+        if source.element_type != result.element_type or lanes[0] != lanes[1]:
+            raise VerifyException(f"cast: tokens of {source} cannot be seen as {result}")
 
 
 @irdl_op_definition
@@ -240,4 +261,4 @@ def _verify_ends(channel: StreamOp | BlocksOp) -> None:
         )
 
 
-Stream = Dialect("stream", [StreamOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType])
+Stream = Dialect("stream", [StreamOp, CastOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType])

@@ -58,15 +58,16 @@ class Batch:
 
     def written(self, ops: list[nest.WriteOp]) -> Array:
         """The tokens that a channel gets, in order."""
+        shape = ops[0].stream.type.token.get_shape()
         if len(ops) == 1:
-            return self._where(self.values[ops[0].value], self.control.when(ops[0].when))
+            return self._where(self.values[ops[0].value], self.control.when(ops[0].when)).reshape(-1, *shape)
         numbers, first = self.control.tokens(ops), self.values[ops[0].value]
         count = int(numbers[-1, -1]) + 1
         tokens = np.empty((count, *first.shape[1:]), first.dtype)
         for column, op in enumerate(ops):
             when = self.control.when(op.when)
             tokens[numbers[when, column]] = self._where(self.values[op.value], when)
-        return tokens
+        return tokens.reshape(-1, *shape)
 
     def _where(self, value: Array, when: Mask) -> Array:
         """The rows of the iterations in which a guard holds."""

@@ -44,6 +44,16 @@ def build_concat(op: itensor.ConcatOp, fifo: Fifos) -> nest.NestOp:
     return nest.NestOp("concat", _named(loops), Region(body))
 
 
+def build_join(op: itensor.JoinOp, fifo: Fifos) -> nest.NestOp:
+    """A token of each source in turn."""
+    count = len(op.sources)
+    loops = [Loop("turn", expect_itensor(op.sources[0]).token_count), Loop("source", count)]
+    guards = [GuardAttr((Term(1, "eq", i),) if count > 1 else ()) for i in range(count)]
+    body, chosen = _select(zip((fifo[s] for s in op.sources), guards, strict=True))
+    body.add_op(nest.WriteOp(chosen, fifo[op.result], ALWAYS))
+    return nest.NestOp("join", loops, Region(body))
+
+
 def _select(sources: Iterable[tuple[SSAValue, GuardAttr]]) -> tuple[Block, SSAValue]:
     """A block that reads the FIFO whose guard holds, and the token that it read."""
     body, chosen = Block(), None

@@ -16,7 +16,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
 from compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
-from compiler.transforms.parts import is_slice_or_concat
+from compiler.transforms.parts import moves_data
 from compiler.transforms.rewrite import Rewrite
 
 
@@ -35,7 +35,7 @@ class InsertRequantise(Rewrite):
 def _needs_other_scale(editor: Editor, op: linalg.GenericOp, use: Use) -> bool:
     if isinstance(use.operation, func.ReturnOp):
         return not _scales_by_columns(editor, op, editor.signature.outputs[use.index].shape)
-    return is_reduction(use.operation) or is_slice_or_concat(use.operation)
+    return is_reduction(use.operation) or moves_data(use.operation)
 
 
 def _scales_by_columns(editor: Editor, op: linalg.GenericOp, port: tuple[int, ...]) -> bool:

@@ -29,7 +29,7 @@ from compiler.dialects.types import tensor_type
 from compiler.transforms.build_compute_nest import build_compute_nest
 from compiler.transforms.build_converter_nests import Conversion, build_converter
 from compiler.transforms.build_dma_nests import build_load, build_store
-from compiler.transforms.build_part_nests import build_chunk, build_concat, build_fork
+from compiler.transforms.build_part_nests import build_chunk, build_concat, build_fork, build_join
 from compiler.transforms.names import c_name
 
 
@@ -84,8 +84,8 @@ class _Lowering:
             self.outer |= dict(zip(kernel.body.block.args, kernel.sources, strict=True))
             for op in kernel.body.block.ops:
                 for value in op.results:
-                    if isinstance(value.type, ITensorType):
-                        self.fifo[value] = self._channel(value)
+                    if isinstance(value.type, ITensorType) and value not in self.fifo:
+                        self._channel(value)
             for op in kernel.body.block.ops:
                 self._lower(op)
         self.top.add_ops([*self.channels, *self.tasks])
@@ -106,6 +106,8 @@ class _Lowering:
                 self._task(self.names[op], op.sym_name.data, [build_chunk(op, self.fifo)])
             case itensor.ConcatOp():
                 self._task(self.names[op], op.sym_name.data, [build_concat(op, self.fifo)])
+            case itensor.JoinOp():
+                self._task(self.names[op], op.sym_name.data, [build_join(op, self.fifo)])
             case itensor.TaskOp():
                 self._compute(op)
             case _:
@@ -125,19 +127,23 @@ class _Lowering:
                     taken.add(name)
                     self.names[op] = name
 
-    def _channel(self, value: SSAValue) -> SSAValue:
-        """One FIFO a value; it is named after its two ends so that a person finds it in every report."""
-        assert isinstance(value.type, ITensorType)
-        assert isinstance(value.owner, Operation)
+    def _channel(self, first: SSAValue) -> None:
+        """One FIFO a value; it is named after its two ends so that a person finds it in every report.
+
+        Under another type it is the same FIFO: its tokens are flat, and have the shape that its reader wants.
+        """
+        assert isinstance(first.owner, Operation)
+        value, aliases = carried_to(first)
+        kind = expect_itensor(value)
         use = next(iter(value.uses))
-        name = f"{self.names[value.owner]}__{self.names[use.operation]}"
+        name = f"{self.names[first.owner]}__{self.names[use.operation]}"
         siblings = [o for o in use.operation.operands if o.owner is value.owner]
         name += f"_{siblings.index(value)}" if len(siblings) > 1 else ""
         depth = self.design.fifo_depths.get(name, self.design.default_depth)
-        op = stream.StreamOp(name, StreamType.of(VectorType(value.type.dtype, value.type.element_shape), depth))
+        op = stream.StreamOp(name, StreamType.of(VectorType(kind.dtype, kind.element_shape), depth))
         op.result.name_hint = name
         self.channels.append(op)
-        return op.result
+        self.fifo |= dict.fromkeys([first, *aliases], op.result)
 
     def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> SSAValue:
         shaped = tensor_type(tensor)
@@ -205,3 +211,12 @@ class _Lowering:
         value = self.function.arg_attrs.data[argument.index].data[key]
         assert isinstance(value, StringAttr)
         return value.data
+
+
+def carried_to(value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
+    """What a stream is called where it is read, and all its names on the way there: casts cost nothing."""
+    aliases: list[SSAValue] = []
+    while isinstance(reader := next(iter(value.uses)).operation, itensor.CastOp | itensor.ReassociateOp):
+        value = reader.result
+        aliases.append(value)
+    return value, aliases

@@ -19,6 +19,11 @@ def is_slice_or_concat(op: object) -> bool:
     return isinstance(op, tensor.ExtractSliceOp | tensor.ConcatOp)
 
 
+def moves_data(op: object) -> bool:
+    """Whether an operation only cuts, joins or reshapes: its integers are its sources', at their scale."""
+    return is_slice_or_concat(op) or isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
+
+
 def is_static(op: tensor.ExtractSliceOp) -> bool:
     return not (op.offsets or op.sizes or op.strides)
 

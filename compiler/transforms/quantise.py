@@ -19,7 +19,7 @@ from compiler.program import Port, Quantisation, Signature
 from compiler.transforms.calibrate import calibration_inputs, measure_ranges
 from compiler.transforms.editor import Editor, shape_of, tensor_type
 from compiler.transforms.generics import is_reduction
-from compiler.transforms.parts import is_slice_or_concat
+from compiler.transforms.parts import moves_data
 from compiler.transforms.quantise_elementwise import quantise_elementwise
 from compiler.transforms.quantise_parts import quantise_parts, share_ranges
 from compiler.transforms.quantise_reductions import quantise_reduction
@@ -42,7 +42,7 @@ class QuantiseW8A8(Rewrite):
         state = Quantiser(editor, ranges)
         _quantise_inputs(state)
         for op in list(editor.block.ops):
-            if is_slice_or_concat(op):
+            if moves_data(op):
                 quantise_parts(state, op)
             elif isinstance(op, linalg.GenericOp):
                 (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)

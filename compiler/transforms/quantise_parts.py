@@ -1,4 +1,4 @@
-"""Slices and concatenations after quantisation: whatever is cut from or joined to each other shares one scale."""
+"""What only moves data, after quantisation: whatever is cut from, joined to or reshaped to each other has one scale."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import networkx as nx
 from xdsl.dialects import tensor
 from xdsl.ir import Operation, SSAValue
 
-from compiler.transforms.editor import Editor
-from compiler.transforms.parts import bounds, concat_along, cut_dims, is_slice_or_concat, slice_along
+from compiler.transforms.editor import Editor, shape_of
+from compiler.transforms.parts import bounds, concat_along, cut_dims, moves_data, slice_along
 from compiler.transforms.quantiser import Code, Quantiser
+from compiler.transforms.reshapes import reshape
 
 
 def share_ranges(editor: Editor, ranges: dict[SSAValue, float]) -> None:
-    """Give tensors that are linked by slices and concatenations the largest range among them.
+    """Give tensors that are linked by slices, concatenations and reshapes the largest range among them.
 
     So their integers can be cut and joined as they are: the scales are made equal where the values are computed.
     """
     linked: nx.Graph[SSAValue] = nx.Graph()
     for op in editor.block.ops:
-        if is_slice_or_concat(op):
+        if moves_data(op):
             linked.add_edges_from((source, op.results[0]) for source in op.operands)
     for family in nx.connected_components(linked):
         largest = max(ranges.get(value, 0.0) for value in family)
@@ -26,7 +27,6 @@ def share_ranges(editor: Editor, ranges: dict[SSAValue, float]) -> None:
 
 
 def quantise_parts(state: Quantiser, op: Operation) -> None:
-    assert isinstance(op, tensor.ExtractSliceOp | tensor.ConcatOp)
     sources = [state.values[source] for source in op.operands]
     codes = [code for code in (state.codes[source] for source in sources) if code is not None]
     assert len(codes) == len(sources), "what is cut or joined is narrowed first: insert_requantise"
@@ -35,8 +35,11 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
     if isinstance(op, tensor.ExtractSliceOp):
         (dim,) = cut_dims(op)
         new: Operation = slice_along(sources[0], dim, bounds(op)[0][dim], bounds(op)[1][dim], op)
-    else:
+    elif isinstance(op, tensor.ConcatOp):
         new = concat_along(sources, op.dim.value.data, op)
+    else:
+        new = reshape(sources[0], shape_of(op.results[0]))
+        new.attributes.update(op.attributes)
     assert op.parent is not None
     op.parent.insert_op_before(new, op)
     state.values[op.results[0]] = new.results[0]

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from compiler.analysis.graph import Concat, Graph, Node, Slice, TensorOp, read_graph
+from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, read_graph
 from compiler.analysis.orders import Orders, dtype_of, plan_of
 from compiler.analysis.parts import part_of
 from compiler.design import Design
@@ -79,7 +79,7 @@ def _assign_groups(design: Design, graph: Graph) -> dict[SSAValue, int]:
 def _sources(node: Node) -> tuple[SSAValue, ...]:
     if isinstance(node, TensorOp):
         return tuple(node.op.inputs)
-    return (node.source,) if isinstance(node, Slice) else node.sources
+    return node.sources if isinstance(node, Concat) else (node.source,)
 
 
 @dataclass
@@ -113,6 +113,8 @@ class _Assembler:
                     self._slice(node, group, orders[group])
                 case Concat():
                     self._concat(node, group, orders[group])
+                case Reshape():
+                    self._reshape(node, group, orders[group])
         outputs = [self.values[v] for v in self.graph.returned]
         self.block.add_op(func.ReturnOp(*outputs))
         kind = FunctionType.from_lists([a.type for a in self.block.args], [v.type for v in outputs])
@@ -174,6 +176,16 @@ class _Assembler:
         name = f"concat.{self.names[node.sources[0]]}"
         result = body.add(itensor.ConcatOp(name, loads, node.dim, orders.of(node.result)))
         self._finish(name, group, body, {node.result: (name, result)})
+
+    def _reshape(self, node: Reshape, group: int, orders: Orders) -> None:
+        source, result = orders.reshaped(node)
+        label = self.names[node.source]
+        body = _KernelBody([node.source])
+        load = body.add(itensor.LoadOp(f"load.{label}", body.inside[node.source], source))
+        shape = "x".join(str(n) for n in tensor_type(node.result).get_shape())
+        name = f"{label}.as.{shape}"
+        stream = body.add(itensor.ReassociateOp(name, load, result))
+        self._finish(name, group, body, {node.result: (name, stream)})
 
     def _finish(self, name: str, group: int, body: _KernelBody, made: dict[SSAValue, tuple[str, SSAValue]]) -> None:
         """Store what the kernel made, and put it into @main."""

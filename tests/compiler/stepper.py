@@ -154,10 +154,11 @@ class _NestRun:
 
     def _write(self, op: nest.WriteOp) -> Action:
         when, queue, values = self._when(op.when), self.machine.queue(op.stream), self.values
+        shape = op.stream.type.token.get_shape()
 
         def act(i: int) -> None:
             if when[i]:
-                queue.append(np.array(values[op.value]))
+                queue.append(np.array(values[op.value]).reshape(shape))
 
         return act
 

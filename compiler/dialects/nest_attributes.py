@@ -1,0 +1,92 @@
+"""The loops of a nest, and the guards of what happens in it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Data
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+COMPARISONS: dict[str, Callable[[int, int], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "ge": operator.ge,
+    "le": operator.le,
+}
+
+
+@dataclass(frozen=True)
+class Term:
+    """One comparison of a guard: the counter of loop `loop` against a constant."""
+
+    loop: int
+    comparison: str
+    value: int
+
+    def holds(self, counters: Sequence[int]) -> bool:
+        return COMPARISONS[self.comparison](counters[self.loop], self.value)
+
+    def __str__(self) -> str:
+        return f"d{self.loop} {self.comparison} {self.value}"
+
+
+@irdl_attr_definition
+class GuardAttr(Data[tuple[Term, ...]]):
+    """A conjunction of terms; the empty one always holds: `#nest.when<d0 eq 0, d2 eq 7>`."""
+
+    name = "nest.when"
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return self.data
+
+    def holds(self, counters: Sequence[int]) -> bool:
+        return all(term.holds(counters) for term in self.data)
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Term, ...]:
+        def term() -> Term:
+            dim = parser.parse_identifier()
+            comparison = parser.parse_keyword_in(COMPARISONS, "a guard compares a loop counter with a constant")
+            return Term(int(dim[1:]), comparison, parser.parse_integer())
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, term))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(str(t) for t in self.data))
+
+
+ALWAYS = GuardAttr(())
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of a nest: a name for people, and its static trip count."""
+
+    name: str
+    trip: int
+
+
+@irdl_attr_definition
+class LoopsAttr(Data[tuple[Loop, ...]]):
+    """The loops of a nest, outermost first: `#nest.loops<k: 4, j: 8>`."""
+
+    name = "nest.loops"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Loop, ...]:
+        def loop() -> Loop:
+            name = parser.parse_identifier()
+            parser.parse_punctuation(":")
+            return Loop(name, parser.parse_integer())
+
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, loop))
+
+    def print_parameter(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(", ".join(f"{loop.name}: {loop.trip}" for loop in self.data))
