@@ -10,10 +10,10 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 from typing import Literal
 
-from compiler.dialects.nest import GuardAttr, Term
-from compiler.schedule import TokenPattern
+from compiler.schedule import Level, TokenPattern
 from compiler.simulator import Access, Channel, Network, Phase, Process
 
 Grain = Literal["column", "row", "block"]
@@ -70,8 +70,17 @@ def _access(
     trips = _trips(shape, walk)
     own, column = (2, 3) if walk.around else (3, 2)
     held = {"column": [own], "row": [own, column], "block": [own, column, 1]}[grain]
-    terms = [Term(loop, "eq", trips[loop] - 1 if direction == "write" else 0) for loop in held]
-    return Access(channel, direction, TokenPattern.of(GuardAttr(tuple(terms)), trips))
+    only = {loop: trips[loop] - 1 if direction == "write" else 0 for loop in held}
+    return Access(channel, direction, pattern(trips, only))
+
+
+def pattern(trips: Sequence[int], only: Mapping[int, int]) -> TokenPattern:
+    """The iterations in which some loops have one certain counter."""
+    levels: list[Level] = []
+    for loop, trip in enumerate(trips):
+        runs = ((only[loop], 1),) if loop in only else ((0, trip),)
+        levels.append(Level(runs, prod(trips[loop + 1 :])))
+    return TokenPattern(tuple(levels))
 
 
 def chain(length: int, seed: int, *, bursts: bool = False) -> Network:

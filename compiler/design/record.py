@@ -13,6 +13,7 @@ from compiler.errors import PenstockError
 
 SCHEMA = "penstock.design/1"
 Placement = Literal["rom", "stream"]
+MEMORY_KINDS = ("registers", "lutram", "srl", "bram", "uram")
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,21 @@ class Design:
     default_depth: int = 2
     port_bits: int = 512
     """The width of a port to external memory: tensors there are packed into words of at most so many bits."""
+    dies: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The die that a task stands on; tasks that are not listed stand where the tools put them."""
+    memories: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What a buffer or FIFO is built of, one of `MEMORY_KINDS`; the tools choose for those that are not listed."""
 
     def with_fifo_depths(self, depths: Mapping[str, int]) -> Design:
         return replace(self, fifo_depths=dict(depths))
 
+    def with_placement(self, dies: Mapping[str, str], memories: Mapping[str, str]) -> Design:
+        return replace(self, dies=dict(dies), memories=dict(memories))
+
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **asdict(self)}
+        """The record. A placement that was not decided is left out."""
+        document = {"schema": SCHEMA, **asdict(self)}
+        return {name: value for name, value in document.items() if value or name not in ("dies", "memories")}
 
     def digest(self) -> str:
         """A content hash: equal designs have equal digests, whatever the order of their keys."""
@@ -75,7 +85,10 @@ class Design:
         fields: dict[str, Any] = {str(k): v for k, v in document.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
         if fields.pop("schema", None) != SCHEMA:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
-        known = {"platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits"}
+        known = {
+            "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
+            "dies", "memories",
+        }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
         if missing := sorted({"platform", "clock_mhz", "kernels"} - set(fields)):
@@ -91,6 +104,16 @@ class Design:
         depths = _object(fields.get("fifo_depths", {}), f"{where}.fifo_depths")
         for channel, depth in depths.items():
             _positive(depth, f"{where}.fifo_depths.{channel}")
+        dies = _object(fields.get("dies", {}), f"{where}.dies")
+        for task, die in dies.items():
+            if not isinstance(die, str):
+                raise _error(f"{where}.dies.{task}", f"{die!r} is not the name of a die")
+        memories = _object(fields.get("memories", {}), f"{where}.memories")
+        for memory, kind in memories.items():
+            if kind not in MEMORY_KINDS:
+                raise _error(
+                    f"{where}.memories.{memory}", f"{kind!r} is unknown", limit="one of " + ", ".join(MEMORY_KINDS)
+                )
         kernels = _object(fields["kernels"], f"{where}.kernels")
         return Design(
             platform=str(fields["platform"]),
@@ -101,6 +124,8 @@ class Design:
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8),
+            dies=dies,
+            memories=memories,
         )
 
     def save(self, path: Path) -> None:

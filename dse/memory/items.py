@@ -14,11 +14,12 @@ WHOLE_CHIP = "chip"
 
 @dataclass(frozen=True)
 class Stored:
-    """One memory or FIFO, with every way to build it; `region` is the die that it stands on."""
+    """One memory or FIFO, with every way to build it; `region` is the die that it stands on, `owner` its task."""
 
     name: str
     choices: tuple[MemoryUse, ...]
     region: str = WHOLE_CHIP
+    owner: str = ""
 
     @property
     def usual(self) -> MemoryUse:
@@ -42,11 +43,12 @@ def stored_items(
         for memory in {m.name: m for n in task.nests for m in n.memories}.values():
             name = f"{task.name}.{memory.name}"
             ways = memory_choices(library, name, memory.words, memory.word_bits, rom=memory.rom, copies=memory.copies)
-            found.append(Stored(name, ways, region(task.name)))
+            found.append(Stored(name, ways, region(task.name), task.name))
     for name, channel in network.channels.items():
         if channel.kind == "stream":
             ways = fifo_choices(library, name, channel.depth, channel.bits)
         else:
             ways = memory_choices(library, name, channel.words, channel.bits, copies=channel.depth)
-        found.append(Stored(name, tuple(replace(w, name=name) for w in ways), region(ends[name][1])))
+        named = tuple(replace(w, name=name) for w in ways)
+        found.append(Stored(name, named, region(ends[name][1]), ends[name][1]))
     return tuple(found)

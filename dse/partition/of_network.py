@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from compiler.platforms import Platform, Resources, total
-from compiler.schedule import OperatorLibrary
+from compiler.schedule import MemoryUse, OperatorLibrary
+from dse.memory.items import stored_items
 from dse.partition.graph import Connection, Placed, PlacementGraph
 from profiling.network import Channel, Network
 
@@ -11,16 +14,19 @@ FIFO_HANDSHAKE = 2  # valid and ready
 MEMORY_HANDSHAKE = 100  # address and control of one direction of an AXI port
 
 
-def placement_graph(network: Network, platform: Platform, library: OperatorLibrary) -> PlacementGraph:
+def placement_graph(
+    network: Network, platform: Platform, library: OperatorLibrary, uses: Mapping[str, MemoryUse] | None = None
+) -> PlacementGraph:
     """Tasks and channels of a scheduled design. A channel's memory stands with its reader.
 
-    External memory is a thing on the die where its controller is; of several, the fastest serves all ports.
+    Memories are built as in `uses`, or the usual way. External memory is a thing on the die where its controller
+    is; of several, the fastest serves all ports.
     """
     ends = network.ends()
-    read: dict[str, list[Resources]] = {t.name: [] for t in network.tasks}
-    for name, channel in network.channels.items():
-        read[ends[name][1]].append(channel.area(library))
-    tasks = [Placed(t.name, t.area + total(read[t.name])) for t in network.tasks]
+    owned: dict[str, list[Resources]] = {t.name: [n.logic for n in t.nests] for t in network.tasks}
+    for item in stored_items(network, library):
+        owned[item.owner].append((uses[item.name] if uses is not None else item.usual).area)
+    tasks = [Placed(t.name, total(owned[t.name])) for t in network.tasks]
     wires = [Connection(n, *ends[n], channel_wires(c)) for n, c in network.channels.items()]
     outside = [
         (f"{task.name}.{port.channel}", task.name, port.bits, port.direction)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.fifo_networks import Walk, Wire, attention, build, random_network
-from compiler.dialects.nest import GuardAttr, Term
+from benchmarks.fifo_networks import Walk, Wire, attention, build, pattern, random_network
 from compiler.errors import PenstockError
 from compiler.schedule import Level, TokenPattern
 from compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Simulator
@@ -21,14 +20,10 @@ from dse.fifo.straight import Line, line_depths, straight_depths, tokens_of_fast
 from dse.fifo.trace import trace
 
 
-def every(trips: int) -> TokenPattern:
-    return TokenPattern((Level(((0, trips),), 1),))
-
-
 def pair(tokens: int, source: tuple[int, int], target: tuple[int, int], depth: int | None = None) -> Network:
     """A source and a target of one token an iteration, each with (II, depth)."""
-    one = Phase((tokens,), *source, (Access("fifo", "write", every(tokens), source[1] - 1),))
-    two = Phase((tokens,), *target, (Access("fifo", "read", every(tokens), 0),))
+    one = Phase((tokens,), *source, (Access("fifo", "write", pattern([tokens], {}), source[1] - 1),))
+    two = Phase((tokens,), *target, (Access("fifo", "read", pattern([tokens], {}), 0),))
     return Network("pair", (Process("source", (one,)), Process("target", (two,))), (Channel("fifo", "fifo", depth),))
 
 
@@ -127,7 +122,7 @@ def test_hida_balances_paths_with_one_block_more_for_every_stage_between(lag: in
 
     def process(i: int) -> Process:
         accesses: list[Access] = []
-        once = TokenPattern.of(_first_only(), (work,))
+        once = pattern([work], {0: 0})
         for name, (source, target) in channels.items():
             if i == source:
                 accesses.append(Access(name, "write", once, 0, hold=work - 1))
@@ -143,10 +138,6 @@ def test_hida_balances_paths_with_one_block_more_for_every_stage_between(lag: in
     assert enough.latency == work * stages
     short = simulator.run({"skip": lag + 1}, frames=12)
     assert (short.frame_ends[-1] - short.frame_ends[0]) > work * 11
-
-
-def _first_only() -> GuardAttr:
-    return GuardAttr((Term(0, "eq", 0),))
 
 
 def test_iterations_of_a_pattern_are_its_tokens():

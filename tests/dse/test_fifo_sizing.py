@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fifo_networks import Walk, Wire, attention, build, chain, diamond, random_network
-from compiler.dialects.nest import GuardAttr, Term
 from compiler.errors import PenstockError
 from compiler.platforms import total
-from compiler.schedule import TokenPattern, fifo_area, load_library
+from compiler.schedule import Level, TokenPattern, fifo_area, load_library
 from compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Rules, Simulator
 from dse.fifo import exhaustive, periodic_depths, round_up, shrink, size_fifos, straight_depths, total_bits
 from dse.fifo.cost import deepest_for_free
@@ -139,9 +138,7 @@ def test_a_budget_of_nothing_still_gives_depths_that_hold():
 def loop(late: bool) -> Network:
     """Two processes that feed each other; with `late`, each reads before it ever writes."""
     trips = (8,)
-    each = TokenPattern.of(GuardAttr(()), trips)
-    but_first = TokenPattern.of(GuardAttr((Term(0, "ge", 1),)), trips)
-    but_last = TokenPattern.of(GuardAttr((Term(0, "le", 6),)), trips)
+    each, but_first, but_last = (TokenPattern((Level((run,), 1),)) for run in ((0, 8), (1, 7), (0, 7)))
     back = (each, each) if late else (but_last, but_first)
     ahead = Phase(trips, 1, 2, (Access("back", "read", back[1], 0), Access("there", "write", each, 1)))
     behind = Phase(trips, 1, 2, (Access("there", "read", each, 0), Access("back", "write", back[0], 1)))

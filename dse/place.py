@@ -1,0 +1,76 @@
+"""Where everything of a design stands and what its memories are built of, in one step; into the design record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compiler.design import Design
+from compiler.errors import PenstockError
+from compiler.platforms import Platform, Resources, total
+from compiler.schedule import OperatorLibrary
+from dse.memory import Allocation, Stored, allocate, memory_svg, memory_table, stored_items
+from dse.memory.items import WHOLE_CHIP
+from dse.partition import Partition, partition, partition_svg, partition_table, placement_graph, site_of
+from profiling.network import Network
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A die for every task, and a way to build every memory of each die."""
+
+    partition: Partition
+    allocation: Allocation
+
+    def record(self, design: Design) -> Design:
+        """The design with both in it; external memory has no choice and is not recorded."""
+        fixed = {t.name for t in self.partition.graph.things if t.die is not None and t.resources == Resources()}
+        dies = {task: die for task, die in self.partition.dies.items() if task not in fixed}
+        return design.with_placement(dies, {name: use.kind for name, use in self.allocation.uses.items()})
+
+    def svg(self) -> str:
+        """Both pictures, one below the other, as HTML that needs nothing else."""
+        return f"<div>{partition_svg(self.partition)}</div><div>{memory_svg(self.allocation)}</div>"
+
+    def table(self) -> str:
+        return f"{partition_table(self.partition)}\n{memory_table(self.allocation)}"
+
+
+def place(network: Network, platform: Platform, library: OperatorLibrary, design: Design | None = None) -> Placement:
+    """Place a scheduled design on a platform; what the design record says already is kept.
+
+    Memories are first built for the chip as a whole, so that no die is asked for more of a scarce kind than there
+    is, then tasks are placed, then the memories of each die are built for good.
+    """
+    kinds = dict(design.memories) if design is not None else {}
+    site = site_of(platform)
+    logic = {t.name: total([n.logic for n in t.nests]) for t in network.tasks}
+    items = decided(stored_items(network, library), kinds)
+    whole = allocate(items, {WHOLE_CHIP: platform.limits}, {WHOLE_CHIP: total(list(logic.values()))})
+    graph = placement_graph(network, platform, library, whole.uses)
+    if design is not None:
+        graph = graph.pinned(dict(design.dies))
+    placed = partition(graph, site)
+    here = decided(stored_items(network, library, placed.dies), kinds)
+    besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
+    return Placement(placed, allocate(here, site.limits, besides))
+
+
+def decided(items: Sequence[Stored], kinds: Mapping[str, str]) -> tuple[Stored, ...]:
+    """The memories with only the choices that a design record leaves them."""
+    known = {item.name for item in items}
+    if unknown := sorted(set(kinds) - known):
+        raise PenstockError(
+            code="unknown-memory", what="there is no such buffer or FIFO in the design", where=unknown[0],
+            limit=f"{len(known)} of them", hint="check the names in the design record",
+        )  # fmt: skip
+    found: list[Stored] = []
+    for item in items:
+        ways = tuple(c for c in item.choices if c.kind == kinds.get(item.name, c.kind))
+        if not ways:
+            raise PenstockError(
+                code="bad-design", what=f"it cannot be built of {kinds[item.name]}", where=item.name,
+                limit="it can be built of " + ", ".join(c.kind for c in item.choices), hint="choose one of these",
+            )  # fmt: skip
+        found.append(replace(item, choices=ways))
+    return tuple(found)
