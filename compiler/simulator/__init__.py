@@ -1,5 +1,6 @@
 """Cycle-exact, data-free simulation of process networks."""
 
+from compiler.simulator.guards import Term, pattern_of
 from compiler.simulator.network import (
     Access,
     Channel,
@@ -38,6 +39,8 @@ __all__ = [
     "Simulation",
     "Simulator",
     "Stall",
+    "Term",
     "Wait",
+    "pattern_of",
     "simulate",
 ]

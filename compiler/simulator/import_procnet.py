@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from compiler.dialects.nest import GuardAttr, Term
 from compiler.errors import PenstockError
 from compiler.platforms.toml_fields import Fields
-from compiler.schedule import Level, TokenPattern
 from compiler.simulator.check import check_network, check_sequence
+from compiler.simulator.guards import COMPARISONS, Term, pattern_of
 from compiler.simulator.network import (
     Access,
     Channel,
@@ -25,10 +24,7 @@ from compiler.simulator.network import (
     Sequence,
 )
 
-Runs = tuple[tuple[int, int], ...]
-
 _CODE = "bad-procnet"
-_COMPARISONS = {"==": "eq", "!=": "ne", ">=": "ge", "<=": "le"}
 
 
 @dataclass(frozen=True)
@@ -121,42 +117,23 @@ def _phase(fields: Fields) -> Phase:
 
 
 def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> Access:
-    runs: list[Runs] = [((0, trip),) for trip in trips]
-    for term in fields.tables("when"):
-        loop, op, value = term.count("loop"), term.text("op"), term.count("value")
-        if loop >= len(trips):
-            raise _refused(f"loop {loop}", term.where, f"the phase has {len(trips)} loops")
-        if op == "mod":
-            runs[loop] = _residue(runs[loop], value, term.count("modulus", at_least=1))
-        elif op in _COMPARISONS:
-            kept = TokenPattern.of(GuardAttr((Term(0, _COMPARISONS[op], value),)), (trips[loop],)).levels[0].runs
-            runs[loop] = _common(runs[loop], kept)
-        else:
-            raise _refused(f"op {op!r}", term.where, "known are " + ", ".join([*_COMPARISONS, "mod"]))
-    stride, levels = 1, list[Level]()
-    for own, trip in zip(reversed(runs), reversed(trips), strict=True):
-        levels.append(Level(own, stride))
-        stride *= trip
+    terms = [_term(item, len(trips)) for item in fields.tables("when")]
     stage = fields.count("stage", default=-1)
     return Access(
-        fields.text("channel"), direction, TokenPattern(tuple(reversed(levels))), None if stage < 0 else stage,
+        fields.text("channel"), direction, pattern_of(trips, terms), None if stage < 0 else stage,
         fields.count("per_iteration", at_least=1, default=1),
     )  # fmt: skip
 
 
-def _residue(runs: Runs, value: int, modulus: int) -> Runs:
-    """Of each run (first, length) the counters with x mod modulus == value."""
-    if value >= modulus:
-        return ()
-    if modulus == 1:
-        return runs
-    return tuple((x, 1) for first, n in runs for x in range(first + (value - first) % modulus, first + n, modulus))
-
-
-def _common(one: Runs, other: Runs) -> Runs:
-    """The counters that lie in both."""
-    pairs = ((max(a, b), min(a + n, b + m)) for a, n in one for b, m in other)
-    return tuple((first, end - first) for first, end in pairs if end > first)
+def _term(fields: Fields, loops: int) -> Term:
+    loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value")
+    if loop >= loops:
+        raise _refused(f"loop {loop}", fields.where, f"the phase has {loops} loops")
+    if op not in COMPARISONS:
+        raise _refused(f"op {op!r}", fields.where, "known are " + ", ".join(COMPARISONS))
+    return Term(
+        loop, COMPARISONS[COMPARISONS.index(op)], value, fields.count("modulus", at_least=1) if op == "mod" else 1
+    )
 
 
 def _check_tokens(network: Network, raw: dict[str, Any], where: str) -> None:

@@ -238,11 +238,13 @@ def fixed_part(pattern: TokenPattern) -> int:
 
 
 def _paces(network: Network) -> dict[str, int]:
-    """Ticks a word for every memory port: the ports of a bank have equal slots of what it sustains."""
+    """Ticks a word for every memory port: all accesses to a bank have equal slots of what it sustains."""
     memories = {m.name: m for m in network.memories}
+    phases = [phase for process in network.processes for phase in process.phases]
+    accesses = {p.name: max(sum(a.channel == p.name for a in f.accesses) for f in phases) for p in network.ports}
     paces: dict[str, int] = {}
     for port in network.ports:
-        users = sum((p.memory, p.bank) == (port.memory, port.bank) for p in network.ports)
+        users = sum(accesses[p.name] for p in network.ports if (p.memory, p.bank) == (port.memory, port.bank))
         sustained = Fraction(memories[port.memory].bits_per_cycle) * Fraction(str(MEMORY_EFFICIENCY))
-        paces[port.name] = -(-port.bits * users * at.TICKS * sustained.denominator // sustained.numerator)
+        paces[port.name] = -(-port.bits * max(1, users) * at.TICKS * sustained.denominator // sustained.numerator)
     return paces
