@@ -83,7 +83,7 @@ class Verification:
 
 
 def stream_work(lowered: Lowered) -> int:
-    """Pipeline slots of one run, which the stream interpreter takes one by one."""
+    """Pipeline slots of one run: what the time of the stream interpreter follows."""
     return sum(nest.iterations for _, nest in lowered.nests)
 
 
