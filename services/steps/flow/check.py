@@ -39,7 +39,7 @@ Progress = Callable[[str], None]
 # allow; the number follows from the model's work and not from the clock, so that packages stay deterministic.
 MOST_INTERPRETED, LEAST_INTERPRETED = 400, 8
 INTERPRETED_WORK = 20_000_000
-MOST_STREAM_SLOTS = 500_000
+MOST_STREAM_SLOTS = 60_000_000
 """A minute or two of the stream interpreter. Beyond, the compiled C++, made from the same nests, answers for it."""
 
 
