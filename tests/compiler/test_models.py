@@ -52,7 +52,7 @@ def tiled(program: Program, tile: int, lanes: int, group_of: int = 0) -> Design:
         )
         kernels[operation.layer] = KernelDesign(tiles, unroll, tuple(range(len(tiles))))
         groups[operation.layer] = number // group_of if group_of else 0
-    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups)
+    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups, port_bits=512)
 
 
 def variants(model: str, tiles: tuple[int, ...], lanes: int) -> list[Lowered]:
