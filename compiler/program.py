@@ -56,10 +56,11 @@ class Signature:
 
 @dataclass(frozen=True)
 class Samples:
-    """The user's example inputs and what PyTorch answered."""
+    """Example inputs of the model and what the reference answered."""
 
     inputs: tuple[Array, ...]
     outputs: tuple[Array, ...]
+    reference: str = "PyTorch"
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ class Program:
         text = io.StringIO()  # xDSL cannot read back all that it prints in the form for people
         Printer(text, print_generic_format=True).print_op(self.module)
         (folder / "graph.mlir").write_text(text.getvalue() + "\n")
-        document = {"name": self.name, "params": list(self.params), **_signature_json(self.signature)}
+        reference = {"reference": self.samples.reference} if self.samples else {}
+        document = {"name": self.name, **reference, "params": list(self.params), **_signature_json(self.signature)}
         (folder / "signature.json").write_text(json.dumps(document, indent=1) + "\n")
         _save_arrays(folder / "params.npz", self.params)
         if self.samples:
@@ -151,6 +153,7 @@ class Program:
             samples = Samples(
                 tuple(arrays[k] for k in sorted(arrays, key=_index) if k.startswith("input_")),
                 tuple(arrays[k] for k in sorted(arrays, key=_index) if k.startswith("output_")),
+                document.get("reference", "PyTorch"),
             )
         if (folder / "evaluation.npz").exists():
             a = _load_arrays(folder / "evaluation.npz")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compiler.frontend.context import make_context
-from compiler.frontend.reference import ModelReference, parse_reference
+from compiler.frontend.reference import LinalgReference, ModelReference, parse_reference
 
 if TYPE_CHECKING:
     from compiler.program import Program
@@ -23,7 +23,12 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
 
     This executes the user's code. Services do it in a process of its own: `python -m compiler.frontend`.
     """
+    parsed = parse_reference(reference)
+    if isinstance(parsed, LinalgReference):  # text needs no PyTorch
+        from compiler.frontend.linalg_text import import_linalg
+
+        return import_linalg(parsed)
     from compiler.frontend.importer import import_loaded
     from compiler.frontend.loader import load_model
 
-    return import_loaded(load_model(parse_reference(reference), weights=weights))
+    return import_loaded(load_model(parsed, weights=weights))

@@ -10,7 +10,7 @@ from compiler.errors import PenstockError
 
 _HINT = (
     "write file.py:function (e.g. examples/digits_mlp.py:model), zoo:name?key=value (e.g. zoo:mlp?hidden=64), "
-    "file.onnx"
+    "file.onnx or file.mlir"
 )
 
 
@@ -78,6 +78,8 @@ def parse_reference(text: str) -> ModelReference:
         return OnnxReference(Path(file + ".onnx"), _sizes(query, text))
     if text.endswith(".onnx"):
         return OnnxReference(Path(text))
+    if text.endswith(".mlir"):
+        return LinalgReference(Path(text))
     path, colon, function = text.rpartition(":")
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)

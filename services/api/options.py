@@ -24,7 +24,7 @@ class ApiOptions:
     """PENSTOCK_ALLOWED_HOSTS: names that a Host header may carry, or *. Default: loopback names without
     tokens (another site could otherwise rebind its name to this machine), everything with tokens."""
     max_model_bytes: int = 512 * MIB
-    """PENSTOCK_MAX_MODEL_BYTES: the largest ONNX file."""
+    """PENSTOCK_MAX_MODEL_BYTES: the largest ONNX or linalg file."""
     max_source_bytes: int = MIB
     """PENSTOCK_MAX_SOURCE_BYTES: the largest Python file."""
     max_body_bytes: int = MIB

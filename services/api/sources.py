@@ -1,7 +1,7 @@
 """Looks at a model file before it is taken in, so that a mistake is told at once and in the user's words.
 
 Only what can be said without running anything: whether it is Python that defines the entry function, or bytes
-that can be an ONNX model. The import step, in its own process, has the last word.
+that can be an ONNX model, or text. The import step, in its own process, has the last word.
 """
 
 from __future__ import annotations
@@ -68,6 +68,17 @@ def check_onnx(head: bytes, file: str) -> None:
             "these bytes are not an ONNX model",
             where=file,
             hint="export it with torch.onnx.export, or check that the download is whole",
+        )
+
+
+def check_linalg(head: bytes, file: str) -> None:
+    """Refuses bytes that cannot begin a text."""
+    if not head or b"\0" in head:
+        raise Problem(
+            "model-file-invalid",
+            "these bytes are not linalg text" if head else "the file is empty",
+            where=file,
+            hint="send MLIR as text, with linalg on tensors in one function @main",
         )
 
 

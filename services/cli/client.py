@@ -32,7 +32,9 @@ Url = Annotated[str | None, typer.Option("--url", help="The service; else PENSTO
 
 
 def submit(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="file.py:function, file.onnx, or zoo:name?key=value.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="file.py:function, file.onnx, file.mlir, or zoo:name?key=value.")
+    ],
     platform: Annotated[str | None, typer.Option(help="The device to compile for.")] = None,
     trials: Annotated[int | None, typer.Option(help="Designs to try.")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: 8-bit weights and activations.")] = None,

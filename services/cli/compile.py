@@ -10,7 +10,9 @@ import typer
 
 
 def compile(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION or zoo:NAME?KEY=VALUE")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, FILE.onnx, FILE.mlir or zoo:NAME?KEY=VALUE")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the package")] = Path("out"),
     platform: Annotated[str | None, typer.Option(help="device to compile for [default: u55c]")] = None,
     design: Annotated[Path | None, typer.Option(help="design record to use instead of searching for one")] = None,

@@ -123,9 +123,14 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"latency     {_number(timing.latency_us)} µs, {_number(timing.latency_cycles)} cycles {_tag(timing.evidence)}",
         f"resources   {_share(share)} {name} {_tag(resources.evidence)}",
         f"C++         {_equal(csim.equal)} the interpreter, {csim.values} values {_tag(csim.evidence)}",
-        f"PyTorch     largest difference {_number(pytorch.max_abs_error)}, "
-        f"tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
+        f"{'PyTorch  ' if pytorch.reference == 'PyTorch' else 'reference'}   largest difference "
+        f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
+    if report.host is not None:
+        count = len(report.host.before) + len(report.host.after)
+        whole = report.verify.whole
+        agreed = "not compared" if whole is None else "as PyTorch" if whole.ok else "DIFFERS FROM PyTorch"
+        lines.append(f"host        {count} operations in PyTorch, listed in report.html; the whole: {agreed}")
     if report.accuracy is not None:
         found = report.accuracy
         lines.append(

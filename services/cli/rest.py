@@ -72,7 +72,7 @@ class UsageError(Exception):
 
 @dataclass(frozen=True)
 class ModelSource:
-    """MODEL of the command line: `file.py:function`, `file.onnx`, or `zoo:name?key=value`."""
+    """MODEL of the command line: `file.py:function`, `file.onnx`, `file.mlir`, or `zoo:name?key=value`."""
 
     path: Path | None = None
     entry: str = ""
@@ -89,8 +89,10 @@ class ModelSource:
             return ModelSource(zoo=name, arguments={key: _literal(value) for key, value in pairs})
         file, _, entry = text.rpartition(":") if ".py:" in text else (text, "", "")
         path = Path(file)
-        if path.suffix not in (".py", ".onnx"):
-            raise UsageError(f"'{text}' is no model: write file.py:function, file.onnx or zoo:NAME?key=value")
+        if path.suffix not in (".py", ".onnx", ".mlir"):
+            raise UsageError(
+                f"'{text}' is no model: write file.py:function, file.onnx, file.mlir or zoo:NAME?key=value"
+            )
         if path.suffix == ".py" and not entry:
             raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
         if not path.is_file():

@@ -39,6 +39,11 @@ def test_an_onnx_file_and_a_zoo_model_are_taken(client: httpx.Client) -> None:
     assert [model["id"] for model in listed] == [zoo["id"], onnx["id"]]
 
 
+def test_linalg_text_is_taken(client: httpx.Client) -> None:
+    model = upload(client, b"func.func @main() { return }", "net.mlir").json()
+    assert (model["name"], model["kind"], model["source"]) == ("net", "linalg", "net.mlir")
+
+
 def test_python_is_refused_where_settings_do_not_allow_it(make_client: MakeClient, settings: Settings) -> None:
     client = make_client(replace(settings, allow_python_models=False))
     check_problem(upload(client, entry="model"), "python-models-refused", 403, "net.py", "mlp")
@@ -55,6 +60,8 @@ def test_python_is_refused_where_settings_do_not_allow_it(make_client: MakeClien
         (b"(" * 5000, "net.py", {"entry": "model"}, "model-file-invalid", 422, ("not Python",)),
         (b"<html>", "net.onnx", {}, "model-file-invalid", 422, ("not an ONNX model",)),
         (b"", "net.onnx", {}, "model-file-invalid", 422, ("not an ONNX model",)),
+        (b"\x00\x01", "net.mlir", {}, "model-file-invalid", 422, ("not linalg text",)),
+        (b"", "net.mlir", {}, "model-file-invalid", 422, ("empty",)),
         (b"x", "net.pkl", {}, "model-file-unsupported", 422, ("net.pkl", ".onnx")),
         (b"x", "../../etc/passwd", {}, "model-file-unsupported", 422, ("'passwd'",)),
         (SOURCE, "net.py", {"entry": "model", "colour": "red"}, "unknown-option", 422, ("colour", "entry")),

@@ -25,7 +25,7 @@ from services.api.idempotency import IdempotencyKey
 from services.api.problems import Problem
 from services.api.routes.params import PROBLEMS, Cursor, Limit, check_cursor
 from services.api.schemas import LONGEST_NAME, ModelList, ModelOut, ZooReference
-from services.api.sources import check_onnx, check_python, zoo_names, zoo_source
+from services.api.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
 from services.store import TooLargeError
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -36,7 +36,7 @@ _FORM_SCHEMA = {
     "type": "object",
     "required": ["file"],
     "properties": {
-        "file": {"type": "string", "format": "binary", "description": "a .py or .onnx file"},
+        "file": {"type": "string", "format": "binary", "description": "a .py, .onnx or .mlir file"},
         "entry": {"type": "string", "description": "for a .py file: the function that returns the model"},
         "name": {"type": "string", "maxLength": LONGEST_NAME, "description": "what to call the model"},
     },
@@ -61,7 +61,7 @@ _FORM_SCHEMA = {
 async def submit_model(
     request: Request, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Takes a Python or ONNX file (multipart/form-data) or names a model of the zoo (application/json)."""
+    """Takes a Python, ONNX or linalg file (multipart/form-data) or names a model of the zoo (application/json)."""
     idempotency.check_key(idempotency_key)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
@@ -149,12 +149,15 @@ def _take_file(context: Context, caller: str | None, key: str | None, form: Form
     elif suffix == "onnx":
         kind, source, details = "onnx", file, {"file": file}
         check_onnx(upload.file.read(1), file)
+    elif suffix == "mlir":
+        kind, source, details = "linalg", file, {"file": file}
+        check_linalg(upload.file.read(4096), file)
     else:
         raise Problem(
             "model-file-unsupported",
-            f"'{file}' is neither Python nor ONNX",
+            f"'{file}' is neither Python nor ONNX nor linalg text",
             where="field file",
-            limit="files that end in .py or .onnx",
+            limit="files that end in .py, .onnx or .mlir",
             hint="write a .py file with a function that returns (module, example_inputs), or export to ONNX",
         )
     upload.file.seek(0)

@@ -14,8 +14,10 @@ import numpy as np
 
 from compiler.backend.host import Expected
 from compiler.backend.host.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify, WholeCheck
+from compiler.backend.host.runtime.penstock_runtime import PackageError
 from compiler.backend.host.runtime.penstock_runtime.host import HostGraph, compare_whole
 from compiler.backend.host.sections import accuracy_section
+from compiler.errors import PenstockError
 from compiler.interpreter.rows import join_rows, split_rows
 from compiler.pipeline.lower import Lowered
 from compiler.pipeline.verify import (
@@ -89,6 +91,16 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
 
     The C++ is compiled and run in a copy: `emitted` stays as it was written.
     """
+    try:
+        return _check(lowered, emitted, tools, progress)
+    except PackageError as error:
+        raise PenstockError(
+            code="host-part", what=error.what, where=lowered.program.name,
+            limit="what runs on the host is held against PyTorch", hint=error.hint,
+        ) from error  # fmt: skip
+
+
+def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress) -> Checked:
     progress("interpreting every level")
     inputs = make_inputs(lowered)
     slots = stream_work(lowered) * len(inputs)
@@ -226,5 +238,7 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
         ok=c.equal,
         samples=1,
         evidence="simulated",
-        note=f"The tolerance is {c.tolerance:g} of the largest output.",
+        note=f"The tolerance is {c.tolerance:g} of the largest output."
+        + ("" if samples.reference == "PyTorch" else f" The reference is the {samples.reference}: no PyTorch model."),
+        reference=samples.reference,
     )

@@ -50,11 +50,11 @@ class HostGraph:
     def _run(self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any]) -> None:
         with self._torch.no_grad():
             for node in nodes:
-                args = [self._argument(a, known) for a in node["args"]]
-                kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}
                 try:
+                    args = [self._argument(a, known) for a in node["args"]]
+                    kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}
                     known[node["name"]] = find_operation(self._torch, node["op"])(*args, **kwargs)
-                except (RuntimeError, IndexError) as error:
+                except (RuntimeError, IndexError, TypeError, KeyError) as error:
                     what = f"{node['op']} in layer {node['layer']!r} failed: {str(error).splitlines()[0]}"
                     raise PackageError(what, "check the inputs") from error
 
@@ -68,7 +68,10 @@ class HostGraph:
             return known[text] if text in known else self._values[text]
         if kind == "float":
             return float(text)
-        return getattr(self._torch, text)  # dtype, layout, memory_format, by name
+        found = getattr(self._torch, text, None)
+        if kind not in ("dtype", "layout", "memory_format") or type(found).__name__ != kind:
+            raise PackageError(f"the host part has an argument {kind} {text!r}", "fetch the package again")
+        return found
 
     def _check_look_ups(self, known: Mapping[str, Any]) -> None:
         """Entries outside of a table would be read from other memory, or end in an error without a name."""
