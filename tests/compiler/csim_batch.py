@@ -12,7 +12,7 @@ from profiling.csim import FLAGS, SANITIZERS, Csim, find_compiler
 from profiling.tool_runner import ToolRunner
 
 SOURCES = ("hls/penstock_top.cpp", "csim/penstock_csim.cpp", "csim/csim_main.cpp")
-SHARED = ("hls/penstock_ops.h", "csim/include/*.h")
+SHARED = ("hls/penstock_ops.h", "csim/include/*.h", "csim/words.h")
 """What is the same for every design, and so stands outside the designs' namespaces."""
 OWN_NAMES = ("penstock_top", "penstock_csim")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +82,45 @@ def test_csim_names_what_is_wrong(tmp_path: Path) -> None:
     assert "short.bin holds 3 bytes, one frame is 8" in answer.stderr
     usage = subprocess.run([str(csim.program)], cwd=folder, capture_output=True, text=True)
     assert usage.returncode == 2
+
+
+def test_csim_checks_what_is_expected(tmp_path: Path) -> None:
+    """As a test bench, from anywhere below the folder: exit code 0 for the right outputs alone."""
+    lowered = small()
+    folder = emitted(lowered, tmp_path)
+    csim = build_csim(folder, ToolRunner())
+    csim.run_frames(make_inputs(lowered, random_sets=2))
+    deep = folder / "hls" / "work" / "deep"
+    deep.mkdir(parents=True)
+    files = ["csim/run/in0.bin", "csim/run/in1.bin", "--", "csim/run/rtl0.bin", "--", "csim/run/out0.bin"]
+    assert subprocess.run([str(csim.program), *files], cwd=deep).returncode == 0
+    assert (folder / "csim/run/rtl0.bin").read_bytes() == (folder / "csim/run/out0.bin").read_bytes()
+    wrong = bytearray((folder / "csim/run/out0.bin").read_bytes())
+    wrong[0] ^= 1
+    (folder / "csim/run/out0.bin").write_bytes(wrong)
+    answer = subprocess.run([str(csim.program), "-C", str(folder), *files], capture_output=True, text=True)
+    assert answer.returncode == 1
+    assert "output 0 is not what csim/run/out0.bin holds" in answer.stderr
+    assert " ".join(files) in (folder / "hls/run_hls.tcl").read_text()
+
+
+def test_the_script_names_its_steps(tmp_path: Path) -> None:
+    """The Tcl in an interpreter whose HLS commands write down what they are called with."""
+    tclsh = shutil.which("tclsh")
+    if tclsh is None:
+        pytest.skip("tclsh is not installed")
+    hls = emitted(small(), tmp_path) / "hls"
+    recorder = "proc unknown {args} { puts [join $args] }\nsource run_hls.tcl\n"
+
+    def run(**environment: str) -> subprocess.CompletedProcess[str]:
+        where = {"PATH": os.environ["PATH"], **environment}
+        return subprocess.run([tclsh], cwd=hls, input=recorder, capture_output=True, text=True, env=where)
+
+    assert run().stdout.splitlines()[-1] == "csynth_design"
+    lines = run(PENSTOCK_HLS_STEPS="csynth cosim").stdout.splitlines()
+    assert lines[-1].startswith(f"cosim_design -argv -C {tmp_path} csim/run/in0.bin")
+    assert "set_clock_uncertainty 27%" in lines
+    assert "unknown step magic" in run(PENSTOCK_HLS_STEPS="magic").stderr
 
 
 def test_unsupported_operation_is_named(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from compiler.dialects.directives import verify_directives
 from compiler.layout import pack
 
 Array = NDArray[Any]
-CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h", "words.h")
+CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h")
 
 
 def emit_hls(
@@ -48,6 +48,7 @@ def emit_hls(
     values = {
         "title": title, "top": top.sym_name.data, "ports": ports, "part": part, "clock_ns": clock_ns,
         "clock_uncertainty": clock_uncertainty, "arguments": _call_arguments(ports),
+        "bench_arguments": _bench_arguments(ports),
         "arrays": {port.argument: _array(port, ports) for port in ports},
     }  # fmt: skip
     files: dict[Path, str] = {
@@ -55,6 +56,7 @@ def emit_hls(
         hls / "weights.h": weights_header(top, parameters or {}),
         hls / "penstock_ops.h": _include("penstock_ops.h"),
         csim / "penstock_csim.cpp": _render("penstock_csim.cpp.j2", values),
+        csim / "words.h": _include("words.h"),
         csim / "csim_main.cpp": _render("csim_main.cpp.j2", values),
         hls / "penstock_top.h": _render("penstock_top.h.j2", values),
         hls / "run_hls.tcl": _render("run_hls.tcl.j2", values),
@@ -81,6 +83,14 @@ def _call_arguments(ports: Sequence[Port]) -> list[str]:
         else f"{port.argument}.data()"
         for port in ports
     ]  # fmt: skip
+
+
+def _bench_arguments(ports: Sequence[Port]) -> str:
+    """The test bench's files: inputs, outputs of the run, and the outputs that the C simulation left."""
+    inputs = " ".join(f"csim/run/in{i}.bin" for i, _ in enumerate(p for p in ports if p.kind == "input"))
+    numbers = range(sum(p.kind == "output" for p in ports))
+    outputs, expected = (" ".join(f"csim/run/{name}{i}.bin" for i in numbers) for name in ("rtl", "out"))
+    return f"{inputs} -- {outputs} -- {expected}"
 
 
 def _array(port: Port, ports: Sequence[Port]) -> str:
