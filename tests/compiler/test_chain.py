@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from compiler.pipeline import Lowered, lower
 from compiler.pipeline.emit import emit
+from compiler.pipeline.stages import itensor_passes, run_passes
 from compiler.pipeline.verify import compare, make_inputs, verify_levels
 from tests.compiler.csim_batch import build_batch
 from tests.compiler.designs import Dense, build_network, designs, networks
-from tests.compiler.graphs import Case, cases
+from tests.compiler.graphs import Case, build_graph, cases, turned
 
 PART = "xcu55c-fsvh2892-2L-e"
 RELAXED = settings(
@@ -40,6 +41,34 @@ def test_levels_agree(case: Case) -> None:
 @given(case=cases())
 def test_levels_agree_on_many_more(case: Case) -> None:
     check_levels(case.lowered())
+
+
+def check_stages(case: Case) -> None:
+    """One kernel an operation, fused, packed, folded: all sum in one order, so every bit is the same."""
+    program = build_graph(case.graph)
+    design = turned(program, case.knobs)
+    first, *later = [
+        Lowered(program, design, stage.module, stage.module)
+        for stage in run_passes(program.module, itensor_passes(design))
+    ]
+    (frame,) = make_inputs(first, random_sets=1)
+    wanted = first.run_itensor(frame)
+    for lowered in later:
+        result = compare("itensor", "kernels", flat([lowered.run_itensor(frame)]), flat([wanted]))
+        assert result.equal, result
+
+
+@settings(RELAXED, max_examples=30)
+@given(case=cases())
+def test_every_stage_agrees(case: Case) -> None:
+    check_stages(case)
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=300)
+@given(case=cases())
+def test_every_stage_agrees_on_many_more(case: Case) -> None:
+    check_stages(case)
 
 
 @settings(RELAXED, max_examples=30)
