@@ -271,7 +271,7 @@ def _without_comments(text: str) -> str:
 
 
 def _is_port(element: Attribute) -> bool:
-    return isinstance(element, Float32Type) or (isinstance(element, IntegerType) and element.width.data in (8, 32))
+    return isinstance(element, Float32Type) or (isa(element, IntegerType) and element.width.data in (8, 32))
 
 
 def _port(name: str, kind: Attribute) -> Port:
