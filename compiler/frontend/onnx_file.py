@@ -93,6 +93,8 @@ def _parse(path: Path) -> onnx.ModelProto:
         raise _damaged(str(path), "it cannot be read") from error
     if not model.HasField("graph") or not model.opset_import:
         raise _damaged(str(path), "it holds no graph")
+    if any(isinstance(name, bytes) for name in _names(model.graph)):
+        raise _damaged(str(path), "it holds a name that is not text")
     return model
 
 
@@ -138,6 +140,15 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             yield from attribute.tensors
             for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
                 yield from _tensors(inner)
+
+
+def _names(graph: onnx.GraphProto) -> Iterator[Any]:
+    """All names by which things are found; protobuf hands over bytes where they are no text."""
+    yield from (entry.name for entry in (*graph.initializer, *graph.input, *graph.output))
+    yield from (dim.dim_param for entry in graph.input for dim in entry.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
 
 
 def _check_tensor(tensor: onnx.TensorProto, where: str) -> None:

@@ -242,7 +242,8 @@ def _place(root: nn.Module, path: list[str], value: nn.Module | Tensor) -> str:
 
 
 def _free_name(parent: nn.Module, name: str) -> str:
-    free, number = name or "_", 2
+    name = re.sub(r"[^\w:+-]", "_", name) or "_"
+    free, number = name, 2
     while hasattr(parent, free):
         free = f"{name}_{number}"
         number += 1

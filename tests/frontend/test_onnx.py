@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from xdsl.dialects.linalg import ops as linalg
 from compiler.analysis.graph import read_graph
 from compiler.design.default import default_design
 from compiler.errors import PenstockError
-from compiler.frontend import import_model
+from compiler.frontend import import_model, make_context
 from compiler.frontend.onnx_graph import load_onnx
 from compiler.frontend.reference import OnnxReference
 from compiler.interpreter.linalg import run
 from compiler.pipeline import emit, lower, prepare
 from compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
+from compiler.program import Program
 from compiler.transforms.editor import layer_of
 from profiling.csim import build_csim
 from profiling.tool_runner import ToolRunner
@@ -342,6 +344,43 @@ def test_bytes_that_are_no_model(data: bytes, tmp_path: Path) -> None:
     with pytest.raises(PenstockError, match="this is no valid ONNX model") as caught:
         import_model(str(path))
     assert caught.value.code == "model-file"
+
+
+def test_any_damage_to_a_file_is_refused_or_harmless(tmp_path: Path) -> None:
+    """Bytes changed, left out and put in, at random but the same on every run."""
+    choose = random.Random(5)
+    weights = {"w": WEIGHTS.reshape(4, 3)}
+    whole = graph([node("MatMul", "x w"), helper.make_node("Relu", ["y"], ["z"], "r")], {"x": (2, 4)}, ["z"], weights)
+    refused = 0
+    for _ in range(150):
+        data = bytearray(whole.SerializeToString())
+        place = choose.randrange(len(data))
+        match choose.randrange(3):
+            case 0:
+                data[place] = choose.randrange(256)
+            case 1:
+                del data[place : place + choose.randint(1, 5)]
+            case _:
+                data[place:place] = choose.randbytes(3)
+        path = tmp_path / "net.onnx"
+        path.write_bytes(data)
+        try:
+            load_onnx(OnnxReference(path))
+        except PenstockError:
+            refused += 1
+    assert 50 < refused < 150
+
+
+def test_names_that_no_file_should_have_do_no_harm(tmp_path: Path) -> None:
+    strange = 'a"b\n/../%s<&\\'
+    constants = {strange: WEIGHTS[:4]}
+    made = helper.make_node("Add", ["x", strange], ["y"], strange)
+    path = save(graph([made], {"x": (2, 4)}, ["y"], constants), tmp_path / "net.onnx")
+    program = import_model(str(path))
+    program.save(tmp_path / "saved")
+    loaded = Program.load(tmp_path / "saved", make_context())
+    assert loaded.samples is not None
+    np.testing.assert_allclose(run(prepare(loaded), loaded.samples.inputs)[0], loaded.samples.outputs[0], rtol=1e-5)
 
 
 def test_a_file_cut_short_is_refused_wherever_the_cut_is(tmp_path: Path) -> None:
