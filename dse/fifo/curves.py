@@ -54,7 +54,8 @@ class Kernel:
 
 def kernels_of(network: Network, rules: Rules) -> dict[str, Kernel]:
     """The curves of every process. A block counts as one token: written when handed on, read when taken hold of."""
-    kernels = {p.name: _kernel(p, rules) for p in network.processes}
+    channels = {c.name for c in network.channels}
+    kernels = {p.name: _kernel(p, rules, channels) for p in network.processes}
     for channel in network.channels:
         if channel.kind == "pipo":
             # handed over outside the phases: the end of every writer, the start of every reader
@@ -76,13 +77,15 @@ def _with_read(kernel: Kernel, name: str, curve: Curve) -> Kernel:
     return Kernel(kernel.name, kernel.busy, {**kernel.reads, name: curve}, kernel.writes)
 
 
-def _kernel(process: Process, rules: Rules) -> Kernel:
+def _kernel(process: Process, rules: Rules, channels: set[str]) -> Kernel:
     reads: dict[str, list[Curve]] = {}
     writes: dict[str, list[Curve]] = {}
     start = rules.first_phase_delay if len(process.phases) > 1 else 0
     for phase in process.phases:
         front = max((_stage(phase, a, rules) for a in phase.accesses if a.direction == "read"), default=0)
         for access in phase.accesses:
+            if access.channel not in channels:
+                continue  # external memory: how long it takes is the simulator's business
             stage = _stage(phase, access, rules)
             times = start + stage + (iterations(access.pattern) + _late(access)) * phase.ii
             waits = stage - front if rules.flushing and access.direction == "write" and stage > front else 0

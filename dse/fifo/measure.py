@@ -29,13 +29,14 @@ Measure = Callable[[Mapping[str, int]], Measured]
 
 
 class SimulatedRuns:
-    """Simulated runs of one network with depths of its FIFOs; blocks keep theirs."""
+    """Simulated runs of one network with depths of its FIFOs; blocks keep theirs. `events` are in one run."""
 
     def __init__(self, network: Network, rules: Rules, frames: int = 1) -> None:
         self._simulator = Simulator(network, rules)
         self._frames = frames
         self.fifos = tuple(c.name for c in network.channels if c.kind == "fifo")
         self.count = 0
+        self.events = self._simulator.plan.accesses * frames
 
     def __call__(self, depths: Mapping[str, int]) -> Measured:
         return self._run(depths)

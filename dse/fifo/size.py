@@ -16,6 +16,9 @@ from dse.fifo.runs import PlainRuns, is_plain
 from dse.fifo.shrinking import shrink
 
 SIMULATIONS = 400
+_MOST_EVENTS = 2_000_000_000  # accesses to channels, in all simulations of one network together
+_LEAST_SIMULATIONS = 16
+_MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid out in memory
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ def size_fifos(
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
 
     With conservative equalisation the run may take as long as evenly slowed processes do. `simulations` is the
-    budget of shrinking; `frames` runs several inputs in a row, so that their distance is kept too.
+    budget of shrinking, less where a single one takes long; `frames` runs several inputs in a row, so that their
+    distance is kept too.
     """
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
     simulated = SimulatedRuns(network, rules, frames)
@@ -74,7 +78,8 @@ def size_fifos(
             allowed = tuple(max(a, b) for a, b in zip(allowed, first.ends, strict=True))
         if first.within(allowed):
             starts.insert(0, planned)
-    found = shrink(measure, starts, top, bits, allowed=allowed, least=least, simulations=simulations)
+    budget = min(simulations, max(_LEAST_SIMULATIONS, _MOST_EVENTS // max(simulated.events, 1)))
+    found = shrink(measure, starts, top, bits, allowed=allowed, least=least, simulations=budget)
     final = simulated(found.depths)
     _check(final, allowed, network)
     count = simulated.count + (0 if measure is simulated else measure.count)
@@ -82,7 +87,9 @@ def size_fifos(
 
 
 def _planned(network: Network, rules: Rules, equalisation: Equalisation) -> dict[str, int] | None:
-    """Depths by the linear program; None for a network with a cycle, which has no start times."""
+    """Depths by the linear program; None for a network with a cycle, which has no start times, or of great length."""
+    if sum(network.tokens().values()) > _MOST_TOKENS:
+        return None
     try:
         return periodic_depths(network, rules, equalisation)
     except PenstockError as error:

@@ -10,6 +10,7 @@ from compiler.errors import PenstockError
 from compiler.platforms import RESOURCE_NAMES, Resources
 from dse.linear import LinearProgram
 from dse.partition.graph import PlacementGraph
+from dse.partition.greedy import greedy_partition
 from dse.partition.result import Partition
 from dse.partition.site import Site
 
@@ -38,7 +39,12 @@ def partition(
     model = _Model(graph, site)
     model.minimise_crossing(balance_weight * sum(c.bits for c in graph.connections))
     model.limit(peak)
-    found = model.program.solve(seconds, gap)
+    try:
+        found = model.program.solve(seconds, gap)
+    except PenstockError as error:
+        if error.code != "solver-failed":
+            raise
+        return greedy_partition(graph, site, peak)  # no time for anything better
     if found is None:
         raise _shortage(graph, site, peak, seconds)
     dies = {name: next(d for d, v in on.items() if found.chosen(v)) for name, on in model.on.items()}

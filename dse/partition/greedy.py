@@ -13,7 +13,7 @@ from dse.partition.site import Site
 _STEP = 0.02
 
 
-def greedy_partition(graph: PlacementGraph, site: Site) -> Partition:
+def greedy_partition(graph: PlacementGraph, site: Site, peak: float = 1.0) -> Partition:
     """Place everything in order, no die fuller than a share that is raised until all of it fits."""
     graph.check()
     touching: dict[str, list[Connection]] = defaultdict(list)
@@ -21,8 +21,8 @@ def greedy_partition(graph: PlacementGraph, site: Site) -> Partition:
         touching[connection.source].append(connection)
         touching[connection.target].append(connection)
     share = _even_share(graph, site)
-    while share <= 1 + _STEP:
-        dies = _fill(graph, site, touching, min(share, 1.0))
+    while share <= peak + _STEP:
+        dies = _fill(graph, site, touching, min(share, peak))
         if dies is not None and (found := Partition(site, graph, dies, "greedy")).fits:
             return found
         share += _STEP
