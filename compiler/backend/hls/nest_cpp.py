@@ -40,6 +40,8 @@ class NestEmitter:
     external: Mapping[SSAValue, Port]
     out: Lines
     used: dict[str, int] = field(default_factory=dict[str, int])
+    guarded: tuple[str, int] | None = None
+    """The condition of the block that was closed last, and after how many lines."""
     in_place: dict[SSAValue, nest.LoadOp] = field(default_factory=dict[SSAValue, nest.LoadOp])
 
     @property
@@ -311,11 +313,20 @@ class NestEmitter:
 
     @contextmanager
     def _guarded(self, guard: GuardAttr) -> Generator[None]:
+        """Statements under a condition; one that follows another of the same condition goes into its block."""
         if not guard.terms:
             yield
             return
-        with self.out.block(f"if {self._condition(guard)}"):
-            yield
+        condition, out = self._condition(guard), self.out
+        if self.guarded == (condition, len(out.text)):
+            out.text.pop()
+        else:
+            out.add(f"if {condition} {{")
+        out.indent += 1
+        yield
+        out.indent -= 1
+        out.add("}")
+        self.guarded = (condition, len(out.text))
 
     def _fresh(self, label: str) -> str:
         number = self.used.get(label, 0)

@@ -30,7 +30,8 @@ _HALVES = {"write": "fills blocks", "fetch": "fills blocks", "read": "empties bl
 LEGEND = (
     "// Loops: t0, t1 ... step over tiles of a layer's dims d0, d1 ...; p0, p1 ... over points of a tile; l0, l1 ...",
     "// are lanes and run in parallel; w0 ... walk a stream, s0 ... over blocks that two tasks hand over.",
-    "// Memories: keep_i holds operand i for its next use, acc holds partial results.",
+    "// Memories: keep_i holds operand i for its next use, acc holds partial results, line holds one",
+    "// word or slice while it is put together or cut up.",
 )
 
 
@@ -88,7 +89,8 @@ def _title(task: stream.TaskOp) -> str:
     kinds = {op.sym_name.data for op in _nests(task)}
     if "compute" not in kinds and what and verb in _VERBS:
         half = next((f" ({text})" for kind, text in _HALVES.items() if kind in kinds), "")
-        return f"{_VERBS[verb].format(what)}{half}"
+        named = f"output {what}" if what.isdigit() else what
+        return f"{_VERBS[verb].format(named)}{half}"
     if "load" in kinds or "store" in kinds:
         return f"{'Loads' if 'load' in kinds else 'Stores'} {task.layer.data}"
     return f"Layer {task.layer.data}"

@@ -62,7 +62,8 @@ class _TopEmitter:
         for channel in channels:
             if isinstance(channel, stream.BlocksOp):
                 out.add(f"typedef {array_declaration(channel.result.type.block, self.names[channel.result] + '_t')};")
-        out.add("")
+        if any(isinstance(channel, stream.BlocksOp) for channel in channels):
+            out.add("")
         for task in tasks:
             self._task(task)
             out.add("")

@@ -12,7 +12,8 @@
 //
 // Loops: t0, t1 ... step over tiles of a layer's dims d0, d1 ...; p0, p1 ... over points of a tile; l0, l1 ...
 // are lanes and run in parallel; w0 ... walk a stream, s0 ... over blocks that two tasks hand over.
-// Memories: keep_i holds operand i for its next use, acc holds partial results.
+// Memories: keep_i holds operand i for its next use, acc holds partial results, line holds one
+// word or slice while it is put together or cut up.
 #include "penstock_top.h"
 
 #include "penstock_ops.h"
@@ -51,8 +52,6 @@ static void unpack_x(
             hls::vector<int8_t, 8> in0 = {};
             if (w0 == 0 && w1 == 0) {
                 in0 = load_x__unpack_x.read();
-            }
-            if (w0 == 0 && w1 == 0) {
                 for (int l0 = 0; l0 < 2; ++l0) {
 #pragma HLS UNROLL
                     for (int l1 = 0; l1 < 4; ++l1) {
