@@ -41,7 +41,7 @@ def build_load(op: itensor.LoadOp, memory: SSAValue, target: SSAValue) -> Conver
     shared, inside = _loops(plan.shared, op.layout), _loops(plan.source, op.layout)
     loops = [*shared, *inside]
     body = Block()
-    value = nest.LoadOp(memory, _address(loops, words, op.layout), ALWAYS, token_of(words))
+    value = nest.LoadOp(memory, _address(loops, words, op.layout, len(shared)), ALWAYS, token_of(words))
     place = corners(loops, words, len(shared))
     body.add_ops([value, nest.StoreOp(value.result, block.result, place, ALWAYS)])
     fetch = nest.NestOp("fetch", named(loops, len(shared)), Region(body), block_loops=len(shared))
@@ -68,7 +68,8 @@ def build_store(op: itensor.StoreOp, memory: SSAValue, source: SSAValue) -> Conv
     loops = [*shared, *inside]
     body = Block()
     value = nest.LoadOp(block.result, corners(loops, words, len(shared)), ALWAYS, token_of(words))
-    body.add_ops([value, nest.StoreOp(value.result, memory, _address(loops, words, op.layout), ALWAYS)])
+    address = _address(loops, words, op.layout, len(shared))
+    body.add_ops([value, nest.StoreOp(value.result, memory, address, ALWAYS)])
     drain = nest.NestOp("drain", named(loops, len(shared)), Region(body), block_loops=len(shared))
     return Conversion((Process("_write", [writer]), Process("_drain", [drain])), block)
 
@@ -79,8 +80,8 @@ def _loops(loops: Sequence[LoopOf], layout: LayoutAttr | None) -> list[LoopOf]:
     return pieces
 
 
-def _address(loops: Sequence[LoopOf], words: ITensorType, layout: LayoutAttr | None) -> AffineMap:
+def _address(loops: Sequence[LoopOf], words: ITensorType, layout: LayoutAttr | None, skip: int = 0) -> AffineMap:
+    """Which word each iteration moves; with `skip` loops that change blocks there is always one more inside."""
     if layout is None:
         return corners(loops, words)
-    found = word_address(loops, layout.layout)
-    return found if loops else AffineMap(1, 0, found.results)
+    return AffineMap(max(len(loops), skip + 1), 0, word_address(loops, layout.layout).results)
