@@ -68,7 +68,7 @@ class Assembler:
 
     def network(self, design: Design) -> Network:
         """The same network as lowering the whole design and scheduling it gives."""
-        module = last_stage(self.program.module, itensor_passes(design))
+        module = last_stage(self.program.module, itensor_passes(design), verify=False)
         kernels = [op for op in module.walk() if isinstance(op, itensor.KernelOp)]
         channels: dict[str, Channel] = {}
         tasks: list[Task] = []

@@ -19,14 +19,14 @@ from compiler.analysis.packing import split_at_tiles
 from compiler.analysis.walks import LoopOf
 from compiler.dialects import itensor
 from compiler.dialects.itensor_types import LayoutAttr, expect_itensor
+from compiler.transforms.module_rewrite import ModuleRewrite
 
 
 @dataclass(frozen=True)
-class FoldITensors:
+class FoldITensors(ModuleRewrite):
     """The pass."""
 
-    def apply(self, module: ModuleOp) -> ModuleOp:
-        module = module.clone()
+    def rewrite(self, module: ModuleOp) -> ModuleOp:
         for op in list(module.walk()):
             if isinstance(op, itensor.ConverterOp):
                 plan = choose_plan(expect_itensor(op.source), expect_itensor(op.result))

@@ -16,15 +16,16 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ITensorType
+from compiler.transforms.module_rewrite import ModuleRewrite, discard, move
 
 Kernels = Sequence[itensor.KernelOp]
 
 
 @dataclass(frozen=True)
-class FuseKernels:
+class FuseKernels(ModuleRewrite):
     """The pass. Which kernels belong together is written on them; a group's values flow forwards only."""
 
-    def apply(self, module: ModuleOp) -> ModuleOp:
+    def rewrite(self, module: ModuleOp) -> ModuleOp:
         function = next(op for op in module.ops if isinstance(op, func.FuncOp))
         kernels = [op for op in function.body.block.ops if isinstance(op, itensor.KernelOp)]
         block = Block()
@@ -50,6 +51,7 @@ class FuseKernels:
         outputs = [returned[i] for i in range(len(terminator.arguments))]
         block.add_op(func.ReturnOp(*outputs))
         kind = FunctionType.from_lists([a.type for a in block.args], [v.type for v in outputs])
+        discard(module)
         return ModuleOp([func.FuncOp("main", kind, Region(block), arg_attrs=function.arg_attrs)])
 
 
@@ -107,7 +109,7 @@ class _Fusion:
         sources = dict(zip(kernel.body.block.args, kernel.sources, strict=True))
         terminator = kernel.body.block.last_op
         assert isinstance(terminator, itensor.YieldOp)
-        for op in kernel.body.block.ops:
+        for op in list(kernel.body.block.ops):
             match op:
                 case itensor.LoadOp() if not self._is_param(sources[op.source]):
                     self.mapping[op.result] = self.streams[sources[op.source], _kind(op.result)].pop(0)
@@ -120,8 +122,8 @@ class _Fusion:
                 case itensor.YieldOp():
                     pass
                 case _:
-                    copy = self._emit(op.clone(self.mapping))
-                    self.mapping |= dict(zip(op.results, copy.results, strict=True))
+                    move(op, self.block, self.mapping)
+                    self.mapping |= {result: result for result in op.results}
 
     def _distribute(self, name: str, value: SSAValue, stream: SSAValue, wanted: Sequence[ITensorType]) -> None:
         """Give every reader of `value` a stream of the type that it wants; equal conversions are shared."""

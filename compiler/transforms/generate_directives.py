@@ -25,26 +25,26 @@ from compiler.errors import PenstockError
 from compiler.platforms import Platform, load_platform
 from compiler.schedule import OperatorLibrary, build_memory, fifo_choices, load_library, schedule_nest
 from compiler.schedule.carried import reuse_distance
+from compiler.transforms.module_rewrite import ModuleRewrite
 
 _WIDEST_WORD = 4096  # bits up to which the banks of a ROM share one word
 _UNKNOWN = "unknown-operator"
 
 
 @dataclass(frozen=True)
-class GenerateDirectives:
+class GenerateDirectives(ModuleRewrite):
     """The pass. It changes attributes only: what the module computes stays."""
 
     design: Design
 
-    def apply(self, module: ModuleOp) -> ModuleOp:
-        result = module.clone()
+    def rewrite(self, module: ModuleOp) -> ModuleOp:
         platform = load_platform(self.design.platform)
         builder = _Builder(platform, load_library(platform.operators, self.design.clock_mhz))
-        for op in result.ops:
+        for op in module.ops:
             if isinstance(op, stream.TopOp):
                 builder.top(op)
                 directives.verify_directives(op)
-        return result
+        return module
 
 
 Access = nest.LoadOp | nest.StoreOp

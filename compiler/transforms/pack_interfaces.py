@@ -17,17 +17,20 @@ from compiler.analysis.packing import choose_layout, word_order
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ITensorType, LayoutAttr
 from compiler.dialects.itensor_types import expect_itensor
+from compiler.transforms.module_rewrite import ModuleRewrite, discard, move
 
 
 @dataclass(frozen=True)
-class PackInterfaces:
+class PackInterfaces(ModuleRewrite):
     """The pass. `port_bits` is the width of a port to external memory; tensors that it does not suit stay plain."""
 
     port_bits: int = 512
 
-    def apply(self, module: ModuleOp) -> ModuleOp:
+    def rewrite(self, module: ModuleOp) -> ModuleOp:
         function = next(op for op in module.ops if isinstance(op, func.FuncOp))
-        return _Packing(function, self.port_bits).build()
+        packed = _Packing(function, self.port_bits).build()
+        discard(module)
+        return packed
 
 
 @dataclass
@@ -95,16 +98,15 @@ class _Packing:
             mapping[argument] = block.insert_arg(self._type(source), len(block.args))
             mapping[argument].name_hint = argument.name_hint
         results = dict(zip(_yielded(kernel), kernel.outputs, strict=True))
-        for op in kernel.body.block.ops:
+        for op in list(kernel.body.block.ops):
             match op:
                 case itensor.LoadOp() if (layout := self.layouts.get(sources[op.source])) is not None:
                     mapping[op.result] = _load(op, mapping[op.source], layout, block)
                 case itensor.StoreOp() if (layout := self.layouts.get(results[op.result])) is not None:
                     mapping[op.result] = _store(op, mapping[op.source], layout, block)
                 case _:
-                    copy = op.clone(mapping)
-                    block.add_op(copy)
-                    mapping |= dict(zip(op.results, copy.results, strict=True))
+                    move(op, block, mapping)
+                    mapping |= {result: result for result in op.results}
         new = itensor.KernelOp(
             kernel.sym_name.data, [self.values[v] for v in kernel.sources], [self._type(v) for v in kernel.outputs],
             Region(block), kernel.group.data,
