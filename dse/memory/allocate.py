@@ -16,8 +16,10 @@ from dse.linear import LinearProgram, Solution
 from dse.memory.items import Stored
 from dse.memory.result import Allocation
 
-_EACH = 0.1
-"""Weight of every resource's own share beside the largest one's: ties are broken towards using less of all."""
+COMFORT = 0.5
+"""The share of a limit up to which a resource counts as plentiful."""
+CROWDING = 10.0
+"""What a share beyond that costs in the fullest resource, where a share of any resource costs 1."""
 
 
 def allocate(
@@ -27,7 +29,7 @@ def allocate(
     *,
     seconds: float = 10.0,
 ) -> Allocation:
-    """Build everything so that the fullest resource of each region is as little used as can be.
+    """Build everything with the least shares of all resources, and none of them crowded where another has room.
 
     `logic` is what the design needs besides. Where it does not fit, the error says which resource is short by
     how much at least.
@@ -70,15 +72,15 @@ class _Region:
     def solve(self, seconds: float) -> tuple[dict[str, MemoryUse], bool]:
         program = LinearProgram(f"memory of {self.name}")
         classes = self._count(program)
-        fullest = program.variable(0, None, cost=1)
+        crowding = program.variable(0, None, cost=CROWDING)
         for resource, limit in self.limits.items():
             row = self._row(classes, resource)
             base = self.logic[resource]
             program.row(dict(row), "<=", limit - base)
             if limit:
-                program.row({v: use / limit for v, use in row.items()} | {fullest: -1.0}, "<=", -base / limit)
+                program.row({v: use / limit for v, use in row.items()} | {crowding: -1.0}, "<=", COMFORT - base / limit)
                 for variable, use in row.items():
-                    program.add_cost(variable, _EACH * use / limit)
+                    program.add_cost(variable, use / limit)
         found = program.solve(seconds)
         if found is None:
             raise self._shortage(seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.platforms import RESOURCE_NAMES
+from compiler.platforms import RESOURCE_NAMES, Resources
 from dse.drawing import Drawing, table, text_width, wrap
 from dse.partition.result import Partition
 
@@ -29,7 +29,7 @@ def _draw_die(picture: Drawing, partition: Partition, die: str, y: float) -> flo
     height = max(24 + 18 * len(RESOURCE_NAMES), 46 + 17 * len(lines))
     picture.box(1, y, _WIDTH - 2, height)
     picture.text(_PAD, y + 22, die, "name")
-    picture.text(_PAD + 12 + text_width(die), y + 22, f"{len(names)} tasks", "soft")
+    picture.text(_PAD + 12 + text_width(die), y + 22, f"{_tasks(partition, die)} tasks", "soft")
     for number, line in enumerate(lines):
         picture.text(_PAD, y + 44 + 17 * number, line, hint=", ".join(names) if number == 0 else "")
     left = _WIDTH - _PAD - _BAR - 130
@@ -66,9 +66,8 @@ def partition_table(partition: Partition) -> str:
     rows: list[list[str]] = []
     for die in partition.site.dies:
         used = partition.used[die]
-        count = sum(1 for d in partition.dies.values() if d == die)
         fullest = f"{max(partition.shares[die].values()):.1%}"
-        rows.append([die, str(count), *(f"{value:,}" for _, value in used.items()), fullest])
+        rows.append([die, str(_tasks(partition, die)), *(f"{value:,}" for _, value in used.items()), fullest])
     parts = [table(header, rows)]
     if partition.site.boundaries:
         links = [
@@ -78,3 +77,8 @@ def partition_table(partition: Partition) -> str:
         parts.append(table(["link", "connections", "wires", "of"], links))
     parts.append(table(["task", "die"], [[t.name, partition.dies[t.name]] for t in partition.graph.things]))
     return "\n".join(parts)
+
+
+def _tasks(partition: Partition, die: str) -> int:
+    """What stands there, without memories outside, which take nothing."""
+    return sum(partition.dies[t.name] == die and t.resources != Resources() for t in partition.graph.things)
