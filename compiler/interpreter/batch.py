@@ -25,6 +25,7 @@ from compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]
+Evaluate = Callable[[list[Array]], Array]
 Part = slice
 """Which of the iterations an operation is run for, among those that its arrays were put in order for."""
 
@@ -96,7 +97,7 @@ class Batch:
                 values[op.result] = _choose(when(op.when), values[op.inside], values[op.outside])
             case nest.MapOp() | nest.ReduceOp():
                 inputs = [values[v] for v in op.operands]
-                values[op.results[0]] = _where_defined(_evaluator(op), inputs, self.defined.values[op.results[0]])
+                values[op.results[0]] = _where_defined(op, _evaluator(op), inputs, self.defined.values[op.results[0]])
             case _:
                 pass
 
@@ -236,7 +237,7 @@ class _Cycle:
         ordered = self._ordered(defined)
 
         def run_where_defined(part: Part) -> None:
-            now[result] = _where_defined(evaluate, [operand(part) for operand in operands], ordered[part])
+            now[result] = _where_defined(op, evaluate, [operand(part) for operand in operands], ordered[part])
 
         return run_where_defined
 
@@ -249,17 +250,18 @@ def _choose(when: Mask, inside: Array, outside: Array) -> Array:
     return np.where(when.reshape(-1, *(1 for _ in inside.shape[1:])), inside, outside)
 
 
-def _where_defined(evaluate: Callable[[list[Array]], Array], inputs: list[Array], defined: Mask) -> Array:
+def _where_defined(op: nest.MapOp | nest.ReduceOp, evaluate: Evaluate, inputs: list[Array], defined: Mask) -> Array:
     """Evaluate for the iterations whose operands are defined; zeros for the others."""
     if defined.all():
         return evaluate(inputs)
-    some = evaluate([x if len(x) == 1 else x[defined] for x in inputs])
-    result = np.zeros((len(defined), *some.shape[1:]), some.dtype)
-    result[defined] = some
+    kind = vector_type(op.result)
+    result = np.zeros((len(defined), *kind.get_shape()), numpy_dtype(kind.element_type))
+    if defined.any():
+        result[defined] = evaluate([x if len(x) == 1 else x[defined] for x in inputs])
     return result
 
 
-def _evaluator(op: nest.MapOp | nest.ReduceOp) -> Callable[[list[Array]], Array]:
+def _evaluator(op: nest.MapOp | nest.ReduceOp) -> Evaluate:
     """A map or a reduction as a function of its operands' arrays."""
     block = op.body.block
     if isinstance(op, nest.MapOp):
