@@ -1,0 +1,36 @@
+"""The FIFO benchmark judges anew what sizing says of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import fifo, partition
+from benchmarks.fifo_networks import diamond, random_network
+
+
+@pytest.mark.parametrize(
+    "network", [diamond(2, 0, 2), random_network(5, 2), random_network(4, 1)], ids=lambda n: n.name
+)
+def test_a_row_of_the_benchmark(network: fifo.Network):
+    found = fifo.size(network)
+    assert found.ratio == 1
+    assert found.optimum == found.shrunk == found.bound <= found.periodic <= found.high_water
+    assert found.row()["network"] == network.name
+
+
+def test_the_benchmarks_networks_are_many_and_large():
+    networks = fifo.networks()
+    assert len(networks) >= 24
+    assert len({n.name for n in networks}) == len(networks)
+    assert max(len(n.channels) for n in networks) == 500
+
+
+@pytest.mark.slow
+def test_the_whole_benchmarks_hold_what_is_asked_for():
+    found = fifo.run().summary
+    assert found["deadlocks"] == 0
+    assert float(str(found["latency_ratio_max"])) <= 1.001
+    assert float(str(found["bits_vs_optimum_max"])) <= 1.05
+    assert float(str(found["lp_s_500_edges"])) < 1
+    cut = partition.run().summary
+    assert int(str(cut["better"])) >= 5
