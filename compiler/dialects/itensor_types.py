@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,14 @@ def unpack(array: ArrayAttr[IntAttr]) -> tuple[int, ...]:
     return tuple(i.data for i in array)
 
 
+@lru_cache(maxsize=1 << 14)
+def _made(
+    shape: tuple[int, ...], dtype: Attribute, trips: tuple[int, ...], steps: tuple[int, ...], iter_map: AffineMap
+) -> ITensorType:
+    """A search over designs asks for the same types again and again; one that exists is verified already."""
+    return ITensorType(TensorType(dtype, list(shape)), ints(trips), ints(steps), AffineMapAttr(iter_map))
+
+
 @irdl_attr_definition
 class ITensorType(ParametrizedAttribute, TypeAttribute):
     """A stream of slices: `element` is the slice, `trips`*`steps` the iteration space, `iter_map` where it lies.
@@ -56,7 +65,7 @@ class ITensorType(ParametrizedAttribute, TypeAttribute):
         steps: Sequence[int],
         iter_map: AffineMap,
     ) -> ITensorType:
-        return ITensorType(TensorType(dtype, list(shape)), ints(trips), ints(steps), AffineMapAttr(iter_map))
+        return _made(tuple(shape), dtype, tuple(trips), tuple(steps), iter_map)
 
     @property
     def element_shape(self) -> tuple[int, ...]:
