@@ -21,6 +21,7 @@ class Placement:
 
     partition: Partition
     allocation: Allocation
+    family: str
 
     def record(self, design: Design) -> Design:
         """The design with both in it; external memory has no choice and is not recorded."""
@@ -33,7 +34,7 @@ class Placement:
         return f"<div>{partition_svg(self.partition)}</div><div>{memory_svg(self.allocation)}</div>"
 
     def table(self) -> str:
-        return f"{partition_table(self.partition)}\n{memory_table(self.allocation)}"
+        return f"{partition_table(self.partition)}\n{memory_table(self.allocation, self.family)}"
 
 
 def place(network: Network, platform: Platform, library: OperatorLibrary, design: Design | None = None) -> Placement:
@@ -53,7 +54,8 @@ def place(network: Network, platform: Platform, library: OperatorLibrary, design
     placed = partition(graph, site)
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
-    return Placement(placed, allocate(here, site.limits, besides))
+    family = "ECP5" if platform.part.startswith("LFE5") else "UltraScale+"
+    return Placement(placed, allocate(here, site.limits, besides), family)
 
 
 def decided(items: Sequence[Stored], kinds: Mapping[str, str]) -> tuple[Stored, ...]:

@@ -34,9 +34,10 @@ class MemoryUse:
     def bits(self) -> int:
         return self.words * self.word_bits
 
-    @property
-    def blocks(self) -> str:
-        """The blocks as UltraScale+ counts them: pairs of 18-kbit halves are one 36-kbit block."""
+    def blocks(self, family: str = "UltraScale+") -> str:
+        """The blocks as the device's family counts them: on UltraScale+ two 18-kbit halves are one 36-kbit block."""
+        if family == "ECP5":
+            return f"{self.area.bram18} DP16KD" if self.area.bram18 else ""
         pairs, odd = divmod(self.area.bram18, 2)
         parts = [(pairs, "BRAM36"), (odd, "BRAM18"), (self.area.uram, "URAM")]
         return " + ".join(f"{count} {name}" for count, name in parts if count)

@@ -64,8 +64,12 @@ class PlainRuns:
 def _compiled() -> Any:
     import numba  # pyright: ignore[reportMissingTypeStubs]
 
-    decorate: Any = numba.njit(cache=True)
-    return decorate(run_events)
+    kept: Any = numba.njit(cache=True)
+    try:
+        return kept(run_events)
+    except RuntimeError:  # neither the source's folder nor the user's cache folder can be written
+        compiled: Any = numba.njit
+        return compiled(run_events)
 
 
 def run_events(

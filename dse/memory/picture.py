@@ -61,12 +61,12 @@ def _draw_shares(picture: Drawing, allocation: Allocation, region: str, y: float
         picture.text(left + length + 8, row, f"{used:,} of {limit:,}" if limit else "none", "soft")
 
 
-def memory_table(allocation: Allocation) -> str:
-    """Every memory with its geometry, the largest first."""
+def memory_table(allocation: Allocation, family: str = "UltraScale+") -> str:
+    """Every memory with its geometry, the largest first; blocks by their name in the device's family."""
     header = ["memory", "on", "words", "bits", "copies", "built of", "blocks", "lut", "ff"]
     rows = [
         [name, allocation.regions[name], f"{u.words:,}", f"{u.word_bits:,}", str(u.copies), _TITLES[u.kind],
-         u.blocks or "–", f"{u.area.lut:,}", f"{u.area.ff:,}"]
+         u.blocks(family) or "–", f"{u.area.lut:,}", f"{u.area.ff:,}"]
         for name, u in sorted(allocation.uses.items(), key=lambda item: (-item[1].bits * item[1].copies, item[0]))
     ]  # fmt: skip
     return table(header, rows)

@@ -34,9 +34,9 @@ def test_ultraram_is_4096_words_of_72_bits(words: int, bits: int, blocks: int):
 
 def test_36_bit_words_halve_a_block():
     """512 words of 72 bits are one whole 36-kbit block, 512 of 36 half of one."""
-    assert next(c for c in memory_choices(VITIS, "m", 512, 72) if c.kind == "bram").blocks == "1 BRAM36"
-    assert next(c for c in memory_choices(VITIS, "m", 512, 36) if c.kind == "bram").blocks == "1 BRAM18"
-    assert next(c for c in memory_choices(VITIS, "m", 4096, 144, copies=2) if c.kind == "uram").blocks == "4 URAM"
+    assert next(c for c in memory_choices(VITIS, "m", 512, 72) if c.kind == "bram").blocks() == "1 BRAM36"
+    assert next(c for c in memory_choices(VITIS, "m", 512, 36) if c.kind == "bram").blocks() == "1 BRAM18"
+    assert next(c for c in memory_choices(VITIS, "m", 4096, 144, copies=2) if c.kind == "uram").blocks() == "4 URAM"
 
 
 @pytest.mark.parametrize("library", [VITIS, ECP5], ids=["vitis", "ecp5"])
@@ -150,6 +150,7 @@ def test_ecp5_has_no_ultraram_and_its_luts_do_not_shift():
     item = Stored("m", memory_choices(ECP5, "m", 4096, 32))
     fifo = Stored("f", fifo_choices(ECP5, "f", 60, 16))
     assert "srl" not in {c.kind for c in fifo.choices}
+    assert next(c for c in item.choices if c.kind == "bram").blocks("ECP5") == "8 DP16KD"
     found = allocate([item, fifo], {WHOLE_CHIP: limits})
     assert found.used(WHOLE_CHIP).uram == 0
 
