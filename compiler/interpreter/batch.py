@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
 from compiler.dialects import nest
+from compiler.dialects.stream import StreamType
 from compiler.dialects.types import vector_type
 from compiler.interpreter.cells import Indices
 from compiler.interpreter.control import Control
@@ -59,7 +60,9 @@ class Batch:
 
     def written(self, ops: list[nest.WriteOp]) -> Array:
         """The tokens that a channel gets, in order."""
-        shape = ops[0].stream.type.token.get_shape()
+        channel = ops[0].stream.type
+        assert isinstance(channel, StreamType)
+        shape = channel.token.get_shape()
         if len(ops) == 1:
             return self._where(self.values[ops[0].value], self.control.when(ops[0].when)).reshape(-1, *shape)
         numbers, first = self.control.tokens(ops), self.values[ops[0].value]
