@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, IntAttr, MemRefType, StringAttr, VectorType
-from xdsl.ir import Attribute, Data, Dialect, Operation, ParametrizedAttribute
+from xdsl.ir import Attribute, Data, Dialect, Operation, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
@@ -320,6 +320,8 @@ def _required(op: Operation, key: str, kind: type[_Directive]) -> _Directive:
 def verify_directives(top: stream.TopOp) -> None:
     """Everything has its directive, and every access finds each of its lanes in a bank of its own."""
     interfaces_of(top)
+    for argument, name in zip(top.body.block.args, top.argument_names, strict=True):
+        _verify_argument(argument, name.data)
     for op in top.walk():
         match op:
             case stream.StreamOp():
@@ -330,6 +332,19 @@ def verify_directives(top: stream.TopOp) -> None:
                 _verify_memory(op)
             case _:
                 pass
+
+
+def _verify_argument(argument: SSAValue, name: str) -> None:
+    """Tasks of a kernel run at the same time, so only one of them may touch a memory outside."""
+    tasks: dict[int, set[str]] = {}
+    for use in argument.uses:
+        parent = use.operation.parent_op()
+        task = parent.parent_op() if parent is not None else None
+        if isinstance(task, stream.TaskOp):
+            tasks.setdefault(task.group.data, set()).add(task.sym_name.data)
+    for group, names in tasks.items():
+        if len(names) > 1:
+            raise VerifyException(f"argument {name}: tasks {sorted(names)} of kernel {group} use it at the same time")
 
 
 def _verify_memory(op: stream.BufferOp | stream.RomOp | stream.BlocksOp) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -139,6 +139,15 @@ def test_kernels_that_take_turns_share_bundles() -> None:
     assert len(apart.body.block.args) == len(together.body.block.args) + 1  # the tensor between the kernels
     bundles = [axi.bundle.data for axi in directives.interfaces_of(apart)]
     assert len(set(bundles)) < len(bundles)
+
+
+def test_two_tasks_of_a_kernel_do_not_share_an_argument() -> None:
+    groups = {"fc0": 0, "fc0.relu": 0, "fc1": 1, "fc1.relu": 1}
+    lowered = two_layers(groups=groups)  # the second kernel reads what the first wrote
+    for task in lowered.tasks:
+        task.properties["group"] = IntAttr(0)
+    with pytest.raises(VerifyException, match="use it at the same time"):
+        directives.verify_directives(lowered.top)
 
 
 def test_a_platform_with_few_ports_shares_the_least_loaded() -> None:
