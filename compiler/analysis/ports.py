@@ -55,11 +55,13 @@ def plan_ports(top: stream.TopOp, limit: int, latency: int) -> tuple[AxiPort, ..
 def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
     """Arguments of one kernel get bundles of their own; those of different kernels, at different times, share.
 
-    Only ports of one width share. Where the platform has too few ports, the least loaded one is shared.
+    Only ports of one width share. Where the platform has too few ports, the least loaded one is shared: the argument
+    that moves most chooses first. Bundles are numbered in the order of the arguments.
     """
     members: list[list[_Traffic]] = []
-    chosen: list[int] = []
-    for one in traffic:
+    chosen: dict[int, int] = {}
+    for index in sorted(range(len(traffic)), key=lambda i: -traffic[i].moved_bits):
+        one = traffic[index]
         free = [
             i for i, others in enumerate(members)
             if all(o.bits == one.bits and not o.groups & one.groups for o in others)
@@ -72,8 +74,9 @@ def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
         else:
             bundle = min(range(limit), key=lambda i: sum(o.moved_bits for o in members[i] if o.groups & one.groups))
         members[bundle].append(one)
-        chosen.append(bundle)
-    return chosen
+        chosen[index] = bundle
+    numbers = list(dict.fromkeys(chosen[index] for index in range(len(traffic))))
+    return [numbers.index(chosen[index]) for index in range(len(traffic))]
 
 
 def _traffic(argument: SSAValue) -> _Traffic:
