@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeVar
 
 import numpy as np
@@ -27,7 +28,7 @@ Choice = TypeVar("Choice")
 KINDS = {"int32": "i32", "int8": "i8", "float32": "f32"}
 SIZES = (4, 1, 2, 6, 8, 3, 5)
 OPS = ("relu", "dense", "add", "bias", "rows less their sum", "columns over their largest", "times transposed",
-       "times", "transpose", "slice", "join")  # fmt: skip
+       "times", "transpose", "slice", "join", "reshape")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,9 @@ def _fit(step: Step, nodes: list[_Node], source: int) -> _Node:
                 return _Node("times", (source, other(fits)), (rows, nodes[other(fits)].shape[1]))
         case "transpose":
             return _Node("transpose", (source,), (columns, rows))
+        case "reshape":
+            width = divisors(rows * columns)[step.first % len(divisors(rows * columns))]
+            return _Node("reshape", (source,), (rows * columns // width, width))
         case "slice":
             dim = step.second % 2
             extent = nodes[source].shape[dim]
@@ -200,12 +204,26 @@ class _Writer:
                 self._reduce(layer, x, out, "max", "max", kept="j", gone="i")
             case "slice":
                 self._slice(x, out, *node.numbers)
+            case "reshape":
+                self._reshape(x, out)
             case _:
                 types = ", ".join(self._type(s) for s in sources)
                 dim = node.numbers[0] + len(h)
                 self.lines.append(
                     f"{out} = tensor.concat dim({dim}) {', '.join(sources)} : ({types}) -> {self._type(out)}"
                 )
+
+    def _reshape(self, x: str, out: str) -> None:
+        """Through the flat rows, as imported models have it."""
+        heads = [self.spec.heads] if self.spec.heads else []
+        last = len(heads)
+        groups = f"[{'[0], ' if heads else ''}[{last}, {last + 1}]]"
+        flat = f"tensor<{'x'.join(str(n) for n in [*heads, prod(self.shapes[x][last:])])}x{self.scalar}>"
+        self.lines += [
+            f"{out}f = tensor.collapse_shape {x} {groups} : {self._type(x)} into {flat}",
+            f"{out} = tensor.expand_shape {out}f {groups} output_shape {list(self.shapes[out])} "
+            f": {flat} into {self._type(out)}",
+        ]
 
     def _contract(self, layer: str, out: str, sources: list[tuple[str, str]]) -> None:
         body = f"%p = {self.ops['mul']} %a0, %a1 : {self.scalar}\n%y = {self.ops['add']} %o, %p : {self.scalar}"
