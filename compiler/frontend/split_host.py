@@ -49,10 +49,14 @@ def split_off_host(
     regions = find_regions(program, model.name)
     graph = Graph(program)
     cut = _Cut(program, graph, regions)
-    wanted = {*cut.entering, *cut.leaving, *regions.folded}
-    seen = _run(program, graph, model, wanted) if model.has_weights else _shapes_only(wanted)
-    split = _split(cut, model, seen, answers) if regions.before or regions.after else None
-    cut.apply(seen, drop_inputs=split is not None)
+    conditions = any(condition for _, condition in cut.input_values())
+    on_host = bool(regions.before or regions.after or conditions)
+    wanted = {*regions.folded, *((*cut.entering, *cut.leaving) if on_host else ())}
+    split = None
+    if wanted or cut.numbered:
+        seen = _run(program, graph, model, wanted) if model.has_weights else _shapes_only(wanted)
+        split = _split(cut, model, seen, answers) if on_host else None
+        cut.apply(seen, on_host=on_host)
     _check_inputs(program, model)
     return split
 
@@ -72,7 +76,7 @@ class _Cut:
         self.entering = [x for x in found if x in host or x in graph.inputs]
         self.numbered = [x for x in found if is_numbered(x, graph)]
 
-    def apply(self, seen: Mapping[Node, torch.Tensor], *, drop_inputs: bool) -> None:
+    def apply(self, seen: Mapping[Node, torch.Tensor], *, on_host: bool) -> None:
         """Rewrite the program in place."""
         graph, signature = self.program.graph, self.program.graph_signature
         first = next(n for n in graph.nodes if n.op != "placeholder")
@@ -99,15 +103,13 @@ class _Cut:
                 signature.input_specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
             placeholder.meta.update(node.meta)
             self._enter(node, placeholder, first)
-        if not (self.regions.before or self.regions.after):
-            graph.eliminate_dead_code()
-        else:
+        if on_host:
             self.graph.output.args = (tuple(self.leaving),)
             signature.output_specs[:] = [
                 OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(n.name), None) for n in self.leaving
             ]
-            graph.eliminate_dead_code()
-        self._drop_unused(drop_inputs)
+        graph.eliminate_dead_code()
+        self._drop_unused(on_host)
         self._rename(added)
         graph.lint()
         self.program.graph_module.recompile()

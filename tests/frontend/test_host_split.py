@@ -104,6 +104,15 @@ def test_state_that_is_not_float_enters_as_zeros_and_ones() -> None:
     )
 
 
+def test_a_condition_as_input_is_sent_as_zeros_and_ones() -> None:
+    module = make(lambda: Lambda(lambda m, x, keep: torch.where(keep, m.fc(x), x), fc=nn.Linear(4, 4)))
+    program = prepare(import_module(module, seeded((2, 4)), torch.tensor([True, False, False, True])))
+    assert program.host is not None
+    assert [port["dtype"] for port in program.host.graph["inputs"]] == ["float32", "bool"]
+    assert [port.dtype for port in program.signature.inputs] == ["float32", "float32"]
+    agree(program)
+
+
 def test_without_weights_there_are_shapes_only(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(
         "import torch\n"
