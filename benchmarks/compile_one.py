@@ -76,11 +76,13 @@ def main(model: str) -> None:
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         compile_model("zoo:mlp", Clock(), Path(folder) / "warm-up")  # PyTorch imports much of itself on first use
         warm_up, clock, out = time.perf_counter() - STARTED, Clock(), Path(folder) / "model"
+        busy = time.process_time()
         lowered = compile_model(model, clock, out)
-        seconds = clock.seconds()
+        seconds, busy = clock.seconds(), time.process_time() - busy
         figures = {
             "warm_up_s": warm_up,
             "seconds": seconds,
+            "cpu_s": busy,
             "operations": len(lowered.graph.nodes),
             "tasks": len(lowered.tasks),
             "weights": sum(value.size for value in lowered.program.params.values()),
