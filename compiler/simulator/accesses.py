@@ -7,21 +7,19 @@ from compiler.simulator.layout import (
     AHEAD,
     CHANNEL,
     CLAIMED,
-    CLAIMS_AT,
+    CLAIMS,
     COUNT,
     DEPTH,
     FAR,
     FILL,
     FILLED,
-    FILLS_AT,
-    FILLS_MASK,
+    FILLS,
     FIRST_FILL,
     FIRST_TAKE,
     FLAGS,
     FREED,
-    GROW,
     HELD,
-    HIGH,
+    HELD_RUN,
     LEFT,
     LEVEL_SIZE,
     LEVELS,
@@ -40,18 +38,18 @@ from compiler.simulator.layout import (
     RUN_SIZE,
     RUNS,
     RUNS_END,
-    SEEN,
     SLOT,
+    SLOT_RUN,
     STAGE,
     STEP,
     STORE,
     STRIDE,
     TAKE,
-    TAKES_AT,
-    TAKES_MASK,
+    TAKES,
     TICKS,
     TOKEN,
 )  # fmt: skip
+from compiler.simulator.sequences import append, room_to_read, room_to_write, run_of, settle, time_in
 
 
 @jit
@@ -105,34 +103,43 @@ def step(q: int, m: Words) -> None:
 @jit
 def claim_token(c: int, n: int, m: Words, rings: Words) -> int:
     """When the last of the next `n` tokens was written, or -1 while that is not known."""
-    if m[c + HELD] + n > m[c + FILLED]:
+    k = m[c + HELD] + n - 1
+    if k >= m[c + FILLED]:
         return -1
+    m[c + HELD_RUN] = run_of(m[c + FILLS], m[c + HELD], m[c + HELD_RUN], m, rings)
     m[c + HELD] += n
-    return rings[m[c + FILLS_AT] + ((m[c + HELD] - 1) & m[c + FILLS_MASK])]
+    return time_in(m[c + FILLS], k, run_of(m[c + FILLS], k, m[c + HELD_RUN], m, rings), m, rings)
 
 
 @jit
 def claim_slot(c: int, n: int, m: Words, rings: Words) -> int:
     """When the last of the next `n` slots was given back, -FAR for never used, or -1 while that is not known."""
-    if m[c + CLAIMED] + n - m[c + FREED] > m[c + FILLS_MASK] + 1:
-        m[c + GROW] |= 1
+    if not room_to_write(c, m):
         return -1
     k = m[c + CLAIMED] + n - 1 - m[c + DEPTH]
     if k >= m[c + FREED]:
         return -1
     m[c + CLAIMED] += n
-    return rings[m[c + TAKES_AT] + (k & m[c + TAKES_MASK])] if k >= 0 else -FAR
+    if k < 0:
+        return -FAR
+    first = max(0, k - n + 1)
+    m[c + SLOT_RUN] = run_of(m[c + TAKES], first, m[c + SLOT_RUN], m, rings)
+    return time_in(m[c + TAKES], k, run_of(m[c + TAKES], k, m[c + SLOT_RUN], m, rings), m, rings)
+
+
+@jit
+def memory_ready(q: int, n: int, m: Words) -> int:
+    """The earliest cycle in which a memory port's buffer has `n` words, or room for them."""
+    return max(0, -((m[q + AHEAD] - m[q + PAID] - (n - 1) * m[q + PACE]) // TICKS))
 
 
 @jit
 def claim(q: int, m: Words, rings: Words) -> int:
     """The earliest cycle for a port's next access (0 if any), or -1 while that is not known. Counts it as taken."""
-    flags, n = m[q + FLAGS], m[q + COUNT]
+    flags, c, n = m[q + FLAGS], m[q + CHANNEL], m[q + COUNT]
     if flags & (LOAD | STORE):
-        return max(0, -((m[q + AHEAD] - m[q + PAID] - (n - 1) * m[q + PACE]) // TICKS))
-    c = m[q + CHANNEL]
-    if flags & TAKE and m[c + FREED] + n - m[c + SEEN] > m[c + TAKES_MASK] + 1:
-        m[c + GROW] |= 2
+        return memory_ready(q, n, m)
+    if (flags & TAKE and not room_to_read(c, m)) or (flags & FILL and not room_to_write(c, m)):
         return -1
     if flags & TOKEN:
         time = claim_token(c, n, m, rings)
@@ -144,42 +151,36 @@ def claim(q: int, m: Words, rings: Words) -> int:
 
 
 @jit
-def unclaim(q: int, m: Words) -> None:
-    if m[q + FLAGS] & TOKEN:
-        m[m[q + CHANNEL] + HELD] -= m[q + COUNT]
-    elif m[q + FLAGS] & SLOT:
-        m[m[q + CHANNEL] + CLAIMED] -= m[q + COUNT]
+def unclaim(q: int, m: Words, rings: Words) -> None:
+    give_back(m[q + CHANNEL], m[q + FLAGS], m[q + COUNT], m, rings)
 
 
 @jit
-def note_claims(c: int, n: int, time: int, m: Words, rings: Words) -> None:
-    for k in range(m[c + CLAIMED] - n, m[c + CLAIMED]):
-        rings[m[c + CLAIMS_AT] + (k & m[c + FILLS_MASK])] = time
+def give_back(c: int, flags: int, n: int, m: Words, rings: Words) -> None:
+    """Undo a claim."""
+    if flags & TOKEN:
+        m[c + HELD] -= n
+        m[c + HELD_RUN] = run_of(m[c + FILLS], m[c + HELD], m[c + HELD_RUN], m, rings)
+    elif flags & SLOT:
+        m[c + CLAIMED] -= n
+        m[c + SLOT_RUN] = run_of(m[c + TAKES], max(0, m[c + CLAIMED] - m[c + DEPTH]), m[c + SLOT_RUN], m, rings)
 
 
 @jit
 def take(c: int, n: int, time: int, m: Words, rings: Words) -> None:
-    """The reader gives `n` slots back; how many were held when each of them was claimed is now known."""
+    """The reader gives `n` slots back."""
     if m[c + FREED] == 0:
         m[c + FIRST_TAKE] = time
-    at, mask, seen = m[c + TAKES_AT], m[c + TAKES_MASK], m[c + SEEN]
-    for k in range(m[c + FREED], m[c + FREED] + n):
-        claimed = rings[m[c + CLAIMS_AT] + (k & m[c + FILLS_MASK])]
-        while seen < k and rings[at + (seen & mask)] < claimed:
-            seen += 1
-        if k + 1 - seen > m[c + HIGH]:
-            m[c + HIGH] = k + 1 - seen
-        rings[at + (k & mask)] = time
-    m[c + SEEN] = seen
+    append(m[c + TAKES], m[c + FREED], n, time, 0, m, rings)
     m[c + FREED] += n
+    settle(c, m, rings)
 
 
 @jit
 def fill(c: int, n: int, time: int, m: Words, rings: Words) -> None:
     if m[c + FILLED] == 0:
         m[c + FIRST_FILL] = time
-    for k in range(m[c + FILLED], m[c + FILLED] + n):
-        rings[m[c + FILLS_AT] + (k & m[c + FILLS_MASK])] = time
+    append(m[c + FILLS], m[c + FILLED], n, time, 0, m, rings)
     m[c + FILLED] += n
 
 
@@ -189,11 +190,11 @@ def let_pass(q: int, time: int, m: Words, rings: Words) -> None:
     flags, c, n = m[q + FLAGS], m[q + CHANNEL], m[q + COUNT]
     if flags & (LOAD | STORE):
         m[q + PAID] = max(m[q + PAID], time * TICKS) + n * m[q + PACE]
-    if flags & SLOT and m[c + CLAIMS_AT] != m[c + FILLS_AT]:
-        note_claims(c, n, time, m, rings)
-    if flags & TAKE:
+    elif flags & TAKE:
         take(c, n, time, m, rings)
-    elif flags & FILL:
+    elif flags & SLOT and m[c + CLAIMS] != m[c + FILLS]:
+        append(m[c + CLAIMS], m[c + CLAIMED] - n, n, time, 0, m, rings)
+    if flags & FILL:
         fill(c, n, time, m, rings)
 
 

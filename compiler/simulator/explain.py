@@ -8,7 +8,7 @@ from compiler.simulator import layout as at
 from compiler.simulator.plan import Plan
 from compiler.simulator.results import Cause, Deadlock, Hop, Wait
 from compiler.simulator.rules import Rules
-from compiler.simulator.state import State
+from compiler.simulator.state import State, last_time
 
 _MOST_HOPS = 4000
 _SHORTEST_SHARE = 256  # of the latency: shorter stretches are left out of the path
@@ -60,13 +60,12 @@ def _due(row: int, m: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
 
 
 def _last_event(plan: Plan, state: State) -> int:
-    m, last = state.memory, 0
-    for link in plan.links:
-        c = link.address
-        for ring, mask, count in ((at.FILLS_AT, at.FILLS_MASK, at.FILLED), (at.TAKES_AT, at.TAKES_MASK, at.FREED)):
-            if m[c + count]:
-                last = max(last, int(state.rings[m[c + ring] + ((m[c + count] - 1) & m[c + mask])]))
-    return last
+    times = [
+        last_time(link.address, sequence, count, state)
+        for link in plan.links
+        for sequence, count in ((at.FILLS, at.FILLED), (at.TAKES, at.FREED))
+    ]
+    return max((time for time in times if time is not None), default=0)
 
 
 def trace_critical_path(plan: Plan, state: State, rules: Rules) -> tuple[Hop, ...]:

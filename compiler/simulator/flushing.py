@@ -57,7 +57,7 @@ def drain(p: int, clock: int, front: int, m: Words, rings: Words, log: Words) ->
             if time < 0:
                 for back in range(low, q, PORT_SIZE):
                     if m[back + FLAGS] & BACK and due(back, front, bubbles, m) == clock:
-                        unclaim(back, m)
+                        unclaim(back, m, rings)
                 return False
             if time > earliest:
                 earliest, cause = time, q
@@ -127,7 +127,7 @@ def claim_front(low: int, high: int, now: int, m: Words, rings: Words) -> tuple[
         if m[q + NEXT] == now and not m[q + FLAGS] & BACK:
             time = claim(q, m, rings)
             if time < 0:
-                unclaim_front(low, q, now, m)
+                unclaim_front(low, q, now, m, rings)
                 return -1, q
             if time > earliest:
                 earliest, cause = time, q
@@ -135,10 +135,10 @@ def claim_front(low: int, high: int, now: int, m: Words, rings: Words) -> tuple[
 
 
 @jit
-def unclaim_front(low: int, high: int, now: int, m: Words) -> None:
+def unclaim_front(low: int, high: int, now: int, m: Words, rings: Words) -> None:
     for q in range(low, high, PORT_SIZE):
         if m[q + NEXT] == now and not m[q + FLAGS] & BACK:
-            unclaim(q, m)
+            unclaim(q, m, rings)
 
 
 @jit
@@ -199,14 +199,14 @@ def run_flushing(p: int, m: Words, rings: Words, log: Words) -> bool:
                 continue
             clock, seen = front_clock(p, now, earliest, m)
             if clock > back:
-                unclaim_front(low, high, now, m)
+                unclaim_front(low, high, now, m, rings)
                 if not drain(p, back, now, m, rings, log):
                     return moved
                 moved = True
                 continue
             if clock == back:  # in one cycle: a full channel holds both
                 if not drain(p, back, now, m, rings, log):
-                    unclaim_front(low, high, now, m)
+                    unclaim_front(low, high, now, m, rings)
                     return moved
                 clock, seen = front_clock(p, now, earliest, m)
             forget(p, seen, m)

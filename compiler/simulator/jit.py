@@ -24,7 +24,7 @@ Words = MutableSequence[int]
 """What the engine works on: a list in plain Python, where that is quicker, an array when compiled."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_ENGINE = ("layout", "accesses", "phases", "stalling", "flushing", "engine")  # callees first
+_ENGINE = ("layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "engine")  # callees first
 _FOLDER = "CACHE_DIR"  # numba's setting; it has no other way to say where
 _marked: set[Callable[..., Any]] = set()
 

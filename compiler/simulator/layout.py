@@ -16,7 +16,7 @@ LOG = 1 << 12  # stalls kept of each process for the critical path
 TOKEN, SLOT, TAKE, FILL, LOAD, STORE, SIMPLE, BACK = 1, 2, 4, 8, 16, 32, 64, 128
 
 # the beginning of the memory
-FLUSHING, START_GAP, FRAMES, PROCESSES, PROCESSES_END, CHANNELS, CHANNELS_END, HEADER = range(8)
+FLUSHING, START_GAP, FRAMES, PROCESSES, PROCESSES_END, HEADER = range(6)
 
 # a process; MODE is 0 between phases, 1 inside one, 2 when all is done
 (
@@ -27,11 +27,12 @@ FLUSHING, START_GAP, FRAMES, PROCESSES, PROCESSES_END, CHANNELS, CHANNELS_END, H
 # a phase; MOMENTS_AT: where freezes are noted until the front has got there
 PORTS, PORTS_END, LENGTH, DELAY, MOMENTS_AT, MEMBERS, PHASE_SIZE = range(7)
 
-# a port; LATER: stages behind the front; NEXT: when it is met next, in the phase's own time
+# a port; LATER: stages behind the front; NEXT: when it is met next, in the phase's own time; the last six: its turn
 (
     FLAGS, CHANNEL, COUNT, STAGE, LATER, NEXT, LEFT, STEP, LEVELS, LEVELS_END, WAITED,
-    QUEUE, QUEUE_SIZE, QUEUED, QUEUE_HEAD, AHEAD, PACE, LATENCY, PAID, PORT_SIZE,
-) = range(20)  # fmt: skip
+    QUEUE, QUEUE_SIZE, QUEUED, QUEUE_HEAD, AHEAD, PACE, LATENCY, PAID,
+    LAST_OFFSET, MARGIN, SLOPE, LINEAR, TURN_WAIT, PORT_SIZE,
+) = range(25)  # fmt: skip
 
 # a level of a port's pattern: STRIDE of local time from one counter to the next; and a run of counters
 STRIDE, RUNS, RUNS_END, RUN, POSITION, LEVEL_SIZE = range(6)
@@ -40,8 +41,13 @@ RUN_BASE, RUN_LENGTH, RUN_SIZE = range(3)
 # what a process waits for before it starts, and hands on when it ends
 START_CHANNEL, START_FLAGS, START_WAITED, START_SIZE = range(4)
 
-# a channel; *_AT and *_MASK: rings of the last times; SEEN: reads that the high-water mark knows
+# a channel: slots counted by what was done with them; the sequences of times, and how far each reader of one is
 (
-    DEPTH, CLAIMED, FILLED, HELD, FREED, FILLS_AT, CLAIMS_AT, FILLS_MASK, TAKES_AT, TAKES_MASK, SEEN, HIGH,
-    FIRST_FILL, FIRST_TAKE, GROW, CHANNEL_SIZE,
-) = range(16)  # fmt: skip
+    DEPTH, CLAIMED, FILLED, HELD, FREED, SETTLED, SEEN, HIGH, FIRST_FILL, FIRST_TAKE,
+    FILLS, CLAIMS, TAKES, HELD_RUN, SETTLED_RUN, SLOT_RUN, SEEN_RUN, CHANNEL_SIZE,
+) = range(18)  # fmt: skip
+
+# a sequence of times, kept as runs (first slot, its time, time from one to the next) in a ring of MASK + 1 runs
+RING, MASK, HEAD, GROW, SEQUENCE_SIZE = range(5)
+RUN_ENTRIES = 3
+MOST_NEW_RUNS = 4  # an access adds fewer

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from compiler.simulator.accesses import claim_slot, claim_token, fill, log_stall, note_claims, reset_port, take
+from compiler.simulator.accesses import claim_slot, claim_token, fill, give_back, log_stall, reset_port, take
 from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     AHEAD,
     BUBBLES,
     CLAIMED,
+    CLAIMS,
     DELAY,
     FIRST_PHASE,
     FLAGS,
     FRAME,
     FRAMES,
     FROZEN,
-    HELD,
     KNOWN_FROZEN,
     LATENCY,
     LENGTH,
@@ -45,6 +45,7 @@ from compiler.simulator.layout import (
     TOKEN,
     WAITED,
 )  # fmt: skip
+from compiler.simulator.sequences import append
 
 
 @jit
@@ -56,7 +57,7 @@ def claim_start(p: int, m: Words, rings: Words) -> tuple[int, int]:
         time = claim_token(c, 1, m, rings) if m[i + START_FLAGS] & TOKEN else claim_slot(c, 1, m, rings)
         if time == -1:
             for j in range(m[p + STARTS], i, START_SIZE):
-                m[m[j + START_CHANNEL] + (HELD if m[j + START_FLAGS] & TOKEN else CLAIMED)] -= 1
+                give_back(m[j + START_CHANNEL], m[j + START_FLAGS], 1, m, rings)
             return -1, i
         if time > latest:
             latest, cause = time, i
@@ -78,7 +79,8 @@ def begin(p: int, m: Words, rings: Words, log: Words) -> bool:
         m[m[p + TIMES] + 2 * m[p + FRAME]] = start
         for i in range(m[p + STARTS], m[p + STARTS_END], START_SIZE):
             if m[i + START_FLAGS] & SLOT:
-                note_claims(m[i + START_CHANNEL], 1, start, m, rings)
+                c = m[i + START_CHANNEL]
+                append(m[c + CLAIMS], m[c + CLAIMED] - 1, 1, start, 0, m, rings)
     start += m[h + DELAY]
     m[p + OFFSET] = start
     m[p + BUBBLES] = m[p + FROZEN] = m[p + KNOWN_FROZEN] = m[p + MOMENTS] = 0

@@ -130,9 +130,10 @@ class _Planner:
             Link(channel, self.index[writer], self.index[reader], row, tokens[channel.name])
             for (channel, writer, reader), row in zip(pairs, rows, strict=True)
         ]
-        self._set(0, {at.CHANNELS: at.HEADER, at.CHANNELS_END: len(self.memory)})
-        for row in rows:
-            self._set(row, {at.FIRST_FILL: -1, at.FIRST_TAKE: -1})
+        for row, (channel, _, _) in zip(rows, pairs, strict=True):
+            fills, takes, claims = self._rows(3, at.SEQUENCE_SIZE)
+            self._set(row, {at.FIRST_FILL: -1, at.FIRST_TAKE: -1, at.FILLS: fills, at.TAKES: takes,
+                            at.CLAIMS: fills if channel.kind == "fifo" else claims})  # fmt: skip
 
     def _process(self, number: int, row: int, process: Process) -> None:
         waits = [(i, link, True) for i, link in enumerate(self.links) if link.reader == number]
@@ -168,7 +169,8 @@ class _Planner:
             back = at.BACK if not read and stage > front else 0
             takes, gives = (at.TOKEN, at.TAKE) if read else (at.SLOT, at.FILL)
             if access.channel in self.ports:
-                wanted.append((access, stage, (at.LOAD if read else at.STORE) | back, 0))
+                simple = at.SIMPLE if access.count == 1 else 0
+                wanted.append((access, stage, (at.LOAD if read else at.STORE) | back | simple, 0))
             elif access.hold:
                 wanted += [(access, stage, takes | back, 0), (access, stage, gives | back, access.hold)]
             else:

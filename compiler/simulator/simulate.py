@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -12,7 +12,8 @@ from compiler.simulator.check import check_network, check_sequence
 from compiler.simulator.engine import advance
 from compiler.simulator.explain import find_deadlock, trace_critical_path
 from compiler.simulator.jit import Words, compiled_advance, was_compiled
-from compiler.simulator.network import Network, Phase, Repeat, Sequence
+from compiler.simulator.network import Network, Phase, Repeat
+from compiler.simulator.network import Sequence as Steps
 from compiler.simulator.plan import Plan, plan_network
 from compiler.simulator.results import Cause, ChannelTimes, ProcessTimes, Simulation, Stall
 from compiler.simulator.rules import VITIS, Rules
@@ -39,12 +40,25 @@ class Simulator:
                 code="bad-request", what=f"{frames} frames", where=self.network.name, limit="at least 1",
                 hint="ask for one frame, or several for the interval between them",
             )  # fmt: skip
-        state = new_state(self.plan, [asked[link.channel.name] for link in self.plan.links], frames)
+        depths_of_links = [asked[link.channel.name] for link in self.plan.links]
+        state, done = self._run([None] * len(depths_of_links), frames)
+        if not done or self._too_shallow(state, depths_of_links):
+            state, done = self._run(depths_of_links, frames)
+        return self._results(state, asked, done)
+
+    def _run(self, depths: Sequence[int | None], frames: int) -> tuple[State, bool]:
+        """The state at the end, and whether everything is done."""
+        state = new_state(self.plan, depths, frames)
         run = self._interpreted if self.plan.accesses * frames < SMALL and not was_compiled() else self._compiled
         done = run(state)
         while not done and grow(self.plan, state):
             done = run(state)
-        return self._results(state, asked, done)
+        return state, done
+
+    def _too_shallow(self, state: State, depths: Sequence[int | None]) -> bool:
+        """Whether a channel held more slots than it has. If none did, no depth was felt, and the times are the same."""
+        links = zip(self.plan.links, depths, strict=True)
+        return any(depth is not None and state.memory[link.address + at.HIGH] > depth for link, depth in links)
 
     @staticmethod
     def _compiled(state: State) -> bool:
@@ -118,7 +132,7 @@ class Simulator:
 
 
 def simulate(
-    network: Network | Sequence,
+    network: Network | Steps,
     rules: Rules = VITIS,
     *,
     depths: Mapping[str, int | None] | None = None,
@@ -126,13 +140,13 @@ def simulate(
     bounded: bool = True,
 ) -> Simulation:
     """Simulate once; a `Simulator` is cheaper for many depths of one network."""
-    if isinstance(network, Sequence):
+    if isinstance(network, Steps):
         return _simulate_sequence(network, rules, depths or {}, frames, bounded)
     return Simulator(network, rules).run(depths, frames=frames, bounded=bounded)
 
 
 def _simulate_sequence(
-    sequence: Sequence, rules: Rules, depths: Mapping[str, int | None], frames: int, bounded: bool
+    sequence: Steps, rules: Rules, depths: Mapping[str, int | None], frames: int, bounded: bool
 ) -> Simulation:
     """Steps add up; a sequence does not overlap its frames."""
     check_sequence(sequence)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.simulator.accesses import carry, claim, let_pass, log_stall, step, take, unclaim
+from compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
 from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     CHANNEL,
@@ -10,13 +10,11 @@ from compiler.simulator.layout import (
     DEPTH,
     FAR,
     FILLED,
-    FILLS_AT,
-    FILLS_MASK,
-    FIRST_FILL,
     FLAGS,
     FREED,
     HELD,
     LEFT,
+    LOAD,
     MEMBERS,
     MODE,
     NEXT,
@@ -25,15 +23,14 @@ from compiler.simulator.layout import (
     PORT_SIZE,
     PORTS,
     PORTS_END,
-    SEEN,
     SIMPLE,
     STEP,
+    STORE,
     TAKE,
-    TAKES_AT,
-    TAKES_MASK,
     WAITED,
 )  # fmt: skip
 from compiler.simulator.phases import begin, finish
+from compiler.simulator.turns import take_turns
 
 
 @jit
@@ -46,7 +43,7 @@ def claim_due(low: int, high: int, now: int, m: Words, rings: Words) -> tuple[in
             if time < 0:
                 for back in range(low, q, PORT_SIZE):
                     if m[back + NEXT] == now:
-                        unclaim(back, m)
+                        unclaim(back, m, rings)
                 return -1, q
             if time > earliest:
                 earliest, cause = time, q
@@ -57,9 +54,11 @@ def claim_due(low: int, high: int, now: int, m: Words, rings: Words) -> tuple[in
 def known_turns(q: int, m: Words) -> int:
     """How many accesses of a simple port have times that are known."""
     c = m[q + CHANNEL]
+    if m[q + FLAGS] & (LOAD | STORE):
+        return FAR
     if m[q + FLAGS] & TAKE:
-        return min(m[c + FILLED] - m[c + HELD], m[c + TAKES_MASK] + 1 - (m[c + FREED] - m[c + SEEN]))
-    return min(m[c + DEPTH], m[c + FILLS_MASK] + 1) - (m[c + CLAIMED] - m[c + FREED])
+        return m[c + FILLED] - m[c + HELD]
+    return m[c + DEPTH] - (m[c + CLAIMED] - m[c + FREED])
 
 
 @jit
@@ -101,55 +100,6 @@ def find_turns(p: int, first: int, m: Words) -> int:
 
 
 @jit
-def take_turns(p: int, turns: int, m: Words, rings: Words, log: Words) -> None:
-    """`turns` times every listed port; all times that they depend on are known."""
-    offset, members = m[p + OFFSET], m[m[p + PHASE] + MEMBERS]
-    for _ in range(turns):
-        i = members
-        while m[i] > 0:
-            now = m[m[i] + NEXT]
-            time, cause = now + offset, 0
-            j = i
-            while m[j] > 0 and m[m[j] + NEXT] == now:
-                q = m[j]
-                c = m[q + CHANNEL]
-                if m[q + FLAGS] & TAKE:
-                    earliest = rings[m[c + FILLS_AT] + (m[c + HELD] & m[c + FILLS_MASK])] + 1
-                else:
-                    k = m[c + CLAIMED] - m[c + DEPTH]
-                    earliest = rings[m[c + TAKES_AT] + (k & m[c + TAKES_MASK])] + 1 if k >= 0 else 0
-                if earliest > time:
-                    time, cause = earliest, q
-                j += 1
-            if cause > 0:
-                m[cause + WAITED] += time - now - offset
-                offset = time - now
-                log_stall(p, time, cause, m, log)
-            for at in range(i, j):
-                q = m[at]
-                c = m[q + CHANNEL]
-                if m[q + FLAGS] & TAKE:
-                    m[c + HELD] += 1
-                    take(c, 1, time, m, rings)
-                else:
-                    if m[c + FILLED] == 0:
-                        m[c + FIRST_FILL] = time
-                    rings[m[c + FILLS_AT] + (m[c + FILLED] & m[c + FILLS_MASK])] = time
-                    m[c + FILLED] += 1
-                    m[c + CLAIMED] += 1
-                m[q + NEXT] += m[q + STEP]
-            i = j
-    m[p + OFFSET] = offset
-    i = members
-    while m[i] > 0:
-        q = m[i]
-        m[q + LEFT] -= turns
-        if m[q + LEFT] == 0:
-            carry(q, m)
-        i += 1
-
-
-@jit
 def run_stalling(p: int, m: Words, rings: Words, log: Words) -> bool:
     """Run one process as far as times are known. Whether it moved."""
     moved = False
@@ -167,8 +117,7 @@ def run_stalling(p: int, m: Words, rings: Words, log: Words) -> bool:
             moved = True
             continue
         turns = find_turns(p, now, m)
-        if turns > 0:
-            take_turns(p, turns, m, rings, log)
+        if turns > 0 and take_turns(p, turns, m, rings, log):
             moved = True
             continue
         earliest, cause = claim_due(low, high, now, m, rings)

@@ -11,7 +11,7 @@ from compiler.simulator import layout as at
 from compiler.simulator.jit import Ints
 from compiler.simulator.plan import Plan
 
-WINDOW = 1 << 12  # times kept of a channel at first
+RUNS_KEPT = 256  # of a sequence of times at first; a power of two
 
 
 @dataclass
@@ -31,55 +31,52 @@ def new_state(plan: Plan, depths: Sequence[int | None], frames: int) -> State:
     memory[at.FRAMES] = frames
     for number, row in enumerate(plan.addresses):
         memory[row + at.TIMES] = times + 2 * frames * number
-    windows: list[tuple[int, int]] = []
     for link, depth in zip(plan.links, depths, strict=True):
-        total = link.tokens * frames
-        slots = at.UNBOUNDED if depth is None or depth >= total else depth
+        slots = at.UNBOUNDED if depth is None or depth >= link.tokens * frames else depth
         memory[link.address + at.DEPTH] = slots
-        fills = _power(total if link.channel.kind == "pipo" else min(total, WINDOW))
-        windows.append((fills, fills if slots == at.UNBOUNDED else max(fills, _power(slots))))
     log = np.empty(2 * at.LOG * len(plan.processes), np.int64)
-    return State(memory, _place(plan, memory, windows), log, frames)
+    return State(memory, _place(plan, memory, [RUNS_KEPT] * 3 * len(plan.links)), log, frames)
 
 
 def grow(plan: Plan, state: State) -> bool:
-    """Twice the window wherever one was too small; False where none was."""
+    """Twice the room wherever there was too little; False where there was enough."""
     m, old = state.memory, state.rings
-    rows = [link.address for link in plan.links]
-    if not any(m[row + at.GROW] for row in rows):
+    sequences = _sequences(plan, m)
+    if not any(m[s + at.GROW] for s in sequences):
         return False
-    before = [[int(n) for n in m[row : row + at.CHANNEL_SIZE]] for row in rows]
-    state.rings = _place(
-        plan,
-        m,
-        [((r[at.FILLS_MASK] + 1) << (r[at.GROW] & 1), (r[at.TAKES_MASK] + 1) << (r[at.GROW] >> 1)) for r in before],
-    )
-    for row, was in zip(rows, before, strict=True):
-        for ring, mask, count in (
-            (at.FILLS_AT, at.FILLS_MASK, at.FILLED),
-            (at.CLAIMS_AT, at.FILLS_MASK, at.CLAIMED),
-            (at.TAKES_AT, at.TAKES_MASK, at.FREED),
-        ):
-            kept = np.arange(max(0, was[count] - was[mask] - 1), was[count])
-            state.rings[m[row + ring] + (kept & m[row + mask])] = old[was[ring] + (kept & was[mask])]
-        m[row + at.GROW] = 0
+    before = [[int(n) for n in m[s : s + at.SEQUENCE_SIZE]] for s in sequences]
+    state.rings = _place(plan, m, [(was[at.MASK] + 1) << was[at.GROW] for was in before])
+    for s, was in zip(sequences, before, strict=True):
+        for run in range(max(0, was[at.HEAD] - was[at.MASK] - 1), was[at.HEAD]):
+            source = was[at.RING] + at.RUN_ENTRIES * (run & was[at.MASK])
+            target = int(m[s + at.RING]) + at.RUN_ENTRIES * (run & int(m[s + at.MASK]))
+            state.rings[target : target + at.RUN_ENTRIES] = old[source : source + at.RUN_ENTRIES]
+        m[s + at.GROW] = 0
     for row in plan.addresses:
         m[row + at.READY] = 1
     return True
 
 
-def _place(plan: Plan, memory: Ints, windows: Sequence[tuple[int, int]]) -> Ints:
-    """Room for the rings; blocks have a ring more, for they are claimed before they are filled."""
+def last_time(link_address: int, sequence: int, count: int, state: State) -> int | None:
+    """The last time of a channel's sequence; None before its first."""
+    m = state.memory
+    slots, s = int(m[link_address + count]), int(m[link_address + sequence])
+    if not slots:
+        return None
+    place = int(m[s + at.RING]) + at.RUN_ENTRIES * ((int(m[s + at.HEAD]) - 1) & int(m[s + at.MASK]))
+    first, time, step = (int(n) for n in state.rings[place : place + at.RUN_ENTRIES])
+    return time + (slots - 1 - first) * step
+
+
+def _sequences(plan: Plan, memory: Ints) -> list[int]:
+    """Three of every channel, side by side."""
+    return [int(memory[link.address + at.FILLS]) + i * at.SEQUENCE_SIZE for link in plan.links for i in range(3)]
+
+
+def _place(plan: Plan, memory: Ints, sizes: Sequence[int]) -> Ints:
+    """Room for the runs of every sequence."""
     end = 0
-    for link, (fills, takes) in zip(plan.links, windows, strict=True):
-        apart = fills if link.channel.kind != "fifo" else 0
-        row = link.address
-        memory[row + at.FILLS_AT], memory[row + at.CLAIMS_AT] = end, end + apart
-        memory[row + at.TAKES_AT] = end + fills + apart
-        memory[row + at.FILLS_MASK], memory[row + at.TAKES_MASK] = fills - 1, takes - 1
-        end += fills + apart + takes
+    for s, size in zip(_sequences(plan, memory), sizes, strict=True):
+        memory[s + at.RING], memory[s + at.MASK] = end, size - 1
+        end += at.RUN_ENTRIES * size
     return np.zeros(max(end, 1), np.int64)
-
-
-def _power(count: int) -> int:
-    return 1 << max(1, (max(count, 1) - 1).bit_length())

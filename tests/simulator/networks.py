@@ -33,7 +33,7 @@ def two_kernels() -> Network:
 def draw_network(seed: int) -> Network:
     """Chains with short cuts, sometimes a way back; guards, IIs, depths, stages, counts, phases, blocks, pipos."""
     random = Random(seed)
-    rows, words = random.choice([(2, 2), (2, 4), (3, 4), (4, 2), (2, 6)])
+    rows, words = random.choice([(2, 2), (2, 4), (3, 4), (4, 2), (2, 6), (2, 24)])
     count = random.randint(2, 5)
     edges = [(i, i + 1) for i in range(count - 1)]
     edges += [edge for edge in ((0, 2), (1, 3), (0, 3), (2, 4)) if edge[1] < count and random.random() < 0.35]

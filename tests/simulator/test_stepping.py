@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulation, Simulator
+from compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulation, Simulator, state
+from compiler.simulator.layout import MOST_NEW_RUNS
 from tests.simulator.networks import draw_network
 from tests.simulator.stepping import Stuck, step_through
 
@@ -19,7 +20,7 @@ def depth_settings(network: Network, seed: int) -> list[dict[str, int | None]]:
         dict.fromkeys(names, 1),
         dict.fromkeys(names, 2),
         {},
-        {name: random.choice([1, 2, 3, 5, 8, None]) for name in names},
+        {name: random.choice([1, 2, 3, 5, 8, 20, None]) for name in names},
         dict.fromkeys(names, None),
     ]
 
@@ -51,8 +52,15 @@ def check_seeds(rules: Rules, seeds: range) -> list[bool]:
 
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
 def test_random_networks_agree_cycle_for_cycle(rules: Rules):
-    verdicts = check_seeds(rules, range(40))
+    verdicts = check_seeds(rules, range(20))
     assert 0 < sum(verdicts) < len(verdicts) / 2, "some of them deadlock, most do not"
+
+
+def test_memory_for_times_grows_where_it_must(monkeypatch: pytest.MonkeyPatch):
+    """Rooms for four runs of times, where a process may have to be hundreds ahead."""
+    monkeypatch.setattr(state, "RUNS_KEPT", MOST_NEW_RUNS)
+    check_seeds(VITIS, range(2000, 2010))
+    check_seeds(OPEN_RTL, range(2000, 2010))
 
 
 @pytest.mark.slow
