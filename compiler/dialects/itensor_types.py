@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from math import prod
 from functools import lru_cache
 
 import numpy as np
@@ -99,7 +100,7 @@ class ITensorType(ParametrizedAttribute, TypeAttribute):
 
     def corners(self) -> NDArray[np.int64]:
         """The same as an array, one row a slice."""
-        rows = np.indices(self.trip_counts, np.int64).reshape(len(self.trip_counts), -1)
+        rows = np.indices(self.trip_counts, np.int64).reshape(len(self.trip_counts), self.token_count)
         at = np.zeros((self.token_count, len(self.element_shape)), np.int64)
         for dim, expression in enumerate(self.iter_map.data.results):
             at[:, dim] = expression.eval([0] * len(rows), [])
@@ -110,7 +111,7 @@ class ITensorType(ParametrizedAttribute, TypeAttribute):
     def places(self) -> NDArray[np.int64]:
         """Where each element of each slice lies in the tensor's C order: a row a slice."""
         shape = self.data_shape()
-        inside = np.indices(self.element_shape, np.int64).reshape(len(shape), -1)
+        inside = np.indices(self.element_shape, np.int64).reshape(len(shape), prod(self.element_shape))
         at = self.corners()[:, :, None] + inside[None]
         weights = np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1]
         return (at * weights[None, : len(shape), None]).sum(axis=1)
