@@ -32,7 +32,7 @@ class TensorOp:
     init: Attribute | None
     """The constant that its reduction starts from; None for an elementwise operation."""
 
-    @property
+    @cached_property
     def reductions(self) -> tuple[int, ...]:
         return tuple(d for d, kind in enumerate(self.iterators) if kind == IteratorTypeAttr.reduction())
 
@@ -40,7 +40,7 @@ class TensorOp:
     def result(self) -> OpResult:
         return self.op.results[0]
 
-    @property
+    @cached_property
     def work(self) -> int:
         """How many times its body runs."""
         product = 1
