@@ -1,0 +1,108 @@
+"""A scheduled design as a network for the simulator: latency and FIFO behaviour with evidence `simulated`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compiler.platforms import Platform
+from compiler.schedule import NestSchedule, PortSchedule, load_library
+from compiler.simulator import (
+    OPEN_RTL,
+    VITIS,
+    Access,
+    Memory,
+    MemoryPort,
+    Phase,
+    Process,
+    Rules,
+    Sequence,
+    Simulation,
+    simulate,
+)
+from compiler.simulator import Channel as SimulatedChannel
+from compiler.simulator import Network as SimulatedNetwork
+from profiling.network import Network, Task
+from profiling.sampling import handovers
+
+
+def rules_of(platform: Platform, clock_mhz: float) -> Rules:
+    """How pipelines behave on the platform's tool chain."""
+    return OPEN_RTL if load_library(platform.operators, platform.check_clock(clock_mhz)).flushing else VITIS
+
+
+def simulate_design(
+    network: Network,
+    platform: Platform,
+    clock_mhz: float,
+    *,
+    depths: Mapping[str, int | None] | None = None,
+    frames: int = 1,
+    bounded: bool = True,
+) -> Simulation:
+    """Simulate a scheduled design under its platform's rules."""
+    rules = rules_of(platform, clock_mhz)
+    converted = simulated_network(network, platform, clock_mhz)
+    return simulate(converted, rules, depths=depths, frames=frames, bounded=bounded)
+
+
+def simulated_network(network: Network, platform: Platform, clock_mhz: float) -> SimulatedNetwork | Sequence:
+    """The simulator's network of a design; kernels that run one after the other become a sequence."""
+    parts = [_kernel(part, f"kernel {i}", platform, clock_mhz) for i, part in enumerate(network.groups)]
+    return parts[0] if len(parts) == 1 else Sequence("design", tuple((part,) for part in parts))
+
+
+def _kernel(network: Network, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:
+    """Every external memory of a task is a port of its own; ports go round the banks of the fastest memory."""
+    fastest = max(platform.memories, key=lambda m: m.port_gb_s, default=None)
+    memories: tuple[Memory, ...] = ()
+    ports: dict[str, MemoryPort] = {}
+    if fastest is not None:
+        memories = (Memory(fastest.name, fastest.ports, fastest.port_gb_s * 8e3 / clock_mhz),)
+        for task in network.tasks:
+            for schedule in task.nests:
+                for port in schedule.ports:
+                    if port.kind == "external":
+                        key = _memory_port(task, port)
+                        bank = ports[key].bank if key in ports else len(ports) % fastest.ports
+                        ports[key] = MemoryPort(key, fastest.name, bank, port.bits)
+    processes = tuple(
+        Process(task.name, tuple(_phase(task, schedule, bool(memories)) for schedule in task.nests))
+        for task in network.tasks
+    )
+    channels = tuple(
+        SimulatedChannel(c.name, "block" if c.kind == "block" else "fifo", c.depth, c.bits, c.words)
+        for c in network.channels.values()
+    )
+    return SimulatedNetwork(name, processes, channels, tuple(ports.values()), memories)
+
+
+def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
+    """Blocks pass once a block however many accesses a nest has to them; at the stage of the last of these."""
+    accesses: list[Access] = []
+    blocks: dict[tuple[str, str], PortSchedule] = {}
+    for port in schedule.ports:
+        if port.kind == "stream":
+            accesses.append(Access(task.channel(port.channel), port.direction, port.pattern, port.stage))
+        elif port.kind == "external" and with_memory:
+            accesses.append(Access(_memory_port(task, port), port.direction, port.pattern, port.stage))
+        elif port.kind == "block":
+            key = (port.channel, port.direction)
+            if key not in blocks or blocks[key].stage < port.stage:
+                blocks[key] = port
+    for port in blocks.values():
+        hold = schedule.block_iterations - 1
+        accesses.append(
+            Access(task.channel(port.channel), port.direction, handovers(port, schedule), port.stage, hold=hold)
+        )
+    return Phase(_trips(schedule), schedule.ii, schedule.depth, tuple(accesses), schedule.name)
+
+
+def _memory_port(task: Task, port: PortSchedule) -> str:
+    return f"{task.name}.{port.channel}"
+
+
+def _trips(schedule: NestSchedule) -> tuple[int, ...]:
+    """Trip counts of the loops, from the strides of a port that knows them all."""
+    strides = [level.stride for port in schedule.ports[:1] for level in port.pattern.levels]
+    whole = [schedule.iterations, *strides]
+    return tuple(whole[i] // stride for i, stride in enumerate(strides)) or (schedule.iterations,)
