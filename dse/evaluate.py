@@ -12,10 +12,11 @@ from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, load_platform
 from compiler.program import Program
 from dse.assemble import Assembler
-from dse.fifo import check_depths, safe_depths
+from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
 from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
 from profiling.model import DesignFigures, model_design, with_depths
+from profiling.network import Network
 
 OBJECTIVES = ("latency_cycles", "resource_share")
 """What the search minimises: cycles of one run, and the largest share of any resource's limit."""
@@ -140,13 +141,28 @@ class Evaluator:
             )  # fmt: skip
         return self._model(replace(design, clock_mhz=self.clock_mhz), {})
 
+    def tightened(self, evaluation: Evaluation, *, simulations: int = SIMULATIONS) -> Evaluation:
+        """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation."""
+        network = self.assembler.network(evaluation.design)
+        sizing = size_design(network, self.platform, self.clock_mhz, simulations=simulations)
+        design = evaluation.design.with_fifo_depths(sizing.depths)
+        return replace(self._model(design, {}), params=evaluation.params)
+
+    def _check_depths(self, network: Network, free: DesignFigures, depths: Mapping[str, int]) -> None:
+        """Depths that are not safe whatever the times are must be seen to run through."""
+        try:
+            check_depths(free.channels, depths)
+        except PenstockError:
+            if not runs_through(network, self.platform, self.clock_mhz, depths):
+                raise
+
     def _model(self, design: Design, params: dict[str, Value]) -> Evaluation:
         network = self.assembler.network(design)
         free = model_design(network, self.platform, self.clock_mhz, bounded=False)
         depths = safe_depths(free.channels)
         if design.fifo_depths:
-            check_depths(free.channels, design.fifo_depths)
             depths |= {name: d for name, d in design.fifo_depths.items() if name in depths}
+            self._check_depths(network, free, depths)
         design = design.with_fifo_depths(depths)
         figures = with_depths(free, network, depths, self.platform, self.clock_mhz)
         limits: Resources = self.platform.limits

@@ -6,14 +6,17 @@
 from dse.fifo.cost import Rounded, round_up, total_bits
 from dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
 from dse.fifo.measure import Measure, Measured
+from dse.fifo.of_design import DesignSizing, runs_through, size_design
 from dse.fifo.optimum import exhaustive
 from dse.fifo.periodic import periodic_depths
 from dse.fifo.shrinking import Shrunk, shrink
-from dse.fifo.size import Sizing, size_fifos
+from dse.fifo.size import SIMULATIONS, Sizing, size_fifos
 from dse.fifo.straight import straight_depths
 
 __all__ = [
     "LEAST_DEPTH",
+    "SIMULATIONS",
+    "DesignSizing",
     "Measure",
     "Measured",
     "Rounded",
@@ -24,8 +27,10 @@ __all__ = [
     "exhaustive",
     "periodic_depths",
     "round_up",
+    "runs_through",
     "safe_depths",
     "shrink",
+    "size_design",
     "size_fifos",
     "straight_depths",
     "total_bits",
