@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -87,41 +88,50 @@ def test_levels_agree_on_many_more_layers(data: st.DataObject) -> None:
     check_levels(lower(program, data.draw(designs(program.module))))
 
 
-def check_csim(batch: list[Lowered], folder: Path, *, sanitize: bool = False) -> None:
-    """All designs of a batch in one C++ build, each bit for bit what the interpreter says."""
+def check_csim(batch: list[Lowered], folder: Path, labels: Sequence[object] = (), *, sanitize: bool = False) -> None:
+    """All designs of a batch in one C++ build, each bit for bit what the interpreter says. A failure names it."""
     folders = [folder / f"design_{number}" for number in range(len(batch))]
     for lowered, place in zip(batch, folders, strict=True):
         emit(lowered, place, part=PART, clock_mhz=300.0)
-    for lowered, csim in zip(batch, build_batch(folders, folder / "build", sanitize=sanitize), strict=True):
+    batch_csim = build_batch(folders, folder / "build", sanitize=sanitize)
+    for number, (lowered, csim) in enumerate(zip(batch, batch_csim, strict=True)):
         frames = make_inputs(lowered, random_sets=3)
-        got, wanted = csim.run_frames(frames), [lowered.run_itensor(frame) for frame in frames]
-        result = compare("csim", "interpreter", flat(got), flat(wanted))
-        assert result.equal, result
+        wanted = [lowered.run_itensor(frame) for frame in frames]
+        try:
+            result = compare("csim", "interpreter", flat(csim.run_frames(frames)), flat(wanted))
+            assert result.equal, result
+        except Exception as error:
+            error.add_note(f"this is design {number} of the batch: {labels[number] if labels else lowered.design}")
+            raise
 
 
 def flat(frames: list[list[np.ndarray]]) -> list[np.ndarray]:
     return [array.reshape(-1) for frame in frames for array in frame]
 
 
+BUILDS = settings(RELAXED, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+"""To shrink by building C++ would take minutes; the failure names the one design of its batch."""
+
+
 def batches(size: int) -> st.SearchStrategy[list[Case]]:
     return st.lists(cases(), min_size=1, max_size=size)
 
 
-@settings(RELAXED, max_examples=3)
+@settings(BUILDS, max_examples=3)
 @given(batch=batches(8))
 def test_csim_agrees(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
-    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"))
+    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=30)
+@settings(BUILDS, max_examples=30)
 @given(batch=batches(16))
 def test_csim_agrees_on_many_more(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
-    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"))
+    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=10)
+@settings(BUILDS, max_examples=10)
 @given(data=st.data())
 def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     programs = data.draw(st.lists(networks(), min_size=1, max_size=6))
@@ -130,10 +140,10 @@ def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.Tem
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=10)
+@settings(BUILDS, max_examples=10)
 @given(batch=batches(8))
 def test_csim_is_clean_under_sanitizers(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
-    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), sanitize=True)
+    check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch, sanitize=True)
 
 
 def test_a_broken_schedule_is_noticed() -> None:
