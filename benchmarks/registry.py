@@ -41,6 +41,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
     "partition": Benchmark("benchmarks.partition", "bits that cross between three dies: exact against greedy"),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
+    "simulation": Benchmark("benchmarks.simulate_block", "seconds to simulate the GPT-2 block, cycle by cycle"),
 }
 
 

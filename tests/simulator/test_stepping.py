@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from random import Random
 
 import pytest
 
-from compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulation, Simulator, state
+from compiler.simulator import (
+    OPEN_RTL,
+    VITIS,
+    Channel,
+    Memory,
+    MemoryPort,
+    Network,
+    Phase,
+    Process,
+    Rules,
+    Simulation,
+    Simulator,
+    Term,
+    stalling,
+    state,
+)
 from compiler.simulator.layout import MOST_NEW_RUNS
-from tests.simulator.networks import draw_network
+from tests.simulator.networks import access, draw_network
 from tests.simulator.stepping import Stuck, step_through
+
+simulate_module = sys.modules[Simulator.__module__]  # the package's `simulate` is the function
 
 
 def depth_settings(network: Network, seed: int) -> list[dict[str, int | None]]:
@@ -68,3 +87,34 @@ def test_memory_for_times_grows_where_it_must(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
 def test_five_hundred_random_networks_agree_cycle_for_cycle(rules: Rules, part: int):
     check_seeds(rules, range(1000 + 100 * part, 1100 + 100 * part))
+
+
+def memory_network(seed: int) -> Network:
+    """Load, compute, store; the memory is slow, late or fast, and its two ports share a bank or do not."""
+    random = Random(seed)
+    n, rows = random.randint(20, 90), random.randint(1, 3)
+    trips = (rows, n)
+    ii = random.randint(1, 3)
+    load = (access("in", "read", trips, stage=0), access("a", "write", trips))
+    work = (access("a", "read", trips), access("b", "write", trips, [Term(1, ">=", n // 2)]))
+    back = (access("b", "read", (rows, n - n // 2)), access("out", "write", (rows, n - n // 2), stage=2))
+    processes = (
+        Process("load", (Phase(trips, random.randint(1, 2), 4, load),)),
+        Process("work", (Phase(trips, ii, 5, work),)),
+        Process("store", (Phase((rows, n - n // 2), 1, 3, back),)),
+    )
+    memory = Memory("ddr", 2, random.choice([16, 33.5, 64, 100, 1000]), random.choice([0, 7, 60]))
+    ports = (MemoryPort("in", "ddr", 0, 32, random.choice([1, 4, 16])), MemoryPort("out", "ddr", seed % 2, 32, 2))
+    channels = (Channel("a", depth=random.choice([2, 9, None])), Channel("b", depth=random.choice([1, 30])))
+    return Network(f"memory {seed}", processes, channels, ports, (memory,))
+
+
+def test_turns_made_at_once_are_those_made_one_by_one(monkeypatch: pytest.MonkeyPatch):
+    """What a steady rhythm skips is what it would have come to, external memory included."""
+    monkeypatch.setattr(simulate_module, "was_compiled", lambda: False)
+    networks = [memory_network(seed) for seed in range(60)] + [draw_network(seed) for seed in range(3000, 3040)]
+    quick = [Simulator(network).run(frames=2) for network in networks]
+    monkeypatch.setattr(stalling, "find_turns", lambda p, first, m: 0)
+    for network, result in zip(networks, quick, strict=True):
+        slow = Simulator(network).run(frames=2)
+        assert replace(slow, critical_path=()) == replace(result, critical_path=()), network.name
