@@ -12,6 +12,8 @@ from compiler.simulator.network import Access, Channel, MemoryPort, Network, Pha
 from compiler.simulator.plan import stage_of
 from compiler.simulator.rules import Rules
 
+LONGEST = 1 << 44  # cycles or tokens; sums of them, in fractions of a cycle, still fit the integers of the engine
+
 
 def _refuse(
     what: str, where: str, limit: str = "", hint: str = "correct the network", code: str = "bad-network"
@@ -136,6 +138,8 @@ def _check_phase(phase: Phase, where: str) -> None:
     _check_numbers(where, ii=phase.ii, depth=phase.depth)
     for trip in phase.trips:
         _check_numbers(where, trip=trip)
+    if phase.length > LONGEST:
+        _refuse(f"it runs for {phase.length} cycles", where, f"at most {LONGEST} are counted")
 
 
 def _check_memories(network: Network) -> None:
@@ -160,6 +164,8 @@ def _check_access(
     if access.channel not in known and access.channel not in ports:
         _refuse(f"there is no channel {access.channel!r}", where)
     _check_numbers(where, count=access.count)
+    if access.tokens > LONGEST:
+        _refuse(f"{access.tokens} tokens", where, f"at most {LONGEST} are counted")
     if access.hold < 0:
         _refuse(f"a block is given back {-access.hold} iterations before it is taken", where)
     if access.stage is not None and not 0 <= access.stage < phase.depth:

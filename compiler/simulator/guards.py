@@ -26,15 +26,30 @@ class Term:
 
 def pattern_of(trips: Sequence[int], terms: Sequence[Term] = ()) -> TokenPattern:
     """The iterations in which all terms hold."""
-    runs: list[Runs] = [((0, trip),) for trip in trips]
-    for term in terms:
-        own = runs[term.loop]
-        runs[term.loop] = _residue(own, term) if term.comparison == "mod" else _common(own, _kept(term, trips))
     stride, levels = 1, list[Level]()
-    for own, trip in zip(reversed(runs), reversed(trips), strict=True):
-        levels.append(Level(own, stride))
-        stride *= trip
+    for loop in reversed(range(len(trips))):
+        runs: Runs = ((0, trips[loop]),)
+        for term in terms:
+            if term.loop == loop and term.comparison != "mod":
+                runs = _common(runs, _kept(term, trips))
+        remainders = [term for term in terms if term.loop == loop and term.comparison == "mod"]
+        if len(remainders) == 1 and len(runs) == 1:
+            levels += _strided(runs[0], remainders[0], stride)
+        else:
+            for term in remainders:
+                runs = _residue(runs, term)
+            levels.append(Level(runs, stride))
+        stride *= trips[loop]
     return TokenPattern(tuple(reversed(levels)))
+
+
+def _strided(run: tuple[int, int], term: Term, stride: int) -> list[Level]:
+    """One run's counters with a remainder, as a first one and steps of the modulus from there."""
+    first, end = run[0] + (term.value - run[0]) % term.modulus, run[0] + run[1]
+    count = -(-(end - first) // term.modulus) if first < end and term.value < term.modulus else 0
+    if count == 0:
+        return [Level((), stride)]
+    return [Level(((first, 1),), stride), Level(((0, count),), stride * term.modulus)]
 
 
 def _kept(term: Term, trips: Sequence[int]) -> Runs:

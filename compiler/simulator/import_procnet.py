@@ -139,7 +139,7 @@ def _term(fields: Fields, loops: int) -> Term:
 def _check_tokens(network: Network, raw: dict[str, Any], where: str) -> None:
     """The file's own count of each FIFO's tokens against what the guards come to."""
     counts = network.tokens()
-    for item in raw["channels"]:
+    for item in raw.get("channels", []):
         stated = item.get("tokens_per_lane")
         if stated is not None and stated != counts[item["name"]]:
             raise _refused(

@@ -208,7 +208,7 @@ class _Planner:
             self.meetings[port] = Meeting(number, name, link, reads, memory=False, at_start=False)
 
     def _pattern(self, port: int, pattern: TokenPattern, phase: Phase, late: int) -> None:
-        levels = merged_levels(pattern, phase.trips)
+        levels = merged_levels(pattern)
         rows = self._rows(len(levels), at.LEVEL_SIZE)
         shift = (fixed_part(pattern) + late) * phase.ii  # what never varies goes into the first level's runs
         for row, (stride, runs) in zip(rows, levels, strict=True):
@@ -219,18 +219,17 @@ class _Planner:
                          at.STEP: levels[-1][0] * phase.ii})  # fmt: skip
 
 
-def merged_levels(pattern: TokenPattern, trips: tuple[int, ...]) -> list[tuple[int, list[tuple[int, int]]]]:
+def merged_levels(pattern: TokenPattern) -> list[tuple[int, list[tuple[int, int]]]]:
     """(iterations a step, runs of (first, length)), outermost first; levels that continue each other are one."""
     levels: list[tuple[int, list[tuple[int, int]]]] = []
-    for level, trip in zip(pattern.levels, trips, strict=False):
+    for level in pattern.levels:
         if level.count == 1:
             continue
-        runs = list(level.runs)
-        if levels and runs == [(0, trip)] and levels[-1][0] == level.stride * trip:
-            runs = [(first * trip, length * trip) for first, length in levels[-1][1]]
-            levels[-1] = (level.stride, runs)
+        first, length = level.runs[0]
+        if levels and len(level.runs) == 1 and first == 0 and levels[-1][0] == level.stride * length:
+            levels[-1] = (level.stride, [(begin * length, n * length) for begin, n in levels[-1][1]])
         else:
-            levels.append((level.stride, runs))
+            levels.append((level.stride, list(level.runs)))
     return levels or [(1, [(0, 1)])]
 
 

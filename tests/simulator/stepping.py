@@ -64,15 +64,11 @@ def acts_of(phase: Phase, rules: Rules) -> list[Act]:
 
 
 def iterations_of(access: Access, phase: Phase) -> list[int]:
-    """Iterations of an access, by trying every counter of every loop."""
-    chosen: list[int] = []
-    for i, counters in enumerate(product(*(range(trip) for trip in phase.trips))):
-        levels = access.pattern.levels
-        if all(
-            any(first <= x < first + length for first, length in level.runs)
-            for x, level in zip(counters, levels, strict=True)
-        ):
-            chosen.append(i)
+    """Iterations of an access: every choice of a counter from each of its levels."""
+    counters = [[x for first, n in level.runs for x in range(first, first + n)] for level in access.pattern.levels]
+    strides = [level.stride for level in access.pattern.levels]
+    chosen = sorted(sum(x * s for x, s in zip(choice, strides, strict=True)) for choice in product(*counters))
+    assert all(i < phase.iterations for i in chosen)
     return chosen
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+from random import Random
+
 import pytest
 
 from compiler.errors import PenstockError
@@ -19,9 +22,11 @@ from compiler.simulator import (
     Simulator,
     Stall,
     Term,
+    pattern_of,
     simulate,
 )
 from compiler.simulator.check import check_can_start, check_network, check_widths
+from compiler.simulator.guards import COMPARISONS
 from compiler.simulator.jit import compiled_advance
 from compiler.simulator.state import new_state
 from tests.simulator.networks import access, draw_network, two_kernels
@@ -239,3 +244,30 @@ def test_depths_and_frames_are_checked():
             simulator.run(depths)
     with pytest.raises(PenstockError, match="0 frames"):
         simulator.run(frames=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_guards_keep_the_iterations_in_which_they_hold(seed: int):
+    random = Random(seed)
+    trips = tuple(random.randint(1, 7) for _ in range(3))
+    kinds = random.choices(COMPARISONS, k=random.randint(0, 4))
+    terms = [Term(random.randrange(3), kind, random.randrange(4), random.randint(1, 4)) for kind in kinds]
+    holds = {"==": int.__eq__, "!=": int.__ne__, ">=": int.__ge__, "<=": int.__le__}
+
+    def all_hold(counters: tuple[int, ...]) -> bool:
+        return all(
+            counters[t.loop] % t.modulus == t.value
+            if t.comparison == "mod"
+            else holds[t.comparison](counters[t.loop], t.value)
+            for t in terms
+        )
+
+    wanted = [i for i, counters in enumerate(product(*(range(trip) for trip in trips))) if all_hold(counters)]
+    pattern = pattern_of(trips, terms)
+    assert [pattern.iteration(token) for token in range(pattern.count)] == wanted
+
+
+def test_what_is_longer_than_can_be_counted_is_refused():
+    for phase in (Phase((10**30,), 1, 1), Phase((5,), 10**20, 1)):
+        with pytest.raises(PenstockError, match="at most"):
+            check_network(Network("long", (Process("p", (phase,)),)))
