@@ -368,7 +368,7 @@ def test_long_nests_run_in_bounded_memory() -> None:
     finally:
         tracemalloc.stop()
     assert np.array_equal(out_array[0], NUMBERS[:width])
-    assert peak < 400e6
+    assert peak < 600e6  # all at once would be more than a gigabyte
 
 
 def test_a_map_of_nothing_defined_is_not_evaluated() -> None:
