@@ -115,11 +115,7 @@ class FromStreamOp(IRDLOperation):
 
 
 def _check_slice(what: str, stream: ITensorType, value: Attribute) -> None:
-    shape = tuple(value.get_shape()) if isinstance(value, TensorType | VectorType) else ()
-    if not isinstance(value, TensorType | VectorType) or (shape, value.element_type) != (
-        stream.element_shape,
-        stream.dtype,
-    ):
+    if value not in (stream.element, VectorType(stream.dtype, stream.element_shape)):
         raise VerifyException(f"{what}: {value} is no slice of {stream}")
 
 

@@ -312,8 +312,12 @@ def memory_shape(memory: SSAValue) -> tuple[int, ...]:
 
 def memory_word(memory: SSAValue) -> VectorType | None:
     """The word that a memory is accessed in, for external memory that is wider than one element."""
-    element = memory.type.element_type if isinstance(memory.type, MemRefType) else None
-    return element if isinstance(element, VectorType) else None
+    if not isinstance(memory.type, MemRefType):
+        return None
+    try:  # isinstance would tell the type checker less than it knows
+        return vector_type(memref_type(memory).element_type)
+    except VerifyException:
+        return None
 
 
 def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequence[int]) -> None:

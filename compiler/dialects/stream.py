@@ -26,6 +26,7 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.itensor_types import LayoutAttr
+from compiler.dialects.types import vector_type
 from compiler.layout import Layout
 
 ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
@@ -121,7 +122,7 @@ class CastOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result])
 
     def verify_(self) -> None:
-        source, result = (kind.token for kind in (self.source.type, self.result.type))
+        source, result = (vector_type(expect_stream(value).token) for value in (self.source, self.result))
         lanes = [prod(token.get_shape()) for token in (source, result)]
         if source.element_type != result.element_type or lanes[0] != lanes[1]:
             raise VerifyException(f"cast: tokens of {source} cannot be seen as {result}")
@@ -240,6 +241,13 @@ class TopOp(IRDLOperation):
         for channel in self.body.block.ops:
             if isinstance(channel, StreamOp | BlocksOp):
                 _verify_ends(channel)
+
+
+def expect_stream(value: SSAValue) -> StreamType:
+    """The type of a FIFO; whatever else the value is, is named."""
+    if not isinstance(value.type, StreamType):
+        raise VerifyException(f"{value.type} is not a FIFO")
+    return value.type
 
 
 def _verify_ends(channel: StreamOp | BlocksOp) -> None:

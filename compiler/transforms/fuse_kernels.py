@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
-from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ITensorType
@@ -73,7 +73,7 @@ class _Fusion:
     )
 
     def __post_init__(self) -> None:
-        self.made = {value: kernel for kernel in self.members for value in kernel.outputs}
+        self.made: dict[SSAValue, itensor.KernelOp] = {v: kernel for kernel in self.members for v in kernel.outputs}
         read = dict.fromkeys(v for kernel in self.members for v in kernel.sources if v not in self.made)
         arguments = sorted((v for v in read if isinstance(v, BlockArgument)), key=lambda v: v.index)
         self.imports: list[SSAValue] = [*arguments, *(v for v in read if not isinstance(v, BlockArgument))]
@@ -106,7 +106,7 @@ class _Fusion:
         return Region(self.block)
 
     def _member(self, kernel: itensor.KernelOp) -> None:
-        sources = dict(zip(kernel.body.block.args, kernel.sources, strict=True))
+        sources: dict[SSAValue, SSAValue] = dict(zip(kernel.body.block.args, kernel.sources, strict=True))
         terminator = kernel.body.block.last_op
         assert isinstance(terminator, itensor.YieldOp)
         for op in list(kernel.body.block.ops):
@@ -146,12 +146,7 @@ class _Fusion:
 
     def _store(self, name: str, value: SSAValue) -> SSAValue:
         """A tensor leaves in the order that it is made in."""
-        kernel = self.made[value]
-        terminator = kernel.body.block.last_op
-        assert isinstance(terminator, itensor.YieldOp)
-        store = terminator.values[list(kernel.outputs).index(value)].owner
-        assert isinstance(store, itensor.StoreOp)
-        stream = self.streams[value, _kind(store.source)].pop()
+        stream = self.streams[value, _kind(_stored(value).source)].pop()
         return self._emit(itensor.StoreOp(name, stream, value.type)).results[0]
 
     def _leaves(self, op: Operation) -> bool:
@@ -161,13 +156,7 @@ class _Fusion:
         """What a person calls a tensor: its input, its layer, or the task that rearranged it."""
         if isinstance(value, BlockArgument):
             return self._attribute(value, "penstock.name")
-        kernel = value.owner
-        assert isinstance(kernel, itensor.KernelOp)
-        terminator = kernel.body.block.last_op
-        assert isinstance(terminator, itensor.YieldOp)
-        store = terminator.values[list(kernel.outputs).index(value)].owner
-        assert isinstance(store, itensor.StoreOp)
-        return store.sym_name.data.removeprefix("store.")
+        return _stored(value).sym_name.data.removeprefix("store.")
 
     def _is_param(self, value: SSAValue) -> bool:
         return isinstance(value, BlockArgument) and self._attribute(value, "penstock.kind") == "param"
@@ -186,3 +175,15 @@ class _Fusion:
 def _kind(value: SSAValue) -> ITensorType:
     assert isinstance(value.type, ITensorType)
     return value.type
+
+
+def _stored(value: SSAValue) -> itensor.StoreOp:
+    """The store that a result of a kernel comes from."""
+    kernel = value.owner
+    assert isinstance(kernel, itensor.KernelOp)
+    assert isinstance(value, OpResult)
+    terminator = kernel.body.block.last_op
+    assert isinstance(terminator, itensor.YieldOp)
+    store = terminator.values[value.index].owner
+    assert isinstance(store, itensor.StoreOp)
+    return store

@@ -93,7 +93,7 @@ class _Packing:
     def _kernel(self, kernel: itensor.KernelOp) -> None:
         block = Block()
         mapping: dict[SSAValue, SSAValue] = {}
-        sources = dict(zip(kernel.body.block.args, kernel.sources, strict=True))
+        sources: dict[SSAValue, SSAValue] = dict(zip(kernel.body.block.args, kernel.sources, strict=True))
         for argument, source in sources.items():
             mapping[argument] = block.insert_arg(self._type(source), len(block.args))
             mapping[argument].name_hint = argument.name_hint

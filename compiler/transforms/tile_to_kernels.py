@@ -164,7 +164,9 @@ class _Assembler:
             name, load, node.dim, [s.start for s in siblings], [part_of(whole, s.dim, s.size) for s in siblings]
         )
         body.add(chunk)
-        made = {s.result: (f"{name}.part{i}", chunk.parts[i]) for i, s in enumerate(siblings)}
+        made: dict[SSAValue, tuple[str, SSAValue]] = {
+            s.result: (f"{name}.part{i}", chunk.parts[i]) for i, s in enumerate(siblings)
+        }
         self._finish(name, group, body, made)
 
     def _concat(self, node: Concat, group: int, orders: Orders) -> None:

@@ -154,7 +154,7 @@ class _NestRun:
 
     def _write(self, op: nest.WriteOp) -> Action:
         when, queue, values = self._when(op.when), self.machine.queue(op.stream), self.values
-        shape = op.stream.type.token.get_shape()
+        shape = stream.expect_stream(op.stream).token.get_shape()
 
         def act(i: int) -> None:
             if when[i]:
