@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from math import prod
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
