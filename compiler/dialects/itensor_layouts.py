@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,11 +24,9 @@ from xdsl.utils.exceptions import VerifyException
 from compiler.dialects.itensor_types import ITensorType, expect_itensor, ints, unpack
 
 
-@irdl_op_definition
-class ConverterOp(IRDLOperation):
-    """Changes the layout of a stream through a local buffer."""
+class _Reordering(IRDLOperation, ABC):
+    """One stream in, one stream out: the same data under another type."""
 
-    name = "itensor.converter"
     sym_name = prop_def(StringAttr)
     source = operand_def(ITensorType)
     result = result_def(ITensorType)
@@ -36,6 +35,13 @@ class ConverterOp(IRDLOperation):
 
     def __init__(self, name: str, source: SSAValue, result: ITensorType) -> None:
         super().__init__(operands=[source], result_types=[result], properties={"sym_name": StringAttr(name)})
+
+
+@irdl_op_definition
+class ConverterOp(_Reordering):
+    """Changes the layout of a stream through a local buffer."""
+
+    name = "itensor.converter"
 
     def verify_(self) -> None:
         source, result = expect_itensor(self.source), expect_itensor(self.result)
@@ -154,18 +160,10 @@ class JoinOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CastOp(IRDLOperation):
+class CastOp(_Reordering):
     """The same slices in the same order under another type: loops split, merged or named otherwise."""
 
     name = "itensor.cast"
-    sym_name = prop_def(StringAttr)
-    source = operand_def(ITensorType)
-    result = result_def(ITensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$sym_name $source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, name: str, source: SSAValue, result: ITensorType) -> None:
-        super().__init__(operands=[source], result_types=[result], properties={"sym_name": StringAttr(name)})
 
     def verify_(self) -> None:
         source, result = expect_itensor(self.source), expect_itensor(self.result)
@@ -177,18 +175,10 @@ class CastOp(IRDLOperation):
 
 
 @irdl_op_definition
-class ReassociateOp(IRDLOperation):
+class ReassociateOp(_Reordering):
     """The same elements in the same order as slices of a reshaped tensor."""
 
     name = "itensor.reassociate"
-    sym_name = prop_def(StringAttr)
-    source = operand_def(ITensorType)
-    result = result_def(ITensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$sym_name $source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, name: str, source: SSAValue, result: ITensorType) -> None:
-        super().__init__(operands=[source], result_types=[result], properties={"sym_name": StringAttr(name)})
 
     def verify_(self) -> None:
         source, result = expect_itensor(self.source), expect_itensor(self.result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
@@ -20,57 +22,18 @@ from compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_iten
 from compiler.dialects.types import tensor_type
 
 
-@irdl_op_definition
-class LoadOp(IRDLOperation):
-    """DMA from external memory: streams a tensor in the order of the result's type.
+class _TransferOp(IRDLOperation, ABC):
+    """What loads and stores have in common.
 
-    `layout` says how the tensor lies there. With `through`, words are read in that order into a block, one being
-    filled while the other is sent on.
+    `layout` says how the tensor lies in external memory. With `through`, words pass in that order to or from a
+    block, one being moved while the other is used.
     """
 
-    name = "itensor.load"
     sym_name = prop_def(StringAttr)
     layout = opt_prop_def(LayoutAttr)
     through = opt_prop_def(ITensorType)
-    source = operand_def(TensorType)
-    result = result_def(ITensorType)
-    traits = traits_def(Pure())
-    assembly_format = (
-        "$sym_name $source (`in` $layout^)? (`through` $through^)? attr-dict `:` type($source) `->` type($result)"
-    )
-
-    def __init__(
-        self,
-        name: str,
-        source: SSAValue,
-        result: ITensorType,
-        layout: LayoutAttr | None = None,
-        through: ITensorType | None = None,
-    ) -> None:
-        properties = {"sym_name": StringAttr(name), "layout": layout, "through": through}
-        super().__init__(operands=[source], result_types=[result], properties=properties)
-
-    @property
-    def words(self) -> ITensorType:
-        """The order in which memory is read."""
-        return self.through or expect_itensor(self.result)
-
-    def verify_(self) -> None:
-        what = f"load {self.sym_name.data}"
-        _check_covers(what, self.source.type, expect_itensor(self.result), self.layout)
-        _check_through(what, self.words, expect_itensor(self.result), self.layout)
-
-
-@irdl_op_definition
-class StoreOp(IRDLOperation):
-    """DMA to external memory: writes a stream into a tensor; `layout` and `through` as in a load."""
-
-    name = "itensor.store"
-    sym_name = prop_def(StringAttr)
-    layout = opt_prop_def(LayoutAttr)
-    through = opt_prop_def(ITensorType)
-    source = operand_def(ITensorType)
-    result = result_def(TensorType)
+    source = operand_def()
+    result = result_def()
     traits = traits_def(Pure())
     assembly_format = (
         "$sym_name $source (`in` $layout^)? (`through` $through^)? attr-dict `:` type($source) `->` type($result)"
@@ -88,14 +51,58 @@ class StoreOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result], properties=properties)
 
     @property
+    @abstractmethod
+    def tensor(self) -> SSAValue:
+        """The side in external memory."""
+
+    @property
+    @abstractmethod
+    def stream(self) -> SSAValue:
+        """The other side."""
+
+    @property
     def words(self) -> ITensorType:
-        """The order in which memory is written."""
-        return self.through or expect_itensor(self.source)
+        """The order in which memory is accessed."""
+        return self.through or expect_itensor(self.stream)
 
     def verify_(self) -> None:
-        what = f"store {self.sym_name.data}"
-        _check_covers(what, self.result.type, expect_itensor(self.source), self.layout)
-        _check_through(what, self.words, expect_itensor(self.source), self.layout)
+        what, stream = f"{self.name.removeprefix('itensor.')} {self.sym_name.data}", expect_itensor(self.stream)
+        _check_covers(what, self.tensor.type, stream, self.layout)
+        _check_through(what, self.words, stream, self.layout)
+
+
+@irdl_op_definition
+class LoadOp(_TransferOp):
+    """DMA from external memory: streams a tensor in the order of the result's type."""
+
+    name = "itensor.load"
+    source = operand_def(TensorType)
+    result = result_def(ITensorType)
+
+    @property
+    def tensor(self) -> SSAValue:
+        return self.source
+
+    @property
+    def stream(self) -> SSAValue:
+        return self.result
+
+
+@irdl_op_definition
+class StoreOp(_TransferOp):
+    """DMA to external memory: writes a stream into a tensor."""
+
+    name = "itensor.store"
+    source = operand_def(ITensorType)
+    result = result_def(TensorType)
+
+    @property
+    def tensor(self) -> SSAValue:
+        return self.result
+
+    @property
+    def stream(self) -> SSAValue:
+        return self.source
 
 
 def _check_covers(what: str, tensor: Attribute, stream: ITensorType, layout: LayoutAttr | None) -> None:
