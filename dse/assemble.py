@@ -24,9 +24,11 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from compiler.analysis.channels import FREE, channel_name, destinations
 from compiler.design import Design
 from compiler.dialects import itensor, nest, stream
 from compiler.dialects.itensor import ITensorType
+from compiler.dialects.itensor_types import expect_itensor
 from compiler.dialects.stream import StreamType
 from compiler.errors import PenstockError
 from compiler.pipeline.stages import itensor_passes, last_stage
@@ -34,7 +36,7 @@ from compiler.platforms import Platform
 from compiler.program import Program
 from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
 from compiler.transforms.build_compute_nest import build_compute_nest
-from compiler.transforms.lower_to_streams import LowerToStreams, carried_to
+from compiler.transforms.lower_to_streams import LowerToStreams
 from compiler.transforms.names import c_name
 from profiling.network import Channel, Network, Task, channel_of, in_order
 
@@ -74,13 +76,12 @@ class Assembler:
         tasks: list[Task] = []
         for group, kernel in enumerate(kernels):
             for op in kernel.body.block.ops:
-                if isinstance(op, itensor.YieldOp | itensor.CastOp | itensor.ReassociateOp):
+                if isinstance(op, (itensor.YieldOp, *FREE)):
                     continue
-                for value in op.results:
-                    if isinstance(value.type, ITensorType):
-                        name = channel_name(value)
-                        depth = design.fifo_depths.get(name, design.default_depth)
-                        channels[name] = Channel(name, "stream", depth, _token_bits(value.type))
+                for last in _leaving(op):
+                    name = channel_name(last, _c_sym)
+                    depth = design.fifo_depths.get(name, design.default_depth)
+                    channels[name] = Channel(name, "stream", depth, _token_bits(expect_itensor(last)))
                 tasks += [replace(task, group=group) for task in self._tasks(op, channels)]
         return Network(in_order(tasks), channels)
 
@@ -101,9 +102,8 @@ class Assembler:
             channels[name + suffix] = replace(block, name=name + suffix)
         renamed = {f"{_ALONE}{suffix}": name + suffix for suffix, _ in piece.blocks}
         streamed = [o for o in op.operands if isinstance(o.type, ITensorType)]
-        renamed |= {_input_channel(op, i): channel_name(o) for i, o in enumerate(streamed)}
-        made = [r for r in op.results if isinstance(r.type, ITensorType)]
-        renamed |= {_output_channel(op, i): channel_name(r) for i, r in enumerate(made)}
+        renamed |= {_input_channel(op, i): channel_name(o, _c_sym) for i, o in enumerate(streamed)}
+        renamed |= {_output_channel(i): channel_name(last, _c_sym) for i, last in enumerate(_leaving(op))}
         return [Task(c_name(name + t.suffix), layer, t.nests, renamed) for t in piece.tasks]
 
     def _compute_alone(self, op: Operation) -> _Piece:
@@ -117,8 +117,8 @@ class Assembler:
             else:
                 roms[index] = f"memory{index}"
         assert isinstance(op.result.type, ITensorType)
-        output = _fifo(_output_channel(op, 0), op.result.type)
-        _, built = build_compute_nest(op, streams, roms, output)
+        outputs = [_fifo(_output_channel(i), op.result.type) for i in range(len(_leaving(op)))]
+        _, built = build_compute_nest(op, streams, roms, outputs)
         return _Piece((_PieceTask("", (self._schedule(built, _ALONE),)),), ())
 
     def _lower_alone(self, op: Operation) -> _Piece:
@@ -146,26 +146,20 @@ class Assembler:
 _ALONE = "piece"
 
 
-def channel_name(value: SSAValue) -> str:
-    """The FIFO's name, as the lowering gives it."""
-    while isinstance(value.owner, itensor.CastOp | itensor.ReassociateOp):
-        value = value.owner.source
-    assert isinstance(value.owner, Operation)
-    last, _ = carried_to(value)
-    use = next(iter(last.uses))
-    name = f"{c_name(_sym(value.owner))}__{c_name(_sym(use.operation))}"
-    if isinstance(use.operation, itensor.TaskOp):
-        siblings = [o for o in use.operation.operands if o.owner is last.owner]
-        if len(siblings) > 1:
-            name += f"_{siblings.index(last)}"
-    return name
+def _leaving(op: Operation) -> list[SSAValue]:
+    """What the readers of an operation's streams call them, one value a FIFO."""
+    return [last for r in op.results if isinstance(r.type, ITensorType) for last in destinations(r)]
+
+
+def _c_sym(op: Operation) -> str:
+    return c_name(_sym(op))
 
 
 def _input_channel(op: Operation, index: int) -> str:
     return f"load_in{index}__{_ALONE}" if not isinstance(op, itensor.LoadOp) else ""
 
 
-def _output_channel(op: Operation, index: int) -> str:
+def _output_channel(index: int) -> str:
     return f"{_ALONE}__store_{index}"
 
 
@@ -177,7 +171,9 @@ def _sym(op: Operation) -> str:
 
 def _key(op: Operation) -> object:
     """Everything that an operation's nests depend on: kind, types, schedule, and for a task its own layer."""
-    types = (tuple(o.type for o in op.operands), tuple(r.type for r in op.results))
+    streamed = [r for r in op.results if isinstance(r.type, ITensorType)]
+    readers = tuple(len(destinations(r)) for r in streamed)
+    types = (tuple(o.type for o in op.operands), tuple(r.type for r in op.results), readers)
     if isinstance(op, itensor.TaskOp):
         return op.name, _sym(op), op.schedule, types
     return op.name, types
@@ -205,13 +201,19 @@ def _isolate(op: Operation) -> ModuleOp:
 
     copy = _copy(op, block, argument)
     results: list[SSAValue] = []
-    for index, value in enumerate(copy.results):
-        if isinstance(value.type, ITensorType):
-            store = itensor.StoreOp(f"store.{index}", value, _tensor(value.type))
+    for original, value in zip(op.results, copy.results, strict=True):
+        if not isinstance(value.type, ITensorType):
+            results.append(value)
+            continue
+        copies: list[SSAValue] = [value]
+        if (count := len(destinations(original))) > 1:
+            fork = itensor.ForkOp("fork", value, count)
+            block.add_op(fork)
+            copies = list(fork.copies)
+        for one in copies:
+            store = itensor.StoreOp(f"store.{len(results)}", one, _tensor(value.type))
             block.add_op(store)
             results.append(store.result)
-        else:
-            results.append(value)
     block.add_op(itensor.YieldOp(results))
     outer = Block(arg_types=arguments)
     kinds = [r.type for r in results]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import MemRefType, VectorType
@@ -15,17 +16,18 @@ from compiler.dialects.affine import projected_dims
 from compiler.dialects.itensor import ITensorType
 from compiler.dialects.nest import ALWAYS, GuardAttr
 from compiler.dialects.types import tensor_type, vector_type
+from compiler.transforms.build_converter_nests import push
 from compiler.transforms.names import c_name
 
 
 def build_compute_nest(
-    task: itensor.TaskOp, streams: dict[int, SSAValue], roms: dict[int, str], output: SSAValue
+    task: itensor.TaskOp, streams: dict[int, SSAValue], roms: dict[int, str], outputs: Sequence[SSAValue]
 ) -> tuple[list[Operation], nest.NestOp]:
     """The memories and the nest. `streams` and `roms` say where each operand comes from."""
     builder = _NestBuilder(task, task_plan(task))
     lanes = [builder.operand(i, streams.get(i), roms.get(i)) for i in range(len(task.operands_))]
     result = builder.accumulate(lanes) if task.init is not None else builder.elementwise(lanes)
-    builder.finish(result, output)
+    builder.finish(result, outputs)
     return builder.memories, nest.NestOp("compute", builder.plan.loops, Region(builder.block))
 
 
@@ -108,8 +110,8 @@ class _NestBuilder:
             self.block.add_op(nest.StoreOp(total, memory, access.address, ALWAYS))
         return total
 
-    def finish(self, value: SSAValue, output: SSAValue) -> None:
-        self.block.add_op(nest.WriteOp(value, output, GuardAttr(self.result_access.guard)))
+    def finish(self, value: SSAValue, outputs: Sequence[SSAValue]) -> None:
+        self.block.add_ops(push(value, outputs, GuardAttr(self.result_access.guard)))
 
     def _buffer(self, name: str, access: Access, lanes: Attribute) -> SSAValue:
         buffer = stream.BufferOp(name, MemRefType(vector_type(lanes).element_type, list(access.kept)))

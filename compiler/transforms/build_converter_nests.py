@@ -38,18 +38,18 @@ class Conversion:
 
 
 def build_converter(
-    name: str, kinds: tuple[ITensorType, ITensorType], source: SSAValue, target: SSAValue
+    name: str, kinds: tuple[ITensorType, ITensorType], source: SSAValue, targets: Sequence[SSAValue]
 ) -> Conversion:
-    """From the FIFO `source` to the FIFO `target`."""
+    """From the FIFO `source` into the FIFOs `targets`."""
     plan = choose_plan(*kinds)
     if isinstance(plan, OnePassPlan):
-        return Conversion((Process("", _one_pass(plan, kinds, source, target)),))
+        return Conversion((Process("", _one_pass(plan, kinds, source, targets)),))
     block = block_channel(name, plan, kinds[0])
     loops = [*plan.shared, *plan.source]
     body, value = Block(), nest.ReadOp(source, ALWAYS)
     body.add_ops([value, nest.StoreOp(value.result, block.result, corners(loops, kinds[0], len(plan.shared)), ALWAYS)])
     writer = nest.NestOp("write", named(loops, len(plan.shared)), Region(body), block_loops=len(plan.shared))
-    return Conversion((Process("_write", [writer]), block_reader(plan, kinds[1], block, target)), block)
+    return Conversion((Process("_write", [writer]), block_reader(plan, kinds[1], block, targets)), block)
 
 
 def block_channel(name: str, plan: ConverterPlan, kind: ITensorType) -> stream.BlocksOp:
@@ -59,18 +59,20 @@ def block_channel(name: str, plan: ConverterPlan, kind: ITensorType) -> stream.B
     return block
 
 
-def block_reader(plan: ConverterPlan, kind: ITensorType, block: stream.BlocksOp, target: SSAValue) -> Process:
+def block_reader(
+    plan: ConverterPlan, kind: ITensorType, block: stream.BlocksOp, targets: Sequence[SSAValue]
+) -> Process:
     """Sends each block on in the order that is wanted."""
     loops = [*plan.shared, *plan.target]
     body = Block()
     token = nest.LoadOp(block.result, corners(loops, kind, len(plan.shared)), ALWAYS, token_of(kind))
-    body.add_ops([token, nest.WriteOp(token.result, target, ALWAYS)])
+    body.add_ops([token, *push(token.result, targets, ALWAYS)])
     nests = nest.NestOp("read", named(loops, len(plan.shared)), Region(body), block_loops=len(plan.shared))
     return Process("_read", [nests])
 
 
 def _one_pass(
-    plan: OnePassPlan, kinds: tuple[ITensorType, ITensorType], source: SSAValue, target: SSAValue
+    plan: OnePassPlan, kinds: tuple[ITensorType, ITensorType], source: SSAValue, targets: Sequence[SSAValue]
 ) -> list[Operation]:
     """Each slot stores what comes in and sends what is complete; what was stored in the same slot is seen."""
     line = stream.BufferOp("line", MemRefType(kinds[0].dtype, list(plan.memory)))
@@ -80,9 +82,14 @@ def _one_pass(
     token = nest.LoadOp(line.result, plan.load, sent, token_of(kinds[1]))
     body.add_ops([
         value, nest.StoreOp(value.result, line.result, plan.store, taken),
-        token, nest.WriteOp(token.result, target, sent),
+        token, *push(token.result, targets, sent),
     ])  # fmt: skip
     return [line, nest.NestOp("pass", plan.loops, Region(body))]
+
+
+def push(value: SSAValue, targets: Sequence[SSAValue], when: GuardAttr) -> list[Operation]:
+    """A token into every FIFO that wants it, in one slot."""
+    return [nest.WriteOp(value, target, when) for target in targets]
 
 
 def corners(loops: Sequence[LoopOf], kind: ITensorType, skip: int = 0) -> AffineMap:

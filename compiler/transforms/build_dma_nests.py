@@ -23,18 +23,19 @@ from compiler.transforms.build_converter_nests import (
     block_reader,
     corners,
     named,
+    push,
     token_of,
 )
 
 
-def build_load(op: itensor.LoadOp, memory: SSAValue, target: SSAValue) -> Conversion:
-    """From a memory to the FIFO `target`."""
+def build_load(op: itensor.LoadOp, memory: SSAValue, targets: Sequence[SSAValue]) -> Conversion:
+    """From a memory into the FIFOs `targets`."""
     kind, words = expect_itensor(op.result), op.words
     if op.through is None:
         loops = _loops(read_walk(words).loops, op.layout)
         body = Block()
         value = nest.LoadOp(memory, _address(loops, words, op.layout), ALWAYS, token_of(words))
-        body.add_ops([value, nest.WriteOp(value.result, target, ALWAYS)])
+        body.add_ops([value, *push(value.result, targets, ALWAYS)])
         return Conversion((Process("", [nest.NestOp("load", named(loops), Region(body))]),))
     plan = plan_converter(words, kind)
     block = block_channel(op.sym_name.data, plan, words)
@@ -45,7 +46,7 @@ def build_load(op: itensor.LoadOp, memory: SSAValue, target: SSAValue) -> Conver
     place = corners(loops, words, len(shared))
     body.add_ops([value, nest.StoreOp(value.result, block.result, place, ALWAYS)])
     fetch = nest.NestOp("fetch", named(loops, len(shared)), Region(body), block_loops=len(shared))
-    return Conversion((Process("_fetch", [fetch]), block_reader(plan, kind, block, target)), block)
+    return Conversion((Process("_fetch", [fetch]), block_reader(plan, kind, block, targets)), block)
 
 
 def build_store(op: itensor.StoreOp, memory: SSAValue, source: SSAValue) -> Conversion:

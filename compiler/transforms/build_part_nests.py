@@ -1,8 +1,8 @@
-"""Builds the nests of tasks that pass tokens on as they are: copies, parts of a stream, streams joined."""
+"""Builds the nests of tasks that pass tokens on as they are: parts of a stream, streams joined."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.ir import Block, Region, SSAValue
 
@@ -11,28 +11,24 @@ from compiler.analysis.walks import LoopOf
 from compiler.dialects import itensor, nest
 from compiler.dialects.itensor_types import expect_itensor, unpack
 from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from compiler.transforms.build_converter_nests import push
 
 Fifos = Mapping[SSAValue, SSAValue]
+Targets = Mapping[SSAValue, Sequence[SSAValue]]
 
 
-def build_fork(op: itensor.ForkOp, fifo: Fifos) -> nest.NestOp:
-    body, value = Block(), nest.ReadOp(fifo[op.source], ALWAYS)
-    body.add_ops([value, *(nest.WriteOp(value.result, fifo[copy], ALWAYS) for copy in op.copies)])
-    return nest.NestOp("fork", [Loop("token", expect_itensor(op.source).token_count)], Region(body))
-
-
-def build_chunk(op: itensor.ChunkOp, fifo: Fifos) -> nest.NestOp:
+def build_chunk(op: itensor.ChunkOp, fifo: Fifos, targets: Targets) -> nest.NestOp:
     """Every token passes once and goes to the parts whose range it lies in."""
     loops, along = range_loops(expect_itensor(op.source), op.dim.data)
     body, value = Block(), nest.ReadOp(fifo[op.source], ALWAYS)
     body.add_op(value)
     for start, part in zip(unpack(op.starts), op.parts, strict=True):
         guard = _range_guard(loops, along, start, expect_itensor(part).data_shape()[op.dim.data])
-        body.add_op(nest.WriteOp(value.result, fifo[part], guard))
+        body.add_ops(push(value.result, targets[part], guard))
     return nest.NestOp("chunk", _named(loops), Region(body))
 
 
-def build_concat(op: itensor.ConcatOp, fifo: Fifos) -> nest.NestOp:
+def build_concat(op: itensor.ConcatOp, fifo: Fifos, targets: Targets) -> nest.NestOp:
     """Every token of the whole comes from the source in whose range it lies."""
     loops, along = range_loops(expect_itensor(op.result), op.dim.data)
     guards = [
@@ -40,17 +36,17 @@ def build_concat(op: itensor.ConcatOp, fifo: Fifos) -> nest.NestOp:
         for start, source in zip(op.starts, op.sources, strict=True)
     ]
     body, chosen = _select(zip((fifo[s] for s in op.sources), guards, strict=True))
-    body.add_op(nest.WriteOp(chosen, fifo[op.result], ALWAYS))
+    body.add_ops(push(chosen, targets[op.result], ALWAYS))
     return nest.NestOp("concat", _named(loops), Region(body))
 
 
-def build_join(op: itensor.JoinOp, fifo: Fifos) -> nest.NestOp:
+def build_join(op: itensor.JoinOp, fifo: Fifos, targets: Targets) -> nest.NestOp:
     """A token of each source in turn."""
     count = len(op.sources)
     loops = [Loop("turn", expect_itensor(op.sources[0]).token_count), Loop("source", count)]
     guards = [GuardAttr((Term(1, "eq", i),) if count > 1 else ()) for i in range(count)]
     body, chosen = _select(zip((fifo[s] for s in op.sources), guards, strict=True))
-    body.add_op(nest.WriteOp(chosen, fifo[op.result], ALWAYS))
+    body.add_ops(push(chosen, targets[op.result], ALWAYS))
     return nest.NestOp("join", loops, Region(body))
 
 

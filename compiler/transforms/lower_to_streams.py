@@ -19,6 +19,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from compiler.analysis.channels import FREE, channel_name, destinations
 from compiler.analysis.packing import layout_of
 from compiler.design import Design
 from compiler.dialects import itensor, stream
@@ -29,7 +30,7 @@ from compiler.dialects.types import tensor_type
 from compiler.transforms.build_compute_nest import build_compute_nest
 from compiler.transforms.build_converter_nests import Conversion, build_converter
 from compiler.transforms.build_dma_nests import build_load, build_store
-from compiler.transforms.build_part_nests import build_chunk, build_concat, build_fork, build_join
+from compiler.transforms.build_part_nests import build_chunk, build_concat, build_join
 from compiler.transforms.names import c_name
 
 
@@ -47,7 +48,10 @@ class LowerToStreams:
 
 @dataclass
 class _Lowering:
-    """Channels first, then tasks in program order. `outer` maps a kernel's arguments to what they are in @main."""
+    """Channels first, then tasks in program order. `outer` maps a kernel's arguments to what they are in @main.
+
+    `fifo` is what a reader pops, `targets` what the maker of a stream pushes into.
+    """
 
     design: Design
     top_name: str
@@ -56,6 +60,7 @@ class _Lowering:
     tasks: list[Operation] = field(default_factory=list[Operation])
     names: dict[Operation, str] = field(default_factory=dict[Operation, str])
     fifo: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    targets: dict[SSAValue, list[SSAValue]] = field(default_factory=dict[SSAValue, list[SSAValue]])
     outer: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     memories: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     outputs: list[SSAValue] = field(default_factory=list[SSAValue])
@@ -84,7 +89,7 @@ class _Lowering:
             self.outer |= dict(zip(kernel.body.block.args, kernel.sources, strict=True))
             for op in kernel.body.block.ops:
                 for value in op.results:
-                    if isinstance(value.type, ITensorType) and value not in self.fifo:
+                    if isinstance(value.type, ITensorType) and not isinstance(op, FREE):
                         self._channel(value)
             for op in kernel.body.block.ops:
                 self._lower(op)
@@ -98,16 +103,14 @@ class _Lowering:
                 self._load(op)
             case itensor.StoreOp():
                 self._store(op)
-            case itensor.ForkOp():
-                self._task(self.names[op], op.sym_name.data, [build_fork(op, self.fifo)])
             case itensor.ConverterOp():
                 self._convert(op)
             case itensor.ChunkOp():
-                self._task(self.names[op], op.sym_name.data, [build_chunk(op, self.fifo)])
+                self._task(self.names[op], op.sym_name.data, [build_chunk(op, self.fifo, self.targets)])
             case itensor.ConcatOp():
-                self._task(self.names[op], op.sym_name.data, [build_concat(op, self.fifo)])
+                self._task(self.names[op], op.sym_name.data, [build_concat(op, self.fifo, self.targets)])
             case itensor.JoinOp():
-                self._task(self.names[op], op.sym_name.data, [build_join(op, self.fifo)])
+                self._task(self.names[op], op.sym_name.data, [build_join(op, self.fifo, self.targets)])
             case itensor.TaskOp():
                 self._compute(op)
             case _:
@@ -127,23 +130,16 @@ class _Lowering:
                     taken.add(name)
                     self.names[op] = name
 
-    def _channel(self, first: SSAValue) -> None:
-        """One FIFO a value; it is named after its two ends so that a person finds it in every report.
-
-        Under another type it is the same FIFO: its tokens are flat, and have the shape that its reader wants.
-        """
-        assert isinstance(first.owner, Operation)
-        value, aliases = carried_to(first)
-        kind = expect_itensor(value)
-        use = next(iter(value.uses))
-        name = f"{self.names[first.owner]}__{self.names[use.operation]}"
-        siblings = [o for o in use.operation.operands if o.owner is value.owner]
-        name += f"_{siblings.index(value)}" if len(siblings) > 1 else ""
-        depth = self.design.fifo_depths.get(name, self.design.default_depth)
-        op = stream.StreamOp(name, StreamType.of(VectorType(kind.dtype, kind.element_shape), depth))
-        op.result.name_hint = name
-        self.channels.append(op)
-        self.fifo |= dict.fromkeys([first, *aliases], op.result)
+    def _channel(self, value: SSAValue) -> None:
+        """A FIFO for each reader of a stream."""
+        for last in destinations(value):
+            name, kind = channel_name(last, self.names.__getitem__), expect_itensor(last)
+            depth = self.design.fifo_depths.get(name, self.design.default_depth)
+            op = stream.StreamOp(name, StreamType.of(VectorType(kind.dtype, kind.element_shape), depth))
+            op.result.name_hint = name
+            self.channels.append(op)
+            self.fifo[last] = op.result
+            self.targets.setdefault(value, []).append(op.result)
 
     def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> SSAValue:
         shaped = tensor_type(tensor)
@@ -160,7 +156,7 @@ class _Lowering:
         if memory is None:  # a streamed parameter: a port for each task that reads it
             memory = self._memory(self._attribute(source, "penstock.name"), "parameter", source.type, op.layout)
         layer = self._attribute(source, "penstock.name") if isinstance(source, BlockArgument) else op.sym_name.data
-        self._processes(op, layer, build_load(op, memory, self.fifo[op.result]))
+        self._processes(op, layer, build_load(op, memory, self.targets[op.result]))
 
     def _store(self, op: itensor.StoreOp) -> None:
         """Into an output of the accelerator, or into external memory for a later kernel."""
@@ -184,7 +180,7 @@ class _Lowering:
     def _convert(self, op: itensor.ConverterOp) -> None:
         kinds = expect_itensor(op.source), expect_itensor(op.result)
         name = op.sym_name.data
-        self._processes(op, name, build_converter(name, kinds, self.fifo[op.source], self.fifo[op.result]))
+        self._processes(op, name, build_converter(name, kinds, self.fifo[op.source], self.targets[op.result]))
 
     def _compute(self, op: itensor.TaskOp) -> None:
         roms = {
@@ -193,7 +189,7 @@ class _Lowering:
             if isinstance(value, BlockArgument)
         }
         streams = {index: self.fifo[v] for index, v in enumerate(op.operands_) if index not in roms}
-        memories, compute = build_compute_nest(op, streams, roms, self.fifo[op.result])
+        memories, compute = build_compute_nest(op, streams, roms, self.targets[op.result])
         self._task(self.names[op], op.sym_name.data, [*memories, compute])
 
     def _processes(self, op: Operation, layer: str, built: Conversion) -> None:
@@ -211,12 +207,3 @@ class _Lowering:
         value = self.function.arg_attrs.data[argument.index].data[key]
         assert isinstance(value, StringAttr)
         return value.data
-
-
-def carried_to(value: SSAValue) -> tuple[SSAValue, list[SSAValue]]:
-    """What a stream is called where it is read, and all its names on the way there: casts cost nothing."""
-    aliases: list[SSAValue] = []
-    while isinstance(reader := next(iter(value.uses)).operation, itensor.CastOp | itensor.ReassociateOp):
-        value = reader.result
-        aliases.append(value)
-    return value, aliases
