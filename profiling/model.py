@@ -250,8 +250,11 @@ class ModelProfiler:
 
 
 def _kernel_of(network: Network, figures: DesignFigures) -> TaskFigures | None:
-    """The one task between loads and stores, where a single kernel is profiled; None for a larger design."""
-    inside = [t.name for t in network.tasks if all(p.kind != "external" for n in t.nests for p in n.ports)]
+    """The one task that computes, where a single kernel is profiled; None for a larger design.
+
+    Loads, stores and converters only move data: every step of theirs names a memory or a channel.
+    """
+    inside = [t.name for t in network.tasks if any(" " not in s.name for n in t.nests for s in n.stages)]
     return next(t for t in figures.tasks if t.name == inside[0]) if len(inside) == 1 else None
 
 

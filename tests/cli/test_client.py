@@ -6,6 +6,7 @@ import hashlib
 import json
 import socket
 import threading
+import time
 from pathlib import Path
 
 import httpx
@@ -145,6 +146,7 @@ def test_watch_tells_what_happens_as_it_happens(run: Run, seeder: Seeder) -> Non
     def work() -> None:
         seeder.lose(started, "import")
         seeder.explore(started, 2)
+        time.sleep(1.0)  # the watcher asks again and sees the run in the middle
         seeder.trial(started, 0)
         seeder.fail(started, "trial/0001", code="x", what="g++ ended with code 1")
         seeder.complete(started, 0)

@@ -135,14 +135,17 @@ def test_external_memory_sets_the_pace_where_it_is_slow():
     assert slow_figures.bottleneck in ("load_x", "store_0")
     held_back = next(t for t in slow_figures.tasks if t.name == slow_figures.bottleneck)
     assert "external memory" in held_back.ii_reason
-    assert all("external memory" not in t.ii_reason for t in fast_figures.tasks)
+    assert fast_figures.bottleneck == "fc"  # a word feeds it for longer than the memory takes for the next
 
 
 def test_depths_change_the_area_and_only_shallow_ones_the_time():
     board = load_platform("ecp5-85k")
     network = gemm_network((1, 1, 16), "ecp5-85k", 100.0)
     free = model_design(network, board, 100.0, bounded=False)
-    deep = with_depths(free, network, {"load_x__fc": 256}, board, 100.0)
+    deep = with_depths(free, network, {"unpack_x__fc": 256}, board, 100.0)
     assert deep.latency == free.latency
     assert deep.resources.bram18 > free.resources.bram18
-    assert deep == model_design(network.with_depths({"load_x__fc": 256}), board, 100.0)
+    again = model_design(network.with_depths({"unpack_x__fc": 256}), board, 100.0)
+    # A load may wait a little before its reader does; what the design as a whole takes is the same.
+    assert (deep.latency, deep.interval, deep.resources) == (again.latency, again.interval, again.resources)
+    assert [c.resources for c in deep.channels] == [c.resources for c in again.channels]

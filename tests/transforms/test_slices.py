@@ -111,7 +111,6 @@ def test_joined_values_share_a_scale() -> None:
 
 REFUSED: dict[str, Any] = {
     "steps of 2": lambda m, x: m.fc(x)[:, ::2],
-    "reshape": lambda m, x: torch.relu(m.fc(x).view(12, 4)[:, 1:3]),
 }
 
 
