@@ -31,7 +31,8 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
     codes = [code for code in (state.codes[source] for source in sources) if code is not None]
     assert len(codes) == len(sources), "what is cut or joined is narrowed first: insert_requantise"
     assert len({float(scale) for code in codes for scale in code.scale.flat}) == 1, "one scale: share_ranges"
-    code = Code(codes[0].scale, max(code.bound for code in codes), 8)
+    scale = codes[0].scale.flat[0].reshape([1] * len(shape_of(op.results[0])))  # a reshape has other dimensions
+    code = Code(scale, max(code.bound for code in codes), 8)
     if isinstance(op, tensor.ExtractSliceOp):
         (dim,) = cut_dims(op)
         new: Operation = slice_along(sources[0], dim, bounds(op)[0][dim], bounds(op)[1][dim], op)
