@@ -1,8 +1,9 @@
 """The tiling and unrolling space of a model, and how its few parameters become a design for every kernel.
 
-StreamTensor's scheme: one default tile size for every dim, and one overall number of lanes that a max-heap
-hands out to whichever kernel takes longest (intensity-aware). On top of it: elementwise kernels walk like their
-producer, and a consumer takes its operand with as many lanes as it is made with where that costs nothing.
+One default tile size for every dim, and one overall number of lanes. Lanes are handed out by a max-heap to whichever
+kernel takes longest (StreamTensor's scheme), or in proportion to the work with factors that connected kernels agree on
+(HIDA's, `alignment.py`). On top of it: elementwise kernels walk like their producer, and a consumer may take its
+operand with as many lanes as it is made with where that costs nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from compiler.dialects.affine import projected_dims
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, total
 from compiler.schedule import OperatorLibrary, load_library
+from dse.alignment import Access, Along, LoopNest, unroll_factors
 
 Value = int | str | bool
 Params = Mapping[str, Value]
@@ -30,6 +32,7 @@ Choices = Mapping[str, tuple[Value, ...]]
 
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
 ORDER_PARALLEL, ORDER_REDUCTION = "parallel-outer", "reduction-outer"
+SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
 
@@ -64,6 +67,7 @@ class TilingSpace:
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
             "overall_unroll_size": tuple(_powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "allocation": (SLOWEST_FIRST, ALIGNED),
             "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
             "order": (ORDER_PARALLEL, ORDER_REDUCTION),
             "connect": (True, False),
@@ -111,6 +115,7 @@ class TilingSpace:
         bolder = sizes[sizes.index(guess["overall_unroll_size"]) + 1 :][:1]
         settings = [guess, *({**guess, "overall_unroll_size": n} for n in bolder)]
         settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
+        settings += [{**guess, "allocation": ALIGNED}]
         return tuple(settings)
 
     @cached_property
@@ -126,8 +131,9 @@ class TilingSpace:
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
         settings = self._check(params)
+        aligned = settings["allocation"] == ALIGNED
         tiles = {op.layer: self._tiles(op, int(settings["default_tile_size"])) for op in self.graph.operations}
-        unrolls = self._allocate(tiles, settings)
+        unrolls = self._aligned(tiles, settings) if aligned else self._allocate(tiles, settings)
         kernels: dict[str, KernelDesign] = {}
         for op in self.graph.operations:
             if op.layer in self.options.kernels:
@@ -135,7 +141,7 @@ class TilingSpace:
                 continue
             order = _order(op, str(settings["order"]))
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights)
-            kernels[op.layer] = self._follow_producer(op, kernel, kernels, bool(settings["connect"]))
+            kernels[op.layer] = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
         return Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
 
     def _check(self, params: Params) -> dict[str, Value]:
@@ -177,6 +183,36 @@ class TilingSpace:
             unrolls[op.layer] = wider
             heapq.heappush(heap, (-self._cycles(op, unrolls, settings), position))
         return unrolls
+
+    def _aligned(
+        self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
+    ) -> dict[str, tuple[int, ...]]:
+        """Lanes in proportion to the work, as many as the total allows, in factors that neighbours share."""
+        operations = self.graph.operations
+        busiest = max(op.work for op in operations)
+        most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
+        allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}
+        along: Along = DIMS_PARALLEL if settings["unroll_along"] == DIMS_PARALLEL else DIMS_BALANCED
+        along = DIMS_REDUCTION if settings["unroll_along"] == DIMS_REDUCTION else along
+        return unroll_factors(self.loop_nests, max(1, most), along=along, allowed=allowed)
+
+    @cached_property
+    def loop_nests(self) -> tuple[LoopNest, ...]:
+        """The operations as loop nests over the tensors that they share."""
+        names = {value: f"tensor{i}" for i, value in enumerate(
+            dict.fromkeys(v for op in self.graph.operations for v in (*op.op.inputs, op.result)))}  # fmt: skip
+        return tuple(
+            LoopNest(
+                op.layer,
+                op.trips,
+                writes=(Access.of(names[op.result], *projected_dims(op.result_map)),),
+                reads=tuple(
+                    Access.of(names[value], *projected_dims(operand_map))
+                    for value, operand_map in zip(op.op.inputs, op.operand_maps, strict=True)
+                ),
+            )
+            for op in self.graph.operations
+        )
 
     def _cycles(self, op: TensorOp, unrolls: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]) -> float:
         """How long a kernel counts as taking: a boost makes it look longer, so that it is served earlier."""

@@ -1,0 +1,107 @@
+"""HIDA's alignment: its own example (Listing 1, tables 4 to 6), and what holds for any dataflow."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import prod
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dse.alignment import (
+    Access,
+    Along,
+    LoopNest,
+    bank_factors,
+    connections,
+    parallel_factors,
+    unroll_factors,
+    unrolling_order,
+)
+
+LOAD_A = LoopNest("Node0", (32, 16), writes=(Access.of("A", 0, 1),))
+LOAD_B = LoopNest("Node1", (16, 16), writes=(Access.of("B", 0, 1),))
+MULTIPLY = LoopNest(
+    "Node2",
+    (16, 16, 16),
+    writes=(Access.of("C", 0, 1),),
+    reads=(Access("A", ((0, 2), (2, 1))), Access.of("B", 2, 1)),  # A[i*2][k], B[k][j]
+)
+ALONG: tuple[Along, ...] = ("parallel", "reduction", "balanced")
+LISTING_1 = (LOAD_A, LOAD_B, MULTIPLY)
+HALF, ONE, TWO, NONE = Fraction(1, 2), Fraction(1), Fraction(2), Fraction(0)
+
+
+def test_table_4_the_connections_of_listing_1():
+    over_a, over_b = connections(LISTING_1)
+    assert (over_a.source, over_a.target, over_a.buffer) == ("Node0", "Node2", "A")
+    assert over_a.source_to_target.permutation == (0, None, 1)
+    assert over_a.target_to_source.permutation == (0, 2)
+    assert over_a.source_to_target.scaling == (HALF, ONE)
+    assert over_a.target_to_source.scaling == (TWO, NONE, ONE)
+    assert (over_b.source, over_b.target, over_b.buffer) == ("Node1", "Node2", "B")
+    assert over_b.source_to_target.permutation == (None, 1, 0)
+    assert over_b.target_to_source.permutation == (2, 1)
+    assert over_b.source_to_target.scaling == (ONE, ONE)
+    assert over_b.target_to_source.scaling == (NONE, ONE, ONE)
+
+
+def test_the_order_of_listing_1():
+    assert [nest.name for nest in unrolling_order(LISTING_1)] == ["Node2", "Node0", "Node1"]
+
+
+def test_table_5_parallel_factors():
+    assert [nest.intensity for nest in LISTING_1] == [512, 256, 4096]
+    assert parallel_factors(LISTING_1, 32) == {"Node0": 4, "Node1": 2, "Node2": 32}
+    assert set(parallel_factors(LISTING_1, 32, by_intensity=False).values()) == {32}
+
+
+def test_tables_5_and_6_unroll_factors_and_banks():
+    """All of table 5. Of table 6 all but B under IA and naive, where the paper's two tables contradict each other:
+
+    it prints banks of [2, 8] and [8, 8], which Node1's printed factors [1, 2] and [4, 8] do not need.
+    """
+    wanted = {
+        (True, True): ({"Node0": (4, 1), "Node1": (1, 2)}, {"A": (8, 1), "B": (1, 8)}),
+        (True, False): ({"Node0": (2, 2), "Node1": (1, 2)}, {"A": (8, 2)}),
+        (False, True): ({"Node0": (8, 4), "Node1": (4, 8)}, {"A": (8, 4), "B": (4, 8)}),
+        (False, False): ({"Node0": (4, 8), "Node1": (4, 8)}, {"A": (8, 8)}),
+    }
+    for (intensity, connection), (factors, banks) in wanted.items():
+        found = unroll_factors(LISTING_1, 32, by_intensity=intensity, by_connection=connection)
+        assert found == factors | {"Node2": (4, 8, 1)}
+        for buffer, cut in (banks | {"C": (4, 8)}).items():
+            assert bank_factors(LISTING_1, found, buffer) == cut
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> tuple[LoopNest, ...]:
+    """Products of matrices one after the other, each read straight or transposed."""
+    sizes = draw(st.lists(st.sampled_from([2, 3, 4, 6, 8, 12, 16]), min_size=3, max_size=5))
+    nests: list[LoopNest] = []
+    for i in range(len(sizes) - 2):
+        rows, inner, columns = sizes[0], sizes[i + 1], sizes[i + 2]
+        read = Access.of(f"T{i}", 0, 2) if i == 0 or draw(st.booleans()) else Access.of(f"T{i}", 2, 0)
+        trips = (rows, columns, inner) if read.dims[0][0] == 0 else (inner, columns, rows)
+        nests.append(LoopNest(f"n{i}", trips, writes=(Access.of(f"T{i + 1}", 0, 1),), reads=(read,)))
+    return tuple(nests)
+
+
+@given(chains(), st.sampled_from([1, 2, 7, 16, 64]), st.sampled_from(ALONG))
+@settings(max_examples=60, deadline=None)
+def test_factors_are_legal_and_neighbours_agree(nests: tuple[LoopNest, ...], most: int, along: Along):
+    share = parallel_factors(nests, most)
+    found = unroll_factors(nests, most, along=along)
+    for nest in nests:
+        factors = found[nest.name]
+        assert prod(factors) <= share[nest.name]
+        assert all(trip % factor == 0 for trip, factor in zip(nest.trips, factors, strict=True))
+    for link in connections(nests):
+        asked = link.source_to_target.constraints(found[link.source])
+        for want, factor in zip(asked, found[link.target], strict=True):
+            assert want is None or want % factor == 0 or factor % want == 0
+
+
+def test_lanes_that_are_allowed_only():
+    found = unroll_factors(LISTING_1, 32, allowed={"Node2": [(1, 2), (1, 2, 4), (1,)]})
+    assert found["Node2"] == (2, 4, 1)
