@@ -63,7 +63,7 @@ def decided(items: Sequence[Stored], kinds: Mapping[str, str]) -> tuple[Stored, 
     known = {item.name for item in items}
     if unknown := sorted(set(kinds) - known):
         raise PenstockError(
-            code="unknown-memory", what="there is no such buffer or FIFO in the design", where=unknown[0],
+            code="unknown-memory", what="there is no such buffer or FIFO in the design", where=f"memories.{unknown[0]}",
             limit=f"{len(known)} of them", hint="check the names in the design record",
         )  # fmt: skip
     found: list[Stored] = []
@@ -71,7 +71,7 @@ def decided(items: Sequence[Stored], kinds: Mapping[str, str]) -> tuple[Stored, 
         ways = tuple(c for c in item.choices if c.kind == kinds.get(item.name, c.kind))
         if not ways:
             raise PenstockError(
-                code="bad-design", what=f"it cannot be built of {kinds[item.name]}", where=item.name,
+                code="bad-design", what=f"it cannot be built of {kinds[item.name]}", where=f"memories.{item.name}",
                 limit="it can be built of " + ", ".join(c.kind for c in item.choices), hint="choose one of these",
             )  # fmt: skip
         found.append(replace(item, choices=ways))

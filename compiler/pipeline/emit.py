@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from compiler.backend.hls import emit_hls
+from compiler.backend.hls.link import LinkTarget
 from compiler.backend.hls.notes import layer_notes
 from compiler.pipeline.lower import Lowered
+from compiler.platforms import load_platform
 
 
 def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:
-    """hls/, csim/, interface.json, and the IR of every level under ir/."""
+    """hls/, csim/, link/, interface.json, and the IR of every level under ir/."""
     files = emit_code(lowered, folder, part=part, clock_mhz=clock_mhz)
     levels = {
         "1-linalg.mlir": lowered.linalg,
@@ -27,13 +29,15 @@ def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tupl
 
 
 def emit_code(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:
-    """hls/, csim/ and interface.json alone."""
+    """hls/, csim/, link/ and interface.json alone."""
+    design = lowered.design
     return emit_hls(
         lowered.top,
         lowered.program.params if lowered.program.has_weights else None,
         folder,
-        title=f"{lowered.program.name} on {lowered.design.platform}",
+        title=f"{lowered.program.name} on {design.platform}",
         part=part,
         clock_ns=round(1000 / clock_mhz, 3),
-        notes=layer_notes(lowered.graph, lowered.design),
+        notes=layer_notes(lowered.graph, design),
+        link=LinkTarget(load_platform(design.platform), clock_mhz, design.dies),
     )

@@ -1,14 +1,16 @@
 """Derives from nests, design and platform how everything is to be built, and writes it into the IR as attributes.
 
-Memories are cut exactly as far as the lanes of their accesses ask, and built of what the area model takes them to be.
+Memories are cut exactly as far as the lanes of their accesses ask, and built of what the design says, or else of what
+the area model takes them to be.
 Nests aim at the interval that their schedule says is reachable. Arguments that are used at the same time have ports
 to external memory of their own, as far as the platform has ports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
@@ -23,7 +25,7 @@ from compiler.dialects.stream import BlocksType
 from compiler.dialects.types import memref_type, vector_type
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, load_platform
-from compiler.schedule import OperatorLibrary, build_memory, fifo_choices, load_library, schedule_nest
+from compiler.schedule import OperatorLibrary, fifo_choices, load_library, memory_choices, schedule_nest
 from compiler.schedule.carried import reuse_distance
 from compiler.transforms.module_rewrite import ModuleRewrite
 
@@ -39,7 +41,8 @@ class GenerateDirectives(ModuleRewrite):
 
     def rewrite(self, module: ModuleOp) -> ModuleOp:
         platform = load_platform(self.design.platform)
-        builder = _Builder(platform, load_library(platform.operators, self.design.clock_mhz))
+        library = load_library(platform.operators, self.design.clock_mhz)
+        builder = _Builder(platform, library, dict(self.design.memories))
         for op in module.ops:
             if isinstance(op, stream.TopOp):
                 builder.top(op)
@@ -55,15 +58,15 @@ Memory = stream.BufferOp | stream.RomOp | stream.BlocksOp
 class _Builder:
     platform: Platform
     library: OperatorLibrary
+    kinds: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What memories and FIFOs are built of, where the design has decided."""
 
     def top(self, top: stream.TopOp) -> None:
+        _check_known(top, self.kinds)
         for op in top.walk():
             match op:
                 case stream.StreamOp():
-                    kind = op.result.type
-                    bits = prod(kind.token.get_shape()) * directives.element_bits(kind.token.element_type)
-                    use = fifo_choices(self.library, op.sym_name.data, kind.depth.data, bits)[0]
-                    op.attributes[directives.FIFO] = FifoAttr.of(use.kind)
+                    op.attributes[directives.FIFO] = FifoAttr.of(self.fifo(op))
                 case stream.BufferOp() | stream.RomOp() | stream.BlocksOp():
                     self.memory(op)
                 case nest.NestOp():
@@ -75,6 +78,12 @@ class _Builder:
         top.attributes[directives.INTERFACES] = ArrayAttr([_axi(port) for port in ports])
         top.attributes[directives.CONTROL] = StringAttr("s_axilite")
         top.attributes[directives.DATAFLOW] = UnitAttr()
+
+    def fifo(self, op: stream.StreamOp) -> str:
+        kind, name = op.result.type, op.sym_name.data
+        bits = prod(kind.token.get_shape()) * directives.element_bits(kind.token.element_type)
+        choices = [use.kind for use in fifo_choices(self.library, name, kind.depth.data, bits)]
+        return _decided(name, self.kinds.get(name), choices)
 
     def interval(self, op: nest.NestOp) -> int:
         """What the schedule finds reachable; the ideal where the library does not know an operator."""
@@ -94,10 +103,12 @@ class _Builder:
         element = op.result.type.block if isinstance(op.result.type, BlocksType) else memref_type(op.result)
         bits = prod(lanes) * directives.element_bits(element.element_type)
         words = prod(-(-n // c) for n, c in zip(shape, lanes, strict=True))
-        kind = build_memory(self.library, op.sym_name.data, words, bits, rom=rom).kind
+        name = stored_name(op)
+        choices = [use.kind for use in memory_choices(self.library, name, words, bits, rom=rom)]
+        if _ports(accesses, "lutram", rom=rom) == "ram_t2p":  # LUTs have one write port
+            choices = sorted({*choices} - {"lutram"}, key=lambda kind: kind != "bram")
+        kind = _decided(name, self.kinds.get(name), choices)
         ports = _ports(accesses, kind, rom=rom)
-        if kind == "lutram" and ports == "ram_t2p":
-            kind = "bram"
         shares_word = (
             rom and prod(lanes) > 1 and kind != "registers" and bits <= _WIDEST_WORD and _aligned(accesses, lanes)
         )
@@ -109,6 +120,37 @@ class _Builder:
             distance = _carried_distance(accesses)
             if distance != 1:
                 op.attributes[directives.CARRIED] = CarriedAttr.of(distance)
+
+
+def stored_name(op: Memory | stream.StreamOp) -> str:
+    """What a design record calls a memory: a task's own memories have the task's name in front."""
+    task = op.parent_op()
+    return f"{task.sym_name.data}.{op.sym_name.data}" if isinstance(task, stream.TaskOp) else op.sym_name.data
+
+
+def _decided(name: str, decided: str | None, choices: Sequence[str]) -> str:
+    """The kind that the design says, or the usual one."""
+    if decided is None:
+        return choices[0]
+    if decided not in choices:
+        raise PenstockError(
+            code="bad-design", what=f"it cannot be built of {decided}", where=f"memories.{name}",
+            limit="it can be built of " + ", ".join(choices), hint="choose one of these",
+        )  # fmt: skip
+    return decided
+
+
+def _check_known(top: stream.TopOp, kinds: Mapping[str, str]) -> None:
+    """A decision about a memory that the design has not is a mistake, not a wish."""
+    stored = (op for op in top.walk() if isinstance(op, Memory | stream.StreamOp))
+    known = {stored_name(op) for op in stored}
+    if unknown := sorted(set(kinds) - known):
+        near = difflib.get_close_matches(unknown[0], sorted(known), 1)
+        raise PenstockError(
+            code="unknown-memory", what="there is no such buffer or FIFO in the design",
+            where=f"memories.{unknown[0]}", limit=f"{len(known)} of them",
+            hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+        )  # fmt: skip
 
 
 def _axi(port: AxiPort) -> AxiAttr:

@@ -18,7 +18,7 @@ from services.cli.options import Target, check_output
 from services.cli.stages import Stages
 
 FIRST, QUANTISE, LAST = ("import", "simplify"), "quantise", "hls"
-_WRITTEN = {"ir", "hls", "csim", "parameters", "interface.json"}
+_WRITTEN = {"link", "ir", "hls", "csim", "parameters", "interface.json"}
 Begin = Callable[[str], None]
 
 

@@ -61,7 +61,7 @@ def test_what_is_not_printed_is_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.split() == [str(out / "ir" / n) for n in ("01-import.mlir", "02-simplify.mlir")]
     assert penstock(MODEL, "--stop-after", "hls", "-o", str(out)) == 0, "a folder may be used again"
     capsys.readouterr()
-    assert sorted(p.name for p in out.iterdir()) == ["csim", "hls", "interface.json", "ir"]
+    assert sorted(p.name for p in out.iterdir()) == ["csim", "hls", "interface.json", "ir", "link"]
     assert json.loads((out / "interface.json").read_text())["inputs"][0]["name"] == "x"
     (out / "thesis.tex").write_text("mine")
     assert penstock(MODEL, "--stop-after", "simplify", "-o", str(out)) == 2

@@ -12,6 +12,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
+from compiler.backend.hls.link import LinkTarget, link_files
 from compiler.backend.hls.notes import Notes
 from compiler.backend.hls.ports import Port, interface_of, ports_of
 from compiler.backend.hls.top_cpp import top_cpp
@@ -34,11 +35,12 @@ def emit_hls(
     clock_ns: float,
     clock_uncertainty: str = "27%",
     notes: Notes | None = None,
+    link: LinkTarget | None = None,
 ) -> tuple[Path, ...]:
-    """Write hls/, csim/, parameters/ and interface.json under `folder`; returns the files.
+    """Write hls/, csim/, parameters/ and interface.json under `folder`, and link/ for a platform with a shell.
 
     Without parameters (a model whose weights were not loaded) no file holds numbers, and none may lie on the chip.
-    `notes` are lines about each layer for the heads of its functions.
+    `notes` are lines about each layer for the heads of its functions. Returns the files.
     """
     verify_directives(top)
     hls, csim, packed = folder / "hls", folder / "csim", folder / "parameters"
@@ -52,7 +54,7 @@ def emit_hls(
         "arrays": {port.argument: _array(port, ports) for port in ports},
     }  # fmt: skip
     files: dict[Path, str] = {
-        hls / "penstock_top.cpp": top_cpp(top, ports, title, notes or {}),
+        hls / "penstock_top.cpp": top_cpp(top, ports, title, notes or {}, link.dies if link else {}),
         hls / "weights.h": weights_header(top, parameters or {}),
         hls / "penstock_ops.h": _include("penstock_ops.h"),
         csim / "penstock_csim.cpp": _render("penstock_csim.cpp.j2", values),
@@ -64,7 +66,9 @@ def emit_hls(
         folder / "interface.json": json.dumps(interface_of(top, ports), indent=1) + "\n",
         **{csim / "include" / name: _include(name) for name in CSIM_HEADERS},
     }
+    files |= {folder / "link" / name: text for name, text in (link_files(top, ports, link) if link else {}).items()}
     for path, text in files.items():
+        path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     for port in ports:
         if port.kind == "parameter" and parameters is not None:

@@ -65,7 +65,9 @@ def _walk(operation: TensorOp, design: Design) -> str:
     )
 
 
-def task_head(task: stream.TaskOp, used: Sequence[SSAValue], names: Mapping[SSAValue, str], notes: Notes) -> list[str]:
+def task_head(
+    task: stream.TaskOp, used: Sequence[SSAValue], names: Mapping[SSAValue, str], notes: Notes, die: str | None = None
+) -> list[str]:
     """The comment over a task's function."""
     layer = task.layer.data
     lines = [f"// {_title(task)}"]
@@ -80,7 +82,8 @@ def task_head(task: stream.TaskOp, used: Sequence[SSAValue], names: Mapping[SSAV
         for way, some in (("reads", reads), ("writes", writes))
         if some
     ]
-    return [*lines, f"//   {'; '.join(ways)}"] if ways else lines
+    lines += [f"//   {'; '.join(ways)}"] if ways else []
+    return [*lines, f"//   stands on die {die}"] if die is not None else lines
 
 
 def _title(task: stream.TaskOp) -> str:

@@ -6,7 +6,7 @@ function of its own; they run one after the other and hand tensors over in exter
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
@@ -36,9 +36,11 @@ _BLOCKS = "hls::stream_of_blocks"
 Channel = stream.StreamOp | stream.BlocksOp
 
 
-def top_cpp(top: stream.TopOp, ports: Sequence[Port], title: str, notes: Notes) -> str:
-    """The text of penstock_top.cpp."""
-    return _TopEmitter(top, {port.value: port for port in ports}, title, notes).emit()
+def top_cpp(
+    top: stream.TopOp, ports: Sequence[Port], title: str, notes: Notes, dies: Mapping[str, str] | None = None
+) -> str:
+    """The text of penstock_top.cpp. `dies` says where tasks stand, as far as that is decided."""
+    return _TopEmitter(top, {port.value: port for port in ports}, title, notes, dict(dies or {})).emit()
 
 
 @dataclass
@@ -47,6 +49,7 @@ class _TopEmitter:
     ports: dict[SSAValue, Port]
     title: str
     notes: Notes
+    dies: dict[str, str]
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     out: Lines = field(default_factory=Lines)
 
@@ -142,7 +145,7 @@ class _TopEmitter:
     def _task(self, task: stream.TaskOp) -> None:
         out, names = self.out, dict(self.names)
         used = self._used(task)
-        out.add(*task_head(task, used, names, self.notes))
+        out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
         with out.function(f"static void {task.sym_name.data}", self._signature(used)):
             for op in task.body.block.ops:
                 match op:

@@ -3,7 +3,8 @@
 #
 # PENSTOCK_HLS_STEPS names the steps, by default csynth alone: csim csynth cosim export.
 # csim and cosim run the frames in ../csim/run/in*.bin and compare with ../csim/run/out*.bin, which the C simulation
-# of the package has left there.
+# of the package has left there. export writes penstock_top.xo, which ../link/connectivity.cfg links on platforms with a
+# shell. Depths, storage and lanes are pragmas in the C++ and nowhere else.
 set steps csynth
 if {[info exists ::env(PENSTOCK_HLS_STEPS)]} { set steps $::env(PENSTOCK_HLS_STEPS) }
 set root [file dirname [file dirname [file normalize [info script]]]]
