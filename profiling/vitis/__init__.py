@@ -1,0 +1,1 @@
+"""AMD's tools: finding and running them, reading their reports and logs."""
