@@ -66,6 +66,8 @@ class ToolResult:
     left_behind: int
     """Processes that still ran when the tool's first one had ended; they were killed."""
     note: str = ""
+    killed_inside: bool = False
+    """One of its processes was killed from outside, whatever the first one's exit code says."""
 
     @property
     def ok(self) -> bool:
@@ -134,6 +136,7 @@ def result_from(report: Mapping[str, Any], stdout: Path, stderr: Path) -> ToolRe
         tail=report["tail"],
         left_behind=report["left_behind"],
         note=note,
+        killed_inside=bool(report["foreign_kill"]),
     )
 
 

@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from profiling.tool_runner.command import Outcome, ToolCommand, ToolResult, resu
 _SUPERVISOR = Path(__file__).with_name("supervise.py")
 _MARK = "PENSTOCK_TOOL"
 _TAIL_LIMIT = 8192
+WATCH_SECONDS = 0.2
 
 
 class ToolProcess:
@@ -118,8 +120,8 @@ class ToolRunner:
         self._running: set[ToolProcess] = set()
         self._closed = False
 
-    def run(self, command: ToolCommand) -> ToolResult:
-        """Run a tool to its end."""
+    def run(self, command: ToolCommand, watch: Callable[[ToolProcess], None] | None = None) -> ToolResult:
+        """Run a tool to its end. `watch` is called a few times a second meanwhile; it may cancel the process."""
         with self._lock:
             closed = self._closed
             process = None if closed else ToolProcess(command)
@@ -140,8 +142,11 @@ class ToolRunner:
                 0,
             )
         try:
-            result = process.wait()
-            assert result is not None, "wait without a timeout returns at the end only"
+            result = process.wait(None if watch is None else WATCH_SECONDS)
+            while result is None:
+                assert watch is not None, "wait without a timeout returns at the end only"
+                watch(process)
+                result = process.wait(WATCH_SECONDS)
             return result
         finally:
             process.cancel()

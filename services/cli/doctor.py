@@ -16,6 +16,8 @@ from typing import Annotated, Literal
 import typer
 
 from compiler.errors import PenstockError
+from profiling.vitis.advice import advise
+from profiling.vitis.detect import find_vitis
 from services.steps.isolation import isolation_works
 from services.supervisor.binaries import OLDEST_POSTGRES, postgres_candidates, redis_candidates
 from services.supervisor.home import LEAST_FREE_BYTES, Home
@@ -25,7 +27,6 @@ from services.supervisor.up import read_settings
 
 State = Literal["ok", "limited", "problem"]
 COMPILERS = ("g++", "clang++", "c++")
-VITIS_PROGRAMS = ("vitis-run", "vitis_hls", "v++")
 PARTS = {
     "compiler": ("torch", "torch-mlir", "xdsl", "numpy", "optuna"),
     "api": ("fastapi", "uvicorn", "sqlalchemy", "psycopg", "alembic", "celery", "redis"),
@@ -62,10 +63,11 @@ def doctor(
 def examine() -> Iterable[Check]:
     """Every check, in the order of the report."""
     checks: tuple[Callable[[], Check], ...] = (
-        python, machine, cxx_compiler, user, disk, postgres, redis_server, port, vitis, isolation,
+        python, machine, cxx_compiler, user, disk, postgres, redis_server, port, isolation,
     )  # fmt: skip
     for check in checks:
         yield check()
+    yield from vitis()
     for extra, packages in PARTS.items():
         yield installed(extra, packages)
 
@@ -153,14 +155,9 @@ def port() -> Check:
     return Check("port", "ok", f"{settings.api_host}:{settings.api_port} is free")
 
 
-def vitis() -> Check:
-    found = [program for name in VITIS_PROGRAMS if (program := shutil.which(name))]
-    if found:
-        return Check("vitis", "ok", f"present: {', '.join(found)}")
-    return Check(
-        "vitis", "limited", "absent: no csynth, cosim or implemented figures and no bitstream from here",
-        "put Vitis' settings64.sh into the environment; without it figures are modelled and say so",
-    )  # fmt: skip
+def vitis() -> Iterable[Check]:
+    for line in advise(find_vitis()):
+        yield Check(line.name, "ok" if line.complete else "limited", line.what, line.hint)
 
 
 def isolation() -> Check:
