@@ -38,6 +38,7 @@ from compiler.simulator.layout import (
     RUN_SIZE,
     RUNS,
     RUNS_END,
+    SHIFT,
     SLOT,
     SLOT_RUN,
     STAGE,
@@ -54,7 +55,7 @@ from compiler.simulator.sequences import append, room_to_read, room_to_write, ru
 
 @jit
 def reset_port(q: int, m: Words) -> None:
-    level, last, time = m[q + LEVELS], m[q + LEVELS_END] - LEVEL_SIZE, m[q + STAGE]
+    level, last, time = m[q + LEVELS], m[q + LEVELS_END] - LEVEL_SIZE, m[q + STAGE] - m[q + SHIFT]
     while level <= last:
         m[level + RUN] = m[level + RUNS]
         m[level + POSITION] = 0
@@ -82,7 +83,7 @@ def carry(q: int, m: Words) -> None:
         if level < m[q + LEVELS]:
             m[q + NEXT] = FAR
             return
-    time = m[q + STAGE]
+    time = m[q + STAGE] - m[q + SHIFT]
     level = m[q + LEVELS]
     while level <= inner:
         time += m[m[level + RUN] + RUN_BASE] + m[level + POSITION] * m[level + STRIDE]

@@ -17,7 +17,6 @@ from compiler.simulator.layout import (
     FROZEN,
     KNOWN_FROZEN,
     LATER,
-    MODE,
     MOMENTS,
     MOMENTS_AT,
     NEXT,
@@ -32,7 +31,7 @@ from compiler.simulator.layout import (
     QUEUED,
     WAITED,
 )  # fmt: skip
-from compiler.simulator.phases import begin, finish
+from compiler.simulator.phases import finish
 
 
 @jit
@@ -174,42 +173,30 @@ def move_front(p: int, now: int, clock: int, cause: int, m: Words, rings: Words,
 
 
 @jit
-def run_flushing(p: int, m: Words, rings: Words, log: Words) -> bool:
-    """Run one process as far as times are known. Whether it moved."""
-    moved = False
-    while m[p + MODE] != 2:
-        if m[p + MODE] == 0:
-            if not begin(p, m, rings, log):
-                return moved
-            moved = True
-        low, high = m[m[p + PHASE] + PORTS], m[m[p + PHASE] + PORTS_END]
-        now, back = next_events(p, m)
-        if now == FAR and back == FAR:
-            finish(p, m, rings)
-        elif now == FAR or back < now + m[p + BUBBLES]:
-            if not drain(p, back, now, m, rings, log):
-                return moved
-            forget(p, m[p + MOMENTS], m)
-        else:
-            earliest, cause = claim_front(low, high, now, m, rings)
-            if earliest < 0:  # not known when; what lies behind goes on meanwhile
-                if back == FAR or not drain(p, back, now, m, rings, log):
-                    return moved
-                moved = True
-                continue
-            clock, seen = front_clock(p, now, earliest, m)
-            if clock > back:
-                unclaim_front(low, high, now, m, rings)
-                if not drain(p, back, now, m, rings, log):
-                    return moved
-                moved = True
-                continue
-            if clock == back:  # in one cycle: a full channel holds both
-                if not drain(p, back, now, m, rings, log):
-                    unclaim_front(low, high, now, m, rings)
-                    return moved
-                clock, seen = front_clock(p, now, earliest, m)
-            forget(p, seen, m)
-            move_front(p, now, clock, cause, m, rings, log)
-        moved = True
-    return moved
+def go_on_flushing(p: int, m: Words, rings: Words, log: Words) -> bool:
+    """The next accesses of the front or of what is behind it, or the phase's end. False while times are not known."""
+    low, high = m[m[p + PHASE] + PORTS], m[m[p + PHASE] + PORTS_END]
+    now, back = next_events(p, m)
+    if now == FAR and back == FAR:
+        finish(p, m, rings)
+        return True
+    if now == FAR or back < now + m[p + BUBBLES]:
+        if not drain(p, back, now, m, rings, log):
+            return False
+        forget(p, m[p + MOMENTS], m)
+        return True
+    earliest, cause = claim_front(low, high, now, m, rings)
+    if earliest < 0:  # not known when; what lies behind goes on meanwhile
+        return back < FAR and drain(p, back, now, m, rings, log)
+    clock, seen = front_clock(p, now, earliest, m)
+    if clock > back:
+        unclaim_front(low, high, now, m, rings)
+        return drain(p, back, now, m, rings, log)
+    if clock == back:  # in one cycle: a full channel holds both
+        if not drain(p, back, now, m, rings, log):
+            unclaim_front(low, high, now, m, rings)
+            return False
+        clock, seen = front_clock(p, now, earliest, m)
+    forget(p, seen, m)
+    move_front(p, now, clock, cause, m, rings, log)
+    return True

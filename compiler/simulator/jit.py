@@ -24,7 +24,8 @@ Words = MutableSequence[int]
 """What the engine works on: a list in plain Python, where that is quicker, an array when compiled."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_ENGINE = ("layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "engine")  # callees first
+# callees first
+_ENGINE = ("layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "recurrence", "engine")
 _FOLDER = "CACHE_DIR"  # numba's setting; it has no other way to say where
 # The engine makes no objects and never divides by zero: what numba would do against both costs half of its speed.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
@@ -39,7 +40,7 @@ def jit(function: Function) -> Function:
 
 
 @cache
-def compiled_advance() -> Callable[[Ints, Ints, Ints], bool]:
+def compiled_advance() -> Callable[[Ints, Ints, Ints, Ints, Ints], bool]:
     """The engine's `advance`, compiled: from disk where it was compiled before."""
     import numba
     from numba.core import config

@@ -6,22 +6,29 @@ from compiler.simulator.accesses import claim_slot, claim_token, fill, give_back
 from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     AHEAD,
+    BACK,
     BUBBLES,
+    CHANNEL,
     CLAIMED,
     CLAIMS,
     DELAY,
+    DEPTH,
     FIRST_PHASE,
     FLAGS,
+    FLUSHING,
     FRAME,
     FRAMES,
     FROZEN,
     KNOWN_FROZEN,
     LATENCY,
+    LATER,
     LENGTH,
     LOAD,
     MODE,
     MOMENTS,
     OFFSET,
+    ONE_CLOCK,
+    ORDERED,
     PAID,
     PHASE,
     PHASE_SIZE,
@@ -30,7 +37,9 @@ from compiler.simulator.layout import (
     PORTS,
     PORTS_END,
     QUEUED,
+    SHIFT,
     SLOT,
+    SLOTS,
     START_CHANNEL,
     START_FLAGS,
     START_GAP,
@@ -65,6 +74,22 @@ def claim_start(p: int, m: Words, rings: Words) -> tuple[int, int]:
 
 
 @jit
+def never_held_up(h: int, m: Words) -> bool:
+    """Whether the channels have slots left that nobody ever used for all that a phase writes behind its front.
+
+    Then what it writes there follows from when the front was left, and its clock never stops: it can be run like a
+    pipeline that stalls whole, with these writes LATER.
+    """
+    if m[h + ORDERED] == 0:
+        return False
+    for q in range(m[h + PORTS], m[h + PORTS_END], PORT_SIZE):
+        c = m[q + CHANNEL]
+        if m[q + FLAGS] & BACK and m[q + FLAGS] & SLOT and m[c + DEPTH] - m[c + CLAIMED] < m[q + SLOTS]:
+            return False
+    return True
+
+
+@jit
 def begin(p: int, m: Words, rings: Words, log: Words) -> bool:
     """Start the next phase; False while the time at which a process may start is not known."""
     start, h = m[p + OFFSET], m[p + PHASE]
@@ -85,7 +110,9 @@ def begin(p: int, m: Words, rings: Words, log: Words) -> bool:
     m[p + OFFSET] = start
     m[p + BUBBLES] = m[p + FROZEN] = m[p + KNOWN_FROZEN] = m[p + MOMENTS] = 0
     m[p + MODE] = 1
+    m[h + ONE_CLOCK] = m[FLUSHING] == 0 or never_held_up(h, m)
     for q in range(m[h + PORTS], m[h + PORTS_END], PORT_SIZE):
+        m[q + SHIFT] = m[q + LATER] if m[FLUSHING] > 0 and m[h + ONE_CLOCK] > 0 and m[q + FLAGS] & BACK else 0
         reset_port(q, m)
         m[q + QUEUED] = 0
         if m[q + FLAGS] & LOAD:

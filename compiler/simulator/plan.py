@@ -86,7 +86,9 @@ class _Planner:
         rows = self._rows(len(self.index), at.PROCESS_SIZE)
         first, last = at.PROCESSES, at.PROCESSES_END
         self._set(0, {at.FLUSHING: self.rules.flushing, at.START_GAP: self.rules.start_gap,
-                      first: rows[0], last: rows[-1] + at.PROCESS_SIZE})  # fmt: skip
+                      first: rows[0], last: rows[-1] + at.PROCESS_SIZE, at.SUSPECT: rows[0]})  # fmt: skip
+        for link in self.links:
+            self._set(link.address, {at.WRITER: rows[link.writer], at.READER: rows[link.reader]})
         for number, (row, process) in enumerate(zip(rows, self.network.processes, strict=True)):
             self._process(number, row, process)
             self._wakes(number, row, rows)
@@ -126,6 +128,8 @@ class _Planner:
             else:
                 pairs.append((channel, *ends[channel.name]))
         rows = self._rows(len(pairs), at.CHANNEL_SIZE)
+        begin = rows[0] if rows else 0
+        self._set(0, {at.CHANNELS: begin, at.CHANNELS_END: begin + len(rows) * at.CHANNEL_SIZE})
         self.links = [
             Link(channel, self.index[writer], self.index[reader], row, tokens[channel.name])
             for (channel, writer, reader), row in zip(pairs, rows, strict=True)
@@ -185,14 +189,15 @@ class _Planner:
             queue, _ = self._list([0] * size)
             entries += size
             self._set(port, {at.FLAGS: flags, at.COUNT: access.count, at.STAGE: stage, at.LATER: later,
-                             at.QUEUE: queue, at.QUEUE_SIZE: size})  # fmt: skip
+                             at.SLOTS: access.tokens, at.QUEUE: queue, at.QUEUE_SIZE: size})  # fmt: skip
             self._target(number, port, access)
             self._pattern(port, access.pattern, phase, late)
             self.events += access.pattern.count
         members, _ = self._list([0] * (len(rows) + 1))
         moments, _ = self._list([0] * (4 * entries + 2))
+        ordered = all(met.count(a.channel) == 1 and a.channel not in self.ports for a, _, f, _ in wanted if f & at.BACK)
         self._set(row, {at.PORTS: begin, at.PORTS_END: begin + len(rows) * at.PORT_SIZE, at.LENGTH: phase.length,
-                        at.DELAY: delay, at.MEMBERS: members, at.MOMENTS_AT: moments})  # fmt: skip
+                        at.DELAY: delay, at.MEMBERS: members, at.MOMENTS_AT: moments, at.ORDERED: ordered})  # fmt: skip
 
     def _target(self, number: int, port: int, access: Access) -> None:
         name, reads = access.channel, access.direction == "read"

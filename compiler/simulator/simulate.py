@@ -62,12 +62,12 @@ class Simulator:
 
     @staticmethod
     def _compiled(state: State) -> bool:
-        return compiled_advance()(state.memory, state.rings, state.log)
+        return compiled_advance()(state.memory, state.rings, state.log, state.kept, state.kept_rings)
 
     @staticmethod
     def _interpreted(state: State) -> bool:
         memory, rings = state.memory.tolist(), state.rings.tolist()
-        done = advance(memory, rings, cast("Words", state.log))
+        done = advance(memory, rings, cast("Words", state.log), [0] * len(memory), [0] * len(rings))
         state.memory[:], state.rings[:] = memory, rings
         return done
 

@@ -1,4 +1,4 @@
-"""Engine: processes whose pipelines stop whole. Their clock is one number, so that many accesses go in one sweep."""
+"""Engine: phases with one clock, which waits or goes on as a whole, so that many accesses go in one sweep."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from compiler.simulator.layout import (
     LEFT,
     LOAD,
     MEMBERS,
-    MODE,
     NEXT,
     OFFSET,
     PHASE,
     PORT_SIZE,
     PORTS,
     PORTS_END,
+    SHIFT,
     SIMPLE,
     STEP,
     STORE,
     TAKE,
     WAITED,
 )  # fmt: skip
-from compiler.simulator.phases import begin, finish
+from compiler.simulator.phases import finish
 from compiler.simulator.turns import take_turns
 
 
@@ -100,38 +100,29 @@ def find_turns(p: int, first: int, m: Words) -> int:
 
 
 @jit
-def run_stalling(p: int, m: Words, rings: Words, log: Words) -> bool:
-    """Run one process as far as times are known. Whether it moved."""
-    moved = False
-    while m[p + MODE] != 2:
-        if m[p + MODE] == 0:
-            if not begin(p, m, rings, log):
-                return moved
-            moved = True
-        low, high = m[m[p + PHASE] + PORTS], m[m[p + PHASE] + PORTS_END]
-        now = FAR
-        for q in range(low, high, PORT_SIZE):
-            now = min(now, m[q + NEXT])
-        if now == FAR:
-            finish(p, m, rings)
-            moved = True
-            continue
-        turns = find_turns(p, now, m)
-        if turns > 0 and take_turns(p, turns, m, rings, log):
-            moved = True
-            continue
-        earliest, cause = claim_due(low, high, now, m, rings)
-        if earliest < 0:
-            return moved
-        time = now + m[p + OFFSET]
-        if earliest > time:
-            m[cause + WAITED] += earliest - time
-            m[p + OFFSET] = earliest - now
-            time = earliest
-            log_stall(p, time, cause, m, log)
-        for q in range(low, high, PORT_SIZE):
-            if m[q + NEXT] == now:
-                let_pass(q, time, m, rings)
-                step(q, m)
-        moved = True
-    return moved
+def go_on_stalling(p: int, m: Words, rings: Words, log: Words) -> bool:
+    """The next accesses of a phase with one clock, or its end. False while their times are not known."""
+    low, high = m[m[p + PHASE] + PORTS], m[m[p + PHASE] + PORTS_END]
+    now = FAR
+    for q in range(low, high, PORT_SIZE):
+        now = min(now, m[q + NEXT])
+    if now == FAR:
+        finish(p, m, rings)
+        return True
+    turns = find_turns(p, now, m)
+    if turns > 0 and take_turns(p, turns, m, rings, log):
+        return True
+    earliest, cause = claim_due(low, high, now, m, rings)
+    if earliest < 0:
+        return False
+    time = now + m[p + OFFSET]
+    if earliest > time:
+        m[cause + WAITED] += earliest - time
+        m[p + OFFSET] = earliest - now
+        time = earliest
+        log_stall(p, time, cause, m, log)
+    for q in range(low, high, PORT_SIZE):
+        if m[q + NEXT] == now:
+            let_pass(q, time + m[q + SHIFT], m, rings)
+            step(q, m)
+    return True

@@ -21,6 +21,9 @@ class State:
     memory: Ints
     rings: Ints
     log: Ints
+    kept: Ints
+    kept_rings: Ints
+    """As memory and rings were at some time, for comparison."""
     frames: int
 
 
@@ -35,7 +38,8 @@ def new_state(plan: Plan, depths: Sequence[int | None], frames: int) -> State:
         slots = at.UNBOUNDED if depth is None or depth >= link.tokens * frames else depth
         memory[link.address + at.DEPTH] = slots
     log = np.empty(2 * at.LOG * len(plan.processes), np.int64)
-    return State(memory, _place(plan, memory, [RUNS_KEPT] * 3 * len(plan.links)), log, frames)
+    rings = _place(plan, memory, [RUNS_KEPT] * 3 * len(plan.links))
+    return State(memory, rings, log, np.empty_like(memory), np.empty_like(rings), frames)
 
 
 def grow(plan: Plan, state: State) -> bool:
@@ -54,6 +58,7 @@ def grow(plan: Plan, state: State) -> bool:
         m[s + at.GROW] = 0
     for row in plan.addresses:
         m[row + at.READY] = 1
+    state.kept_rings = np.empty_like(state.rings)
     return True
 
 

@@ -34,6 +34,7 @@ from compiler.simulator.layout import (
     PACE,
     PAID,
     PHASE,
+    SHIFT,
     SLOPE,
     SLOT_RUN,
     STEP,
@@ -74,6 +75,7 @@ def turn_ready(q: int, m: Words, rings: Words) -> int:
 def let_turns_pass(q: int, n: int, time: int, step: int, m: Words, rings: Words) -> None:
     """`n` turns of a port happen, the first in cycle `time`."""
     c, flags = m[q + CHANNEL], m[q + FLAGS]
+    time += m[q + SHIFT]
     if flags & (LOAD | STORE):
         m[q + PAID] = max(m[q + PAID], (time + (n - 1) * step) * TICKS) + m[q + PACE]
     elif flags & TAKE:

@@ -30,10 +30,14 @@ def two_kernels() -> Network:
     return Network("two kernels", processes, (Channel("fifo", depth=5),))
 
 
-def draw_network(seed: int) -> Network:
-    """Chains with short cuts, sometimes a way back; guards, IIs, depths, stages, counts, phases, blocks, pipos."""
+def draw_network(seed: int, times: int = 1) -> Network:
+    """Chains with short cuts, sometimes a way back; guards, IIs, depths, stages, counts, phases, blocks, pipos.
+
+    `times` as many rows make it longer.
+    """
     random = Random(seed)
     rows, words = random.choice([(2, 2), (2, 4), (3, 4), (4, 2), (2, 6), (2, 24)])
+    rows *= times
     count = random.randint(2, 5)
     edges = [(i, i + 1) for i in range(count - 1)]
     edges += [edge for edge in ((0, 2), (1, 3), (0, 3), (2, 4)) if edge[1] < count and random.random() < 0.35]

@@ -21,6 +21,8 @@ from compiler.simulator import (
     Simulation,
     Simulator,
     Term,
+    engine,
+    recurrence,
     stalling,
     state,
 )
@@ -73,6 +75,37 @@ def check_seeds(rules: Rules, seeds: range) -> list[bool]:
 def test_random_networks_agree_cycle_for_cycle(rules: Rules):
     verdicts = check_seeds(rules, range(20))
     assert 0 < sum(verdicts) < len(verdicts) / 2, "some of them deadlock, most do not"
+
+
+def without_trace(result: Simulation) -> Simulation:
+    """Without what is known in part only: which stalls led to the end, and which of a deadlock's cycles is named."""
+    return replace(result, critical_path=(), deadlock=None)
+
+
+def test_what_recurs_is_carried_on_as_it_would_have_gone(monkeypatch: pytest.MonkeyPatch):
+    """Times, marks and every count of stalls, where states are compared early and where they never are."""
+    monkeypatch.setattr(simulate_module, "was_compiled", lambda: False)
+    monkeypatch.setattr(simulate_module, "SMALL", 1 << 40)
+    repeated: list[int] = []
+
+    def count(times: int, *state: object) -> None:
+        repeated.append(times)
+        recurrence.repeat(times, *state)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "repeat", count)
+    runs = 0
+    for seed in range(4000, 4060):
+        network = draw_network(seed, times=1 + seed % 3 * 5)
+        simulator = Simulator(network, OPEN_RTL if seed % 2 else VITIS)
+        for depths in depth_settings(network, seed)[:4]:
+            runs += 1
+            monkeypatch.setattr(engine, "SWEEPS_BEFORE_KEPT", 1 << 40)
+            slow = simulator.run(depths, frames=1 + seed % 2)
+            monkeypatch.setattr(engine, "SWEEPS_BEFORE_KEPT", 1 + seed % 5)
+            quick = simulator.run(depths, frames=1 + seed % 2)
+            assert (quick.deadlock is None) == (slow.deadlock is None)
+            assert without_trace(quick) == without_trace(slow), (network.name, depths)
+    assert len(repeated) > runs / 4, "many of them recur"
 
 
 def test_memory_for_times_grows_where_it_must(monkeypatch: pytest.MonkeyPatch):
