@@ -1,0 +1,106 @@
+"""From a stream-level module to a core in SystemVerilog: which tasks, which channels, which ports."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from importlib.resources import files
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from compiler.backend.rtl.design import RtlDesign
+from compiler.backend.rtl.ports import External, external_of
+from compiler.backend.rtl.primitives.registry import source
+from compiler.backend.rtl.task_sv import TaskModule, emit_task, met_channels
+from compiler.backend.rtl.top_sv import TopEmitter
+from compiler.dialects import stream
+from compiler.dialects.stream import BlocksType, StreamType
+from compiler.errors import PenstockError
+from compiler.schedule import OperatorLibrary
+from compiler.transforms.names import c_name
+
+Array = NDArray[Any]
+_MODULES = files("compiler.backend.rtl.modules")
+
+
+def emit_rtl(
+    module: ModuleOp,
+    library: OperatorLibrary,
+    parameters: Mapping[str, Array],
+    *,
+    top: str = "penstock_core",
+    tasks: Collection[str] | None = None,
+    depths: Mapping[str, int] | None = None,
+) -> RtlDesign:
+    """The core of a design, or of some of its tasks: what connects these to others becomes stream ports.
+
+    `depths` are FIFO depths that differ from the module's.
+    """
+    if not library.flushing:
+        raise PenstockError(
+            code="unsupported-library", what=f"operator library {library.version} is not of the open route",
+            limit="its pipelines stall, those of the RTL backend flush", hint="use the library open-ecp5",
+        )  # fmt: skip
+    whole = next(op for op in module.ops if isinstance(op, stream.TopOp))
+    every = [op for op in whole.body.block.ops if isinstance(op, stream.TaskOp)]
+    chosen = _with_neighbours(every, tasks) if tasks is not None else every
+    names, external = _names(whole, chosen)
+    modules = [emit_task(task, library, parameters, names, external) for task in chosen]
+    emitter = TopEmitter(top, whole, modules, names, external, dict(depths or {}))
+    text = emitter.emit()
+    sources: dict[str, str] = {}
+    for one in modules:
+        for core in one.cores.values():
+            sources |= {name: source(name) for name in core.files}
+    own = {**{f"{m.module}.sv": m.text for m in modules}, f"{top}.sv": text}
+    for name in ("penstock_fifo", "penstock_blocks", "penstock_ram", "penstock_rom"):
+        if any(f"{name} #" in one for one in own.values()):
+            sources[f"{name}.sv"] = _MODULES.joinpath(f"{name}.sv").read_text()
+    data = {name: text for one in modules for name, text in one.data.items()}
+    return RtlDesign(top, {**sources, **own}, data, tuple(emitter.ports))
+
+
+def _with_neighbours(every: list[stream.TaskOp], wanted: Collection[str]) -> list[stream.TaskOp]:
+    """The tasks of these names, and those that share block channels with them."""
+    known = {task.sym_name.data: task for task in every}
+    if unknown := sorted(set(wanted) - set(known)):
+        raise PenstockError(
+            code="unknown-task", what=f"no task {unknown[0]!r}", limit="tasks are " + ", ".join(known),
+            hint="name tasks of this design",
+        )  # fmt: skip
+    found = set(wanted)
+    blocks = {
+        name: {v for v, _ in met_channels(task) if isinstance(v.type, BlocksType)} for name, task in known.items()
+    }
+    while more := {n for n in known if n not in found and any(blocks[n] & blocks[m] for m in found)}:
+        found |= more
+    return [task for task in every if task.sym_name.data in found]
+
+
+def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAValue, str], dict[SSAValue, External]]:
+    """Signals of channels and external memories, each its own."""
+    taken = {"clk", "rst", "start", "done"}
+    names: dict[SSAValue, str] = {}
+
+    def give(value: SSAValue, label: str) -> None:
+        name, number = c_name(label), 2
+        while name in taken:
+            name, number = f"{c_name(label)}_{number}", number + 1
+        taken.add(name)
+        names[value] = name
+
+    met = {value for task in tasks for value, _ in met_channels(task)}
+    for op in whole.body.block.ops:
+        if isinstance(op, stream.StreamOp | stream.BlocksOp) and op.result in met:
+            give(op.result, op.sym_name.data)
+    external: dict[SSAValue, External] = {}
+    for argument, label in zip(whole.body.block.args, whole.argument_names, strict=True):
+        if argument in met:
+            give(argument, label.data)
+            external[argument] = external_of(argument, label.data)
+    return names, external
+
+
+__all__ = ["StreamType", "TaskModule", "emit_rtl"]

@@ -1,0 +1,55 @@
+"""When a nest's pipeline moves: what is due in a stage, and whether the channels that it meets let it happen.
+
+The front stands while anything due in it is impossible. A write behind the front that is due and finds its channel
+full stops the clock enable of the whole nest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from compiler.backend.rtl.lines import Lines, conjunction
+from compiler.backend.rtl.stages import Stages
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """One access to a channel. `ready` says that the channel can; `signal` is told that the access happens."""
+
+    stage: int
+    due: str
+    ready: str
+    signal: str
+    offers: bool
+    """Whether `signal` is a stream's tvalid, which must not wait for its own tready."""
+
+
+@dataclass
+class Handshake:
+    stages: Stages
+    meetings: list[Meeting] = field(default_factory=list[Meeting])
+
+    def write(self, out: Lines) -> None:
+        stages = self.stages
+        front = [m for m in self.meetings if m.stage <= stages.front]
+        behind = [m for m in self.meetings if m.stage > stages.front]
+        stages.declare(stages.ce, 1)
+        stages.declare(stages.go, 1)
+        out.add(f"assign {stages.ce} = {self._possible(behind)};")
+        out.add(f"assign {stages.go} = {self._possible(front, stages.ce)};")
+        signals: dict[str, list[str]] = {}
+        for meeting in self.meetings:
+            group = front if meeting in front else behind
+            others = [m for m in group if m.signal != meeting.signal]
+            enable = stages.fires(meeting.stage)
+            if meeting.offers:
+                enable = self._possible(others, stages.ce if group is front else "")
+            terms = [meeting.due] if enable == "1'b1" else [meeting.due, enable]
+            signals.setdefault(meeting.signal, []).append(conjunction(terms))
+        for signal, whens in signals.items():
+            out.add(f"assign {signal} = {' | '.join(f'({w})' for w in whens) if len(whens) > 1 else whens[0]};")
+
+    def _possible(self, meetings: list[Meeting], also: str = "") -> str:
+        terms = list(dict.fromkeys(f"(~({m.due}) | {m.ready})" if " " in m.due else f"(~{m.due} | {m.ready})"
+                                   for m in meetings))  # fmt: skip
+        return conjunction(([also] if also else []) + terms)

@@ -1,0 +1,100 @@
+"""Whether the order in which a pipeline loads and stores is the order that the nest means; if not, it is refused.
+
+Behind the front an iteration may run ahead of those that wait in it, never the other way round: a later iteration's
+accesses come at their nominal distance or later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from compiler.dialects import nest
+from compiler.dialects.nest import GuardAttr
+from compiler.dialects.types import vector_type
+from compiler.errors import PenstockError
+from compiler.schedule.carried import reuse_distance
+
+
+@dataclass(frozen=True)
+class Use:
+    """One access of a nest to something that is shared."""
+
+    nest: nest.NestOp
+    op: nest.LoadOp | nest.StoreOp | nest.WriteOp
+    stage: int
+    ii: int
+    front: int
+    where: str
+    held: bool = False
+    """Whether a load answers in its own cycle, so that partial sums come straight from their store."""
+
+
+def check_apart(uses: Sequence[Use], name: str) -> None:
+    """Accesses that share one port never fall into the same cycle."""
+    for a, b in combinations(uses, 2):
+        if a.nest is not b.nest or _exclusive(a.op.when, b.op.when, a.nest.trips) and a.stage == b.stage:
+            continue
+        slots_differ = (a.stage - b.stage) % a.ii != 0
+        if not slots_differ or (a.stage <= a.front) != (b.stage <= b.front):
+            raise PenstockError(
+                code="unsupported-nest", what=f"two accesses to {name} fall into the same cycle", where=a.where,
+                limit=f"stages {a.stage} and {b.stage} at II = {a.ii}",
+                hint="use another unrolling for this layer",
+            )  # fmt: skip
+
+
+def _exclusive(a: GuardAttr, b: GuardAttr, trips: Sequence[int]) -> bool:
+    for loop, trip in enumerate(trips):
+        terms = [t for t in (*a.terms, *b.terms) if t.loop == loop]
+        if terms and trip <= 4096:
+            counters = [0] * len(trips)
+            held = False
+            for i in range(trip):
+                counters[loop] = i
+                held = held or all(t.holds(counters) for t in terms)
+            if not held:
+                return True
+    return False
+
+
+def check_order(load: Use, stores: Sequence[Use], name: str) -> bool:
+    """Whether the load has to see what is stored in its own cycle."""
+    wanted: set[bool] = set()
+    for store in stores:
+        if store.nest is not load.nest:
+            continue
+        forwards = _forwards(load, store, name)
+        if (store.stage - load.stage) % load.ii == 0:
+            wanted.add(forwards)
+    if len(wanted) > 1:
+        raise _refusal(load, name, "one store is to be seen at once and another not")
+    return wanted == {True}
+
+
+def _forwards(load: Use, store: Use, name: str) -> bool:
+    assert isinstance(load.op, nest.LoadOp) and isinstance(store.op, nest.StoreOp)
+    late = store.stage - load.stage
+    stored_first = store.op.is_before_in_block(load.op)
+    if _exclusive(load.op.when, store.op.when, load.nest.trips):
+        stored_first = late < 0
+    if stored_first and late > 0:
+        raise _refusal(load, name, f"a word is loaded {late} stages before the same iteration stores it")
+    if not stored_first and late < 0:
+        raise _refusal(load, name, f"a word is stored {-late} stages before the same iteration loads what it was")
+    if late < 0:
+        lanes = tuple(vector_type(load.op.result).get_shape())
+        distance = reuse_distance(store.op.address.data, load.op.address.data, lanes, load.nest.trips)
+        if distance is not None and -late > load.ii * distance:
+            raise _refusal(load, name, f"a word is stored again {-late - load.ii * distance} cycles before its load")
+    if late == 0:
+        return stored_first
+    return late > 0 and load.held and late % load.ii == 0
+
+
+def _refusal(use: Use, name: str, limit: str) -> PenstockError:
+    return PenstockError(
+        code="unsupported-nest", what=f"the schedule's order of accesses to {name} is not the nest's", where=use.where,
+        limit=limit, hint="use another tiling for this layer",
+    )  # fmt: skip

@@ -1,0 +1,128 @@
+"""Scalar bodies lane by lane: expressions with registers after them, or cores where an expression would not do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, SSAValue
+
+from compiler.backend.rtl.lines import bits
+from compiler.backend.rtl.numbers import Range, type_bits, type_range
+from compiler.backend.rtl.primitives.registry import Primitive, find_primitive
+from compiler.backend.rtl.scalar_sv import NUMBER_STAYS, SPELLINGS, Operands, literal_of, result_range
+from compiler.backend.rtl.scalars import LaneBody, Scalar
+from compiler.errors import PenstockError
+
+Span = tuple[int, int]
+"""The stage in which an operation starts, and the one in which its result is there."""
+
+_LABELS = {
+    "muli": "product", "mulf": "product", "addi": "sum", "addf": "sum", "extsi": "wide", "trunci": "narrow",
+    "maxsi": "upper", "maximumf": "upper", "minsi": "lower", "minimumf": "lower", "shrsi": "shifted", "subi": "less",
+    "subf": "less", "divf": "quotient", "sitofp": "real", "fptosi": "whole", "exp": "power", "rsqrt": "scale",
+    "select": "chosen", "cmpi": "holds", "cmpf": "holds", "roundeven": "rounded",
+}  # fmt: skip
+
+
+@dataclass
+class LaneEmitter:
+    """Writes bodies into the generate block of a lane. `spans` says when each operation that takes a step runs."""
+
+    where: str
+    spans: Mapping[Operation, Span]
+    used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
+    """Cores that were instantiated, by module and parameters."""
+
+    def run(self, block: Block, arguments: Sequence[Scalar], body: LaneBody) -> Scalar:
+        values: dict[SSAValue, Scalar] = dict(zip(block.args, arguments, strict=True))
+        terminator = block.last_op
+        assert terminator is not None
+        for op in block.ops:
+            if op is terminator:
+                break
+            values[op.results[0]] = self.operation(op, [values[o] for o in op.operands], body, self.spans.get(op))
+        return values[terminator.operands[0]]
+
+    def operation(self, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: Span | None) -> Scalar:
+        """`span` is None for what costs nothing: constants, extensions, shifts by constants."""
+        width = type_bits(op.results[0].type)
+        if isinstance(op, arith.ConstantOp):
+            value = literal_of(op.value)
+            return Scalar(Range(value, value), width, None, value)
+        label = _LABELS.get(op.name.split(".")[1], op.name.split(".")[1])
+        core = None if span is None else self._core(op, operands)
+        if core is not None and span is not None:
+            return self._instance(core, op, operands, body, span, label)
+        spell = SPELLINGS.get(op.name)
+        if spell is None:
+            raise PenstockError(
+                code="unsupported-op", what=f"the RTL backend cannot write {op.name}", where=self.where,
+                limit="it writes " + ", ".join(sorted(SPELLINGS)) + " and what has a core",
+            )  # fmt: skip
+        stage = span[0] if span is not None else max((s.stage for s in operands if s.stage is not None), default=None)
+        latency = span[1] - span[0] if span is not None else 0
+        early = 1 if op.name == "arith.muli" and latency > 1 else 0  # operands into registers first
+        expression, found = spell(Operands(op, operands, (stage or 0) + early, body))
+        range_ = result_range(op, found)
+        if op.name in NUMBER_STAYS and range_ == operands[0].range:
+            return replace(operands[0], bits=width)
+        if latency == early:
+            name = body.wire(label, range_.width, expression)
+            return Scalar(range_, width, stage if stage is None else stage + early, name=name)
+        assert stage is not None and span is not None
+        name = body.fresh(label)
+        first = stage + early
+        for s in range(first, span[1]):
+            last = s == span[1] - 1
+            target = name if last else body.fresh(f"{label}_in{s + 1}")
+            body.register(target, range_.width, expression, s)
+            expression = target
+        return Scalar(range_, width, span[1], name=name)
+
+    def _core(self, op: Operation, operands: Sequence[Scalar]) -> Primitive | None:
+        if op.name in SPELLINGS:
+            return None
+        name, types = op.name, tuple(str(o.type) for o in op.operands)
+        if name == "arith.divf" and operands[0].literal == literal_one(operands[0].bits):
+            name, types = "reciprocal", types[1:]
+        predicate = op.properties.get("predicate")
+        attributes = {"predicate": str(predicate.value.data)} if predicate is not None else {}  # pyright: ignore
+        try:
+            return find_primitive(name, types, str(op.results[0].type), attributes)
+        except PenstockError as error:
+            raise PenstockError(
+                code=error.code, what=error.what, where=self.where, limit=error.limit, hint=error.hint
+            ) from error
+
+    def _instance(
+        self, core: Primitive, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: Span, label: str
+    ) -> Scalar:
+        start, end = span
+        if core.latency != end - start:
+            raise PenstockError(
+                code="bad-operator-library", what=f"{op.name} has {core.latency} stages, the library says {end - start}",
+                where=self.where, hint="use the operator library that belongs to the cores",
+            )  # fmt: skip
+        if start < body.stages.front < end:
+            raise PenstockError(
+                code="unsupported-nest", what=f"{op.name} begins before the last read and ends after it",
+                where=self.where, limit="a core has one clock enable", hint="read all streams before computing",
+            )  # fmt: skip
+        if len(core.inputs) < len(operands):
+            operands = operands[-len(core.inputs) :]
+        range_ = type_range(op.results[0].type)
+        name = body.fresh(label)
+        parameters = ", ".join(f".{key}({value})" for key, value in core.parameters.items())
+        pins = [f".{pin}({o.pattern(start, body, n)})" for pin, o, n in zip("abc", operands, core.inputs, strict=False)]
+        body.out.add(f"wire {bits(range_.width)}{name};  // stage {start} to {end}")
+        head = f"{core.module} #({parameters})" if parameters else core.module
+        enable = body.stages.enable(start)
+        body.out.add(f"{head} {name}_core (.clk(clk), .ce({enable}), {', '.join(pins)}, .y({name}));")
+        self.used.setdefault(f"{core.module} {parameters}", core)
+        return Scalar(range_, range_.width, end, name=name)
+
+
+def literal_one(width: int) -> int:
+    return {16: 0x3C00, 32: 0x3F800000, 64: 0x3FF0000000000000}.get(width, -1)

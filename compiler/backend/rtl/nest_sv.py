@@ -1,0 +1,284 @@
+"""One nest as a statically scheduled pipeline: the schedule's stages, flushing, with one slot every II cycles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from compiler.backend.rtl.handshake import Handshake, Meeting
+from compiler.backend.rtl.lane_sv import LaneEmitter, Span
+from compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, total
+from compiler.backend.rtl.loops import Loops
+from compiler.backend.rtl.memory_sv import Addressing
+from compiler.backend.rtl.numbers import Range, type_bits, type_range
+from compiler.backend.rtl.primitives.registry import Primitive
+from compiler.backend.rtl.scalar_sv import literal_of
+from compiler.backend.rtl.scalars import LaneBody, Scalar
+from compiler.backend.rtl.stages import Stages, Value, lane, wide
+from compiler.backend.rtl.task_memory import TaskMemories
+from compiler.backend.rtl.timing import Timing
+from compiler.dialects import nest
+from compiler.dialects.affine import projected_dims
+from compiler.dialects.nest import GuardAttr
+from compiler.dialects.stream import BlocksType
+from compiler.dialects.types import vector_type
+
+
+@dataclass
+class NestEmitter:
+    """`names` are those of channels and memories; `memories` belong to the task, whose nests share them."""
+
+    op: nest.NestOp
+    timing: Timing
+    names: dict[SSAValue, str]
+    memories: TaskMemories
+    stages: Stages
+    out: Lines = field(default_factory=Lines)
+    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
+
+    def __post_init__(self) -> None:
+        self.loops = Loops(self.op.loops.data, self.stages)
+        self.addressing = Addressing(self.loops, self.stages)
+        self.handshake = Handshake(self.stages)
+        self.lane_emitter = LaneEmitter(self.timing.schedule.name, self.timing.spans, self.used)
+
+    def emit(self, before: str, *, starts: bool, begins: bool) -> Lines:
+        """The body first, since it says what control must provide.
+
+        `before` is the end of what runs before; `begins` marks the task's first nest, `starts` one that also waits
+        for the accelerator's start.
+        """
+        for op in self.op.body.block.ops:
+            self._operation(op)
+        self._blocks()
+        head = Lines()
+        self._control(head, before, starts=starts, begins=begins)
+        self.handshake.write(head)
+        self.stages.write_valid(head)
+        self.stages.write(head)
+        text = Lines()
+        text.add(*self.stages.declarations, "")
+        self.loops.write(text)
+        text.add(*head.text, *self.addressing.wires, "", *self.out.text)
+        return text
+
+    # -- control
+
+    @property
+    def ended(self) -> str:
+        return f"{self.stages.prefix}ended"
+
+    def _control(self, out: Lines, before: str, *, starts: bool, begins: bool) -> None:
+        stages, loops, prefix = self.stages, self.loops, self.stages.prefix
+        ii, depth = self.timing.schedule.ii, stages.depth
+        active, valid = stages.declare(f"{prefix}active", 1), stages.declare(stages.valid(0), 1)
+        last = loops.all_of(loops.last_of(0), f"{prefix}all_last")
+        conditions = [active]
+        if ii > 1:
+            slot = stages.declare(f"{prefix}slot", clog2(ii))
+            conditions.append(f"({slot} == 0)")
+        if starts:
+            first = loops.all_of(loops.first_of(0), f"{prefix}all_first")
+            stages.declare("pending", 8)
+            conditions.append(f"(start | (pending != 0){f' | ~{first}' if first else ''})")
+            begun = conjunction([stages.valid(0), stages.go, *([first] if first else [])])
+            out.add(f"always_ff @(posedge clk) pending <= rst ? '0 : pending + start - ({begun});")
+        out.add(f"assign {valid} = {conjunction(conditions)};")
+        stages.declare(loops.advance, 1)
+        if prefix:  # else it is the task's own
+            stages.declare(self.ended, 1)
+        out.add(f"assign {loops.advance} = {valid} & {stages.go};")
+        flag = [stages.later(last, 0, depth - 1, 1)] if last else []
+        terms = [stages.valid(depth - 1), stages.fires(depth - 1), *flag]
+        out.add(f"assign {self.ended} = {conjunction(terms)};")
+        with out.block("always_ff @(posedge clk) begin"):
+            out.add(
+                f"if (rst) {active} <= 1'b{int(begins)};",
+                f"else if ({before}) {active} <= 1'b1;",
+                f"else if ({conjunction([loops.advance, *([last] if last else [])])}) {active} <= 1'b0;",
+            )
+        if ii > 1:
+            with out.block("always_ff @(posedge clk) begin"):
+                out.add(
+                    f"if (rst | {self.ended}) {prefix}slot <= '0;",
+                    f"else if ({stages.go} & ({valid} | {prefix}slot != 0)) "
+                    f"{prefix}slot <= {prefix}slot == {ii - 1} ? '0 : {prefix}slot + 1'b1;",
+                )
+
+    def _due(self, stage: int, when: GuardAttr) -> str:
+        flag = self.loops.guard(when, stage)
+        return conjunction([self.stages.valid(stage), *([flag] if flag is not None else [])])
+
+    # -- operations
+
+    def _operation(self, op: Operation) -> None:
+        match op:
+            case nest.ReadOp():
+                name, stage = self.names[op.stream], self.timing.start(op)
+                self._meet(stage, op.when, f"{name}_tvalid", f"{name}_tready", offers=False)
+                self.values[op.result] = self._value(op.result, f"{name}_tdata", stage)
+            case nest.WriteOp():
+                self._write(op)
+            case nest.LoadOp():
+                self._load(op)
+            case nest.StoreOp():
+                self._store(op)
+            case nest.SelectOp():
+                self._select(op)
+            case nest.ConstantOp():
+                literal = literal_of(op.value)
+                shape = _shape(op.result)
+                bits = type_bits(op.result.type)
+                self.values[op.result] = Value("", shape, prod(shape), Range(literal, literal), bits, None, literal)
+            case nest.MapOp():
+                self._map(op)
+            case nest.ReduceOp():
+                self._reduce(op)
+            case _:
+                raise AssertionError(op.name)  # the dialect has no other operation in a nest
+
+    def _meet(self, stage: int, when: GuardAttr, ready: str, signal: str, *, offers: bool) -> None:
+        self.handshake.meetings.append(Meeting(stage, self._due(stage, when), ready, signal, offers))
+
+    def _value(self, value: SSAValue, name: str, stage: int | None) -> Value:
+        shape = _shape(value)
+        return Value(name, shape, prod(shape), type_range(value.type), type_bits(value.type), stage)
+
+    def _write(self, op: nest.WriteOp) -> None:
+        name, stage = self.names[op.stream], self.timing.start(op)
+        self._meet(stage, op.when, f"{name}_tready", f"{name}_tvalid", offers=True)
+        self.memories.offer(self, op, name, stage, self.loops.guard(op.when, stage))
+
+    def whole(self, value: SSAValue, stage: int, target: str) -> None:
+        """All lanes of a value in a stage, with all bits of its type."""
+        given = self.values[value]
+        text = given.at(stage, self.stages)
+        if given.literal is None and given.range.width == given.bits:
+            self.out.add(f"assign {target} = {text};")
+            return
+        with self.out.lanes([given.lanes], f"{target}_lane") as (index,):
+            goal = f"{target}[{index}]" if given.lanes > 1 else target
+            self.out.add(f"assign {goal} = {wide(given, index, text)};")
+
+    def _load(self, op: nest.LoadOp) -> None:
+        start, end = self.timing.spans[op]
+        flag = self.loops.guard(op.when, start)
+        fire = conjunction([self.stages.valid(start), *([flag] if flag else []), self.stages.fires(start)])
+        self.values[op.result] = self.memories.load(self, op, (start, end), fire)
+
+    def _store(self, op: nest.StoreOp) -> None:
+        start = self.timing.start(op)
+        flag = self.loops.guard(op.when, start)
+        fire = conjunction([self.stages.valid(start), *([flag] if flag else []), self.stages.fires(start)])
+        self.memories.store(self, op, start, fire)
+
+    def _blocks(self) -> None:
+        """A block is claimed by the first iteration that may meet it, and handed on by the last."""
+        split = self.op.block_loops.data
+        for memory, stage, writes in self._met_blocks():
+            name = self.names[memory]
+            first = GuardAttr(tuple(self.loops.first_of(split)))
+            last = self.loops.all_of(self.loops.last_of(split), "block_last")
+            self._meet(stage, first, f"{name}_free" if writes else f"{name}_full", f"{name}_claim", offers=False)
+            flag = [self.stages.later(last, 0, stage, 1)] if last is not None else []
+            release = conjunction([self.stages.valid(stage), *flag, self.stages.fires(stage)])
+            self.out.add(f"assign {name}_release = {release};")
+
+    def _met_blocks(self) -> list[tuple[SSAValue, int, bool]]:
+        found: dict[SSAValue, tuple[int, bool]] = {}
+        for op in self.op.body.block.ops:
+            if isinstance(op, nest.LoadOp | nest.StoreOp) and isinstance(op.memory.type, BlocksType):
+                found[op.memory] = (self.timing.start(op), isinstance(op, nest.StoreOp))
+        return [(memory, *how) for memory, how in found.items()]
+
+    def _select(self, op: nest.SelectOp) -> None:
+        start, end = self.timing.spans[op]
+        inside, outside = self.values[op.inside], self.values[op.outside]
+        flag = self.loops.guard(op.when, start)
+        if flag is None:
+            self.values[op.result] = inside
+            return
+        shape = _shape(op.result)
+        found = inside.range | outside.range
+        name = self.stages.fresh("chosen")
+        result = Value(name, shape, prod(shape), found, inside.bits, start)
+        self.stages.declare(name, found.width, result.lanes)
+        with self.out.lanes(shape, f"{name}_lane") as index:
+            at, body = flat(shape, index), LaneBody(self.stages, self.out)
+            left, right = (Scalar.of(v, at).term(start, body) for v in (inside, outside))
+            self.out.add(f"assign {lane(name, result.lanes, at)} = {flag} ? {left} : {right};")
+        if end > start:
+            delayed = self.stages.later(name, start, end, found.width, result.lanes)
+            result = Value(delayed, shape, result.lanes, found, inside.bits, end)
+        self.values[op.result] = result
+
+    def _map(self, op: nest.MapOp) -> None:
+        shape = _shape(op.result)
+        label = self.stages.fresh("map")
+        block = op.body.block
+        with self.out.lanes(shape, f"{label}_lane") as index:
+            arguments: list[Scalar] = []
+            for value, projection in zip(op.inputs, op.lanes, strict=True):
+                dims = projected_dims(projection.data)
+                at = ["0" if d is None else index[d] for d in dims]
+                arguments.append(Scalar.of(self.values[value], flat(_shape(value), at)))
+            body = LaneBody(self.stages, self.out)
+            result = self.lane_emitter.run(block, arguments, body)
+            stage = result.stage
+            goal = lane(label, prod(shape), flat(shape, index))
+            self.out.add(f"assign {goal} = {result.text(stage or 0, body)};")
+        self.stages.declare(label, result.range.width, prod(shape))
+        self.values[op.result] = Value(
+            label, shape, prod(shape), result.range, type_bits(op.result.type), stage, result.literal
+        )
+
+    def _reduce(self, op: nest.ReduceOp) -> None:
+        """A tree a dim: neighbours in pairs, an odd one out waits for the next level."""
+        value = self.values[op.value]
+        combine = next(iter(op.body.block.ops))
+        spans = iter(self.timing.levels[op])
+        for dim in (d.data for d in op.dims):
+            while value.shape[dim] > 1:
+                value = self._level(value, dim, op, combine, next(spans))
+        self.values[op.result] = value
+
+    def _level(self, value: Value, dim: int, op: nest.ReduceOp, combine: Operation, span: Span) -> Value:
+        pairs, odd = divmod(value.shape[dim], 2)
+        shape = tuple(pairs + odd if d == dim else s for d, s in enumerate(value.shape))
+        name = self.stages.fresh("tree")
+        emitter = LaneEmitter(self.lane_emitter.where, {combine: span}, self.used)
+        found = value.range
+        with self.out.lanes([pairs if d == dim else s for d, s in enumerate(shape)], f"{name}_lane") as index:
+            body = LaneBody(self.stages, self.out)
+            sides = [
+                Scalar.of(value, flat(value.shape, [_pair(i, side) if d == dim else i for d, i in enumerate(index)]))
+                for side in (0, 1)
+            ]
+            result = emitter.run(op.body.block, sides, body)
+            found = result.range | (value.range if odd else result.range)
+            self.out.add(f"assign {lane(name, prod(shape), flat(shape, index))} = {result.term(span[1], body)};")
+        if odd:
+            with self.out.lanes([1 if d == dim else s for d, s in enumerate(shape)], f"{name}_odd") as index:
+                body = LaneBody(self.stages, self.out)
+                source = flat(value.shape, [str(2 * pairs) if d == dim else i for d, i in enumerate(index)])
+                target = flat(shape, [str(pairs) if d == dim else i for d, i in enumerate(index)])
+                left = Scalar.of(value, source)
+                moved = Scalar(
+                    left.range, left.bits, span[0], name=body.wire("odd", left.range.width, left.text(span[0], body))
+                )
+                self.out.add(f"assign {lane(name, prod(shape), target)} = {moved.term(span[1], body)};")
+        self.stages.declare(name, found.width, prod(shape))
+        return Value(name, shape, prod(shape), found, value.bits, span[1])
+
+
+def _pair(index: str, side: int) -> str:
+    if index == "0":
+        return str(side)
+    return total([f"2 * {index}", str(side)]) if side else f"2 * {index}"
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(vector_type(value).get_shape())

@@ -1,0 +1,180 @@
+"""One task as a module: its nests, one after the other, and the memories that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+from xdsl.ir import SSAValue
+
+from compiler.backend.rtl.geometry import Geometry
+from compiler.backend.rtl.lines import Lines, clog2, packed
+from compiler.backend.rtl.nest_sv import NestEmitter
+from compiler.backend.rtl.numbers import type_bits
+from compiler.backend.rtl.ports import External, Pin, stream_pins
+from compiler.backend.rtl.primitives.registry import Primitive
+from compiler.backend.rtl.stages import Stages
+from compiler.backend.rtl.task_memory import TaskMemories
+from compiler.backend.rtl.timing import Timing, time_nest
+from compiler.dialects import nest, stream
+from compiler.dialects.stream import BlocksType, StreamType
+from compiler.dialects.types import memref_type
+from compiler.errors import PenstockError
+from compiler.schedule import OperatorLibrary
+from compiler.transforms.names import c_name
+
+Array = NDArray[Any]
+_WIRES = ("clk", "rst", "start", "ended", "go", "ce", "active", "advance", "slot", "pending")
+
+
+@dataclass(frozen=True)
+class TaskModule:
+    """A task's text and how to instantiate it."""
+
+    task: stream.TaskOp
+    module: str
+    text: str
+    pins: tuple[Pin, ...]
+    data: Mapping[str, str]
+    cores: Mapping[str, Primitive]
+    geometries: Mapping[SSAValue, Geometry]
+    """Of the block channels that the task meets."""
+    starts: bool
+    """Whether it waits for `start`, having nothing else to wait for."""
+    stores: bool
+    """Whether it writes external memory."""
+
+
+def emit_task(
+    task: stream.TaskOp,
+    library: OperatorLibrary,
+    parameters: Mapping[str, Array],
+    names: Mapping[SSAValue, str],
+    external: Mapping[SSAValue, External],
+) -> TaskModule:
+    """`names` are those of channels and external memories."""
+    nests = [op for op in task.body.block.ops if isinstance(op, nest.NestOp)]
+    name = task.sym_name.data
+    if not nests:
+        raise PenstockError(code="unsupported-task", what="a task without a nest", where=name,
+                            hint="this is a defect in a pass; please report it")  # fmt: skip
+    own = dict(names)
+    taken = set(_WIRES) | set(names.values())
+    for op in task.body.block.ops:
+        if isinstance(op, stream.BufferOp | stream.RomOp):
+            label = c_name((op.parameter if isinstance(op, stream.RomOp) else op.sym_name).data)
+            own[op.result] = _unique(label, taken)
+    memories = TaskMemories(name, library, parameters, external, own)
+    timings = [time_nest(op, library) for op in nests]
+    starts = not any(_reads(op) for op in nests)
+    cores: dict[str, Primitive] = {}
+    out = Lines()
+    _head(out, task, nests, timings)
+    prefixes = [f"n{i}_" if len(nests) > 1 else "" for i in range(len(nests))]
+    sections: list[Lines] = []
+    for position, (op, timing, prefix) in enumerate(zip(nests, timings, prefixes, strict=True)):
+        stages = Stages(timing.schedule.depth, front_of(op, timing), prefix, taken=set(taken) | set(own.values()))
+        emitter = NestEmitter(op, timing, own, memories, stages, used=cores)
+        before = f"{prefixes[position - 1]}ended"
+        sections.append(emitter.emit(before, starts=starts and position == 0, begins=position == 0))
+    memories.write()
+    pins = _pins(task, own, external, memories, starts=starts)
+    module = f"task_{name}"
+    with out.block(f"module {module} (", ");"):
+        out.add(*(pin.declaration() + ("," if pin is not pins[-1] else "") for pin in pins))
+    out.indent += 1
+    out.add(*memories.declarations)
+    for op, section in zip(nests, sections, strict=True):
+        out.add("", f"// {op.sym_name.data}", *section.text)
+    out.add("", *memories.out.text)
+    if len(nests) > 1:
+        out.add(f"assign ended = {prefixes[-1]}ended;")
+    out.indent -= 1
+    out.add("endmodule")
+    text = "\n".join(line.rstrip() for line in out.text) + "\n"
+    blocks = {m: g for m, g in memories.geometries.items() if isinstance(m.type, BlocksType)}
+    stores = any(signal.endswith("_we") for signal in memories.words)
+    return TaskModule(task, module, text, tuple(pins), memories.data, cores, blocks, starts, stores)
+
+
+def front_of(op: nest.NestOp, timing: Timing) -> int:
+    """The last stage that takes from a channel."""
+    return max((timing.start(one) for one in op.body.block.ops if _takes(one)), default=0)
+
+
+def _reads(op: nest.NestOp) -> bool:
+    return any(_takes(one) for one in op.body.block.ops)
+
+
+def _takes(op: Any) -> bool:
+    if isinstance(op, nest.ReadOp):
+        return True
+    return isinstance(op, nest.LoadOp) and isinstance(op.memory.type, BlocksType)
+
+
+def _unique(label: str, taken: set[str]) -> str:
+    name, number = label, 2
+    while name in taken:
+        name, number = f"{label}_{number}", number + 1
+    taken.add(name)
+    return name
+
+
+def _head(out: Lines, task: stream.TaskOp, nests: list[nest.NestOp], timings: list[Timing]) -> None:
+    out.add(f"// Layer {task.layer.data}.")
+    for op, timing in zip(nests, timings, strict=True):
+        schedule = timing.schedule
+        loops = " x ".join(f"{loop.name}: {loop.trip}" for loop in op.loops.data) or "no loops"
+        out.add(
+            f"// {op.sym_name.data}: {loops}; {schedule.iterations} slots, {schedule.depth} stages. "
+            f"{schedule.ii_reason}."
+        )
+    out.add("/* verilator lint_off WIDTH */")
+
+
+def _pins(
+    task: stream.TaskOp, names: Mapping[SSAValue, str], external: Mapping[SSAValue, External], memories: TaskMemories,
+    *, starts: bool,
+) -> list[Pin]:  # fmt: skip
+    pins = [Pin("clk", False), Pin("rst", False), *([Pin("start", False)] if starts else [])]
+    for value, writes in met_channels(task):
+        name = names[value]
+        match value.type:
+            case StreamType():
+                pins += stream_pins(name, value.type.token, writes=writes)
+            case BlocksType():
+                bits = type_bits(memref_type(value.type.block).element_type)
+                pins += block_pins(name, memories.geometry(value), bits, writes=writes)
+            case _:
+                pins += external[value].pins(name, writes=writes)
+    return [*pins, Pin("ended", True)]
+
+
+def block_pins(name: str, geometry: Geometry, element_bits: int, *, writes: bool) -> list[Pin]:
+    banks = geometry.banks
+    address = Pin(f"{name}_addr", True, packed(banks, clog2(geometry.words)) + " ")
+    words = packed(banks, geometry.lanes * element_bits) + " "
+    enables = f"[{banks - 1}:0] " if banks > 1 else ""
+    common = [Pin(f"{name}_{'free' if writes else 'full'}", False), Pin(f"{name}_claim", True),
+              Pin(f"{name}_release", True)]  # fmt: skip
+    if writes:
+        return [*common, Pin(f"{name}_we", True, enables), address, Pin(f"{name}_wdata", True, words)]
+    return [*common, Pin(f"{name}_re", True), address, Pin(f"{name}_rdata", False, words)]
+
+
+def met_channels(task: stream.TaskOp) -> list[tuple[SSAValue, bool]]:
+    """Streams, block channels and external memories of a task, and whether it writes them; in order of first use."""
+    found: dict[tuple[SSAValue, bool], None] = {}
+    for op in task.walk():
+        match op:
+            case nest.ReadOp():
+                found[op.stream, False] = None
+            case nest.WriteOp():
+                found[op.stream, True] = None
+            case nest.LoadOp() | nest.StoreOp() if not isinstance(op.memory.owner, stream.BufferOp | stream.RomOp):
+                found[op.memory, isinstance(op, nest.StoreOp)] = None
+            case _:
+                pass
+    return list(found)

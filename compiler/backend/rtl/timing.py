@@ -1,0 +1,71 @@
+"""When each operation of a nest runs: the schedule's stages, given back to the operations that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.ir import Operation
+
+from compiler.backend.rtl.lane_sv import Span
+from compiler.dialects import nest
+from compiler.dialects.types import vector_type
+from compiler.errors import PenstockError
+from compiler.schedule import NestSchedule, OperatorLibrary, schedule_nest
+from compiler.schedule.flatten import Flattener, Step
+
+_FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
+_SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
+
+
+@dataclass
+class Timing:
+    """The schedule of one nest by operation; a reduction has a span for every level of its tree."""
+
+    schedule: NestSchedule
+    spans: dict[Operation, Span] = field(default_factory=dict[Operation, Span])
+    levels: dict[Operation, list[Span]] = field(default_factory=dict[Operation, list[Span]])
+
+    def start(self, op: Operation) -> int:
+        return self.spans[op][0]
+
+
+def time_nest(op: nest.NestOp, library: OperatorLibrary) -> Timing:
+    schedule = schedule_nest(op, library)
+    steps = Flattener(library, {}).run(op.body.block)
+    waiting = [(step, (at.start, at.end)) for step, at in zip(steps, schedule.stages, strict=True)]
+    timing = Timing(schedule)
+    waiting.reverse()
+
+    def take(name: str) -> Span:
+        step, span = waiting.pop() if waiting else (None, (0, 0))
+        if not isinstance(step, Step) or step.name != name:
+            raise PenstockError(
+                code="unsupported-nest", what=f"the schedule has no place for {name}", where=schedule.name,
+                hint="this is a defect in the RTL backend; please report it",
+            )  # fmt: skip
+        return span
+
+    for one in op.body.block.ops:
+        match one:
+            case nest.ConstantOp():
+                pass
+            case nest.MapOp():
+                for scalar in one.body.block.ops:
+                    if not isinstance(scalar, nest.YieldOp) and not is_free(scalar):
+                        timing.spans[scalar] = take(scalar.name)
+            case nest.ReduceOp():
+                combine = next(iter(one.body.block.ops))
+                shape = vector_type(one.value).get_shape()
+                count = sum((shape[d.data] - 1).bit_length() for d in one.dims)
+                timing.levels[one] = [take(combine.name) for _ in range(count)]
+            case _:
+                timing.spans[one] = take(one.name)
+    return timing
+
+
+def is_free(op: Operation) -> bool:
+    """What the schedule takes for wires."""
+    if isinstance(op, arith.ConstantOp) or op.name in _FREE:
+        return True
+    return op.name in _SHIFTS and isinstance(op.operands[1].owner, arith.ConstantOp)
