@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from importlib.resources import files
 from typing import Any
@@ -85,9 +86,10 @@ def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAVal
     names: dict[SSAValue, str] = {}
 
     def give(value: SSAValue, label: str) -> None:
-        name, number = c_name(label), 2
+        base = re.sub("__+", "_", c_name(label.replace("__", "_to_")))  # Verilator spells double underscores otherwise
+        name, number = base, 2
         while name in taken:
-            name, number = f"{c_name(label)}_{number}", number + 1
+            name, number = f"{base}_{number}", number + 1
         taken.add(name)
         names[value] = name
 

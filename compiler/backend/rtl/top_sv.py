@@ -185,7 +185,7 @@ class TopEmitter:
         for number in numbers:
             self._finished(number, [m for m in self.modules if m.task.group.data == number])
         last = f"group{numbers[-1]}_done"
-        self.out.add(f"assign done = {last};")
+        self.out.add(f"assign done = {last}_now;")
         if len(numbers) == 1:
             self.out.add(f"wire group{numbers[0]}_start = start;")
             return
@@ -205,7 +205,8 @@ class TopEmitter:
         signal = f"group{number}_done"
         self.out.add(f"logic {signal};")
         if len(names) == 1:
-            self.out.add(f"always_ff @(posedge clk) {signal} <= ~rst & {names[0]}_ended;")
+            self.out.add(f"wire {signal}_now = {names[0]}_ended;")
+            self.out.add(f"always_ff @(posedge clk) {signal} <= ~rst & {signal}_now;")
             return
         for name in names:
             self.out.add(f"logic [7:0] {name}_frames;")
