@@ -31,13 +31,13 @@ from services.steps.flow.search import SearchSettings, find_design
 model, trials, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 stages = Stages(quiet=True)
 with stages.running():
-    target = check_target("u55c", None, "w8a8", "modelled", None)
+    target = check_target("u55c", None, "w8a8", "simulated", None)
     stages.begin("import the model")
     program = load_program(model, target.quantize)
     stages.begin("search")
-    design, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
-                                      SearchSettings(), lambda done: None)
-    built = build_package(program, design, ToolRunner(), exploration, stages.begin)
+    choice, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
+                                      SearchSettings(), lambda done: None, stage=stages.begin)
+    built = build_package(program, choice.finished.design, ToolRunner(), exploration, stages.begin)
     stages.begin("write the package")
     archive = write_output(built, out)
 print(json.dumps({"stages": stages.seconds, "total": time.monotonic() - began, "passed": built.checked.passed,

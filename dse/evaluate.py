@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,10 @@ from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
 from profiling.model import DesignFigures, model_design, with_depths
 from profiling.network import Network
+from profiling.simulated import simulate_design
+
+SIZING_FRAMES = 4
+"""Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
 
 OBJECTIVES = ("latency_cycles", "resource_share")
 """What the search minimises: cycles of one run, and the largest share of any resource's limit."""
@@ -66,6 +71,17 @@ class Evaluation:
 
     def _exceeded(self) -> list[str]:
         return [name for name, violation in self.constraints.items() if violation > 0]
+
+
+def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
+    """A depth for a channel that the design has not is a mistake, not a wish."""
+    if unknown := sorted(set(given) - set(channels)):
+        near = difflib.get_close_matches(unknown[0], sorted(channels), 1)
+        raise PenstockError(
+            code="unknown-channel", what="there is no such FIFO in the design", where=f"fifo_depths.{unknown[0]}",
+            limit=f"{len(channels)} of them",
+            hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+        )  # fmt: skip
 
 
 _UNBOUNDED = 1e6  # Optuna stores constraints as finite numbers; what a device lacks altogether counts as this
@@ -141,27 +157,54 @@ class Evaluator:
             )  # fmt: skip
         return self._model(replace(design, clock_mhz=self.clock_mhz), {})
 
-    def tightened(self, evaluation: Evaluation, *, simulations: int = SIMULATIONS) -> Evaluation:
-        """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation."""
+    def tightened(
+        self,
+        evaluation: Evaluation,
+        *,
+        keep: Mapping[str, int] | None = None,
+        frames: int = SIZING_FRAMES,
+        simulations: int = SIMULATIONS,
+    ) -> Evaluation:
+        """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
+
+        Neither the first of `frames` inputs nor any after it ends later than with unbounded FIFOs. Depths to `keep`
+        are kept; where the others would be too shallow beside them, these stay as they are.
+        """
+        kept = dict(keep or {})
         network = self.assembler.network(evaluation.design)
-        sizing = size_design(network, self.platform, self.clock_mhz, simulations=simulations)
-        design = evaluation.design.with_fifo_depths(sizing.depths)
-        return replace(self._model(design, {}), params=evaluation.params)
+        fifos = {name for name, channel in network.channels.items() if channel.kind == "stream"}
+        if fifos <= set(kept):
+            return evaluation
+        sizing = size_design(network, self.platform, self.clock_mhz, frames=frames, simulations=simulations)
+        depths = {**sizing.depths, **{name: depth for name, depth in kept.items() if name in fifos}}
+        if kept and not runs_through(network, self.platform, self.clock_mhz, depths):
+            return evaluation
+        return replace(self._model(evaluation.design.with_fifo_depths(depths), {}), params=evaluation.params)
 
     def _check_depths(self, network: Network, free: DesignFigures, depths: Mapping[str, int]) -> None:
         """Depths that are not safe whatever the times are must be seen to run through."""
         try:
             check_depths(free.channels, depths)
-        except PenstockError:
-            if not runs_through(network, self.platform, self.clock_mhz, depths):
-                raise
+        except PenstockError as unsafe:
+            simulation = simulate_design(network, self.platform, self.clock_mhz, depths=depths)
+            if simulation.deadlock is None:
+                return
+            full = [wait.channel for wait in simulation.deadlock.cycle if wait.cause == "full"]
+            named = next((name for name in full if name in depths), unsafe.where)
+            enough = safe_depths(free.channels).get(named, 0)
+            raise PenstockError(
+                code="unsafe-depth", what=f"the design stops for ever: {simulation.deadlock}",
+                where=f"fifo_depths.{named}", limit=f"it holds {depths.get(named)} tokens",
+                hint=f"give it {enough} tokens, or leave its depth to the tool",
+            ) from unsafe  # fmt: skip
 
     def _model(self, design: Design, params: dict[str, Value]) -> Evaluation:
         network = self.assembler.network(design)
         free = model_design(network, self.platform, self.clock_mhz, bounded=False)
         depths = safe_depths(free.channels)
         if design.fifo_depths:
-            depths |= {name: d for name, d in design.fifo_depths.items() if name in depths}
+            _check_named(design.fifo_depths, depths)
+            depths |= design.fifo_depths
             self._check_depths(network, free, depths)
         design = design.with_fifo_depths(depths)
         figures = with_depths(free, network, depths, self.platform, self.clock_mhz)

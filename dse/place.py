@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +12,7 @@ from compiler.platforms import Platform, Resources, total
 from compiler.schedule import OperatorLibrary
 from dse.memory import Allocation, Stored, allocate, memory_svg, memory_table, stored_items
 from dse.memory.items import WHOLE_CHIP
-from dse.partition import Partition, partition, partition_svg, partition_table, placement_graph, site_of
+from dse.partition import Partition, Site, partition, partition_svg, partition_table, placement_graph, site_of
 from profiling.network import Network
 
 
@@ -22,6 +23,11 @@ class Placement:
     partition: Partition
     allocation: Allocation
     family: str
+
+    @property
+    def resources(self) -> Resources:
+        """What the whole design takes, its memories built as they were allocated."""
+        return total([self.allocation.used(region) for region in self.allocation.limits])
 
     def record(self, design: Design) -> Design:
         """The design with both in it; external memory has no choice and is not recorded."""
@@ -50,12 +56,30 @@ def place(network: Network, platform: Platform, library: OperatorLibrary, design
     whole = allocate(items, {WHOLE_CHIP: platform.limits}, {WHOLE_CHIP: total(list(logic.values()))})
     graph = placement_graph(network, platform, library, whole.uses)
     if design is not None:
+        _check_dies(design.dies, [t.name for t in network.tasks], site)
         graph = graph.pinned(dict(design.dies))
     placed = partition(graph, site)
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
     family = "ECP5" if platform.part.startswith("LFE5") else "UltraScale+"
     return Placement(placed, allocate(here, site.limits, besides), family)
+
+
+def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> None:
+    """What a design record says of dies must be of tasks and dies that there are."""
+    for task, die in dies.items():
+        if task not in tasks:
+            near = difflib.get_close_matches(task, tasks, 1)
+            raise PenstockError(
+                code="unknown-task", what="there is no such task in the design", where=f"dies.{task}",
+                limit=f"{len(tasks)} tasks",
+                hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+            )  # fmt: skip
+        if die not in site.dies:
+            raise PenstockError(
+                code="unknown-die", what=f"there is no die {die!r}", where=f"dies.{task}",
+                limit=f"{site.name} has " + ", ".join(site.dies), hint="name one of these dies",
+            )  # fmt: skip
 
 
 def decided(items: Sequence[Stored], kinds: Mapping[str, str]) -> tuple[Stored, ...]:

@@ -8,3 +8,7 @@ Evidence = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim", "impl
 
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 """From the weakest to the strongest."""
+
+RUNGS: tuple[Evidence, ...] = ("modelled", "simulated")
+"""What a search may judge its best designs by, from the weakest to the strongest."""
+DEFAULT_RUNG: Evidence = "simulated"

@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from xdsl.ir import Operation
+
 from compiler.analysis.converter import ConverterPlan, plan_converter
 from compiler.analysis.one_pass import OnePassPlan, plan_one_pass
 from compiler.analysis.walks import read_walk
-from compiler.dialects.itensor_types import ITensorType
+from compiler.dialects import itensor
+from compiler.dialects.itensor_types import ITensorType, expect_itensor
+
+COUNTABLE = 1 << 18
+"""In blocks of so many elements it is counted how many are alive at once; beyond, that takes seconds."""
+
+
+def converted_orders(op: Operation) -> tuple[ITensorType, ITensorType] | None:
+    """The orders on both sides of a converter, on its own or as part of a load or store; None for anything else."""
+    match op:
+        case itensor.ConverterOp():
+            return expect_itensor(op.source), expect_itensor(op.result)
+        case itensor.LoadOp() if op.through is not None:
+            return op.through, expect_itensor(op.result)
+        case itensor.StoreOp() if op.through is not None:
+            return expect_itensor(op.source), op.through
+        case _:
+            return None
 
 
 @lru_cache(maxsize=4096)

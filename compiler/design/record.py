@@ -13,6 +13,7 @@ from compiler.errors import PenstockError
 
 SCHEMA = "penstock.design/1"
 Placement = Literal["rom", "stream"]
+_ALLOCATED = ("dies", "memories", "allocated_for")
 MEMORY_KINDS = ("registers", "lutram", "srl", "bram", "uram")
 
 
@@ -60,6 +61,8 @@ class Design:
     """The die that a task stands on; tasks that are not listed stand where the tools put them."""
     memories: Mapping[str, str] = field(default_factory=dict[str, str])
     """What a buffer or FIFO is built of, one of `MEMORY_KINDS`; the tools choose for those that are not listed."""
+    allocated_for: str = ""
+    """The `basis` that depths, dies and memories were found for; empty where a person decided them."""
 
     def with_fifo_depths(self, depths: Mapping[str, int]) -> Design:
         return replace(self, fifo_depths=dict(depths))
@@ -67,15 +70,31 @@ class Design:
     def with_placement(self, dies: Mapping[str, str], memories: Mapping[str, str]) -> Design:
         return replace(self, dies=dict(dies), memories=dict(memories))
 
+    def allocated(self) -> Design:
+        """The same record, saying that depths, dies and memories were found for it as it is."""
+        return replace(self, allocated_for=self.basis())
+
+    def current(self) -> Design:
+        """The record without depths, dies and memories that were found for other kernels than it has now."""
+        if self.allocated_for in ("", self.basis()):
+            return self
+        return replace(self, fifo_depths={}, dies={}, memories={}, allocated_for="")
+
+    def basis(self) -> str:
+        """A hash of everything that depths, dies and memories follow from."""
+        document = self.to_json()
+        for name in ("fifo_depths", *_ALLOCATED):
+            document.pop(name, None)
+        return _digest(document)[:16]
+
     def to_json(self) -> dict[str, Any]:
         """The record. A placement that was not decided is left out."""
         document = {"schema": SCHEMA, **asdict(self)}
-        return {name: value for name, value in document.items() if value or name not in ("dies", "memories")}
+        return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
         """A content hash: equal designs have equal digests, whatever the order of their keys."""
-        text = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return _digest(self.to_json())
 
     @staticmethod
     def from_json(document: Any, where: str = "design") -> Design:
@@ -87,7 +106,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            "dies", "memories",
+            *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -114,6 +133,8 @@ class Design:
                 raise _error(
                     f"{where}.memories.{memory}", f"{kind!r} is unknown", limit="one of " + ", ".join(MEMORY_KINDS)
                 )
+        if not isinstance(fields.get("allocated_for", ""), str):
+            raise _error(f"{where}.allocated_for", f"{fields['allocated_for']!r} is not a text")
         kernels = _object(fields["kernels"], f"{where}.kernels")
         return Design(
             platform=str(fields["platform"]),
@@ -126,6 +147,7 @@ class Design:
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8),
             dies=dies,
             memories=memories,
+            allocated_for=fields.get("allocated_for", ""),
         )
 
     def save(self, path: Path) -> None:
@@ -160,6 +182,10 @@ def _kernel(document: Any, where: str) -> KernelDesign:
                 limit=f"{tile} % {unroll} = {tile % unroll}",
             )
     return kernel
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 _LEAST = {"tile": 1, "unroll": 1, "order": 0}

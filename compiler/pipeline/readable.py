@@ -15,14 +15,11 @@ from xdsl.ir import Attribute, Operation, SSAValue, TypeAttribute
 from xdsl.printer import Printer
 
 from compiler.analysis.converter import ConverterPlan
-from compiler.analysis.converting import choose_plan
+from compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
 from compiler.analysis.one_pass import OnePassPlan
 from compiler.dialects import itensor
-from compiler.dialects.itensor_types import ITensorType, expect_itensor
 from compiler.transforms.names import c_name
 
-_COUNTABLE = 1 << 18
-"""In blocks of so many elements it is counted how many are alive at once; beyond, that takes seconds."""
 _SHORT = 24
 """Text of so many characters is as easily read as looked up."""
 
@@ -101,7 +98,7 @@ class _Naming(Printer):
 
     def print_op(self, op: Operation) -> None:
         super().print_op(op)
-        if (kinds := _converted(op)) is not None:
+        if (kinds := converted_orders(op)) is not None:
             self.print_string(f"  // {_buffer(choose_plan(*kinds))}")
 
     def print_attribute(self, attribute: Attribute) -> None:
@@ -111,24 +108,11 @@ class _Naming(Printer):
             super().print_attribute(attribute)
 
 
-def _converted(op: Operation) -> tuple[ITensorType, ITensorType] | None:
-    """The orders on both sides of a converter, on its own or as part of a load or store."""
-    match op:
-        case itensor.ConverterOp():
-            return expect_itensor(op.source), expect_itensor(op.result)
-        case itensor.LoadOp() if op.through is not None:
-            return op.through, expect_itensor(op.result)
-        case itensor.StoreOp() if op.through is not None:
-            return expect_itensor(op.source), op.through
-        case _:
-            return None
-
-
 def _buffer(plan: OnePassPlan | ConverterPlan) -> str:
     """What the converter keeps, and the least that any converter between these orders would have to."""
     if isinstance(plan, OnePassPlan):
         return f"one nest that keeps {_times(plan.memory)} elements"
-    alive = f"; {plan.live_max} elements alive at most" if plan.block_elements <= _COUNTABLE else ""
+    alive = f"; {plan.live_max} elements alive at most" if plan.block_elements <= COUNTABLE else ""
     loops = f"{len(plan.shared)} shared loop{'' if len(plan.shared) == 1 else 's'}"
     return f"two blocks of {_times(plan.block)}, {loops}{alive}"
 

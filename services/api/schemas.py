@@ -14,6 +14,7 @@ from compiler.platforms import platform_names
 
 Objective = Literal["latency", "resources"]
 Quantise = Literal["w8a8"]
+Rung = Literal["modelled", "simulated"]
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
 
@@ -75,6 +76,10 @@ class RunOptions(Asked):
     seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     objectives: Annotated[list[Objective], AfterValidator(_each_once)] = Field(
         ["latency", "resources"], min_length=1, max_length=2, description="what a good design keeps small"
+    )
+    evidence: Rung = Field(
+        "simulated",
+        description="what the choice among the best designs and its figures come from; the search itself is modelled",
     )
 
 

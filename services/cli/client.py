@@ -40,6 +40,9 @@ def submit(
     quantize: Annotated[str | None, typer.Option(help="w8a8: 8-bit weights and activations.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the search.")] = None,
     objective: Annotated[list[str] | None, typer.Option(help="latency or resources; may be given twice.")] = None,
+    evidence: Annotated[
+        str | None, typer.Option(help="What the choice and its figures come from: modelled or simulated.")
+    ] = None,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
@@ -50,7 +53,7 @@ def submit(
     source = ModelSource.parse(model)
     options = {
         "platform": platform, "trials": trials, "quantize": quantize, "seed": seed, "objectives": objective,
-        "name": name,
+        "evidence": evidence, "name": name,
     }  # fmt: skip
     given = {option: value for option, value in options.items() if value is not None}
     with connect(url) as service:

@@ -18,7 +18,9 @@ def compile(
     design: Annotated[Path | None, typer.Option(help="design record to use instead of searching for one")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
-    evidence: Annotated[str, typer.Option(help="how the figures are to be obtained")] = "modelled",
+    evidence: Annotated[
+        str, typer.Option(help="what the choice and its figures come from: modelled or simulated")
+    ] = "simulated",
     trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
     seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="print report.json instead of a summary")] = False,
@@ -33,7 +35,7 @@ def compile(
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
     from services.steps.flow.package import build_package
-    from services.steps.flow.search import SearchSettings, find_design
+    from services.steps.flow.search import SearchSettings, find_design, finish_given
 
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None
@@ -47,10 +49,19 @@ def compile(
             exploration = None
             if given is None:
                 stages.begin(f"searching {trials} designs")
-                settings = SearchSettings(seed=seed)
-                given, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
-                                                 settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
-            built = build_package(program, given, ToolRunner(), exploration, stages.begin)
+                choice, exploration = find_design(
+                    program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings(seed=seed),
+                    lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
+                )  # fmt: skip
+                finished = choice.finished
+            else:
+                if given.current() is not given:
+                    stages.say("the record's kernels were changed: FIFO depths, dies and memories are found anew")
+                stages.begin("sizing FIFOs, placing")
+                finished = finish_given(program, target.platform, given, target.evidence)
+            built = build_package(
+                program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence
+            )  # fmt: skip
             archive = write_output(built, out)
     print(built.report.to_json() if as_json else "\n".join(summary_lines(built.report, archive)))
     if not built.checked.passed:

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from compiler.backend.host.report import Exploration
+    from compiler.backend.host.report import Exploration, TrialInfo
 
 
 def explore(
@@ -21,6 +21,9 @@ def explore(
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random")] = "tpe",
     seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
+    evidence: Annotated[
+        str, typer.Option(help="what the choice among the best comes from: modelled or simulated")
+    ] = "simulated",
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,
 ) -> int:
@@ -34,14 +37,17 @@ def explore(
     from services.steps.flow.search import SearchSettings, find_design
 
     with documented_exit_codes():
-        target = check_target(platform, clock, quantize, "modelled", None)
+        target = check_target(platform, clock, quantize, evidence, None)
         settings = SearchSettings(sampler, seed)
         with Stages().running() as stages:
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
             stages.begin(f"searching {trials} designs")
-            best, exploration = find_design(program, target.platform, target.clock_mhz, target.quantize, trials,
-                                            settings, lambda done: stages.note(f"{done} of {trials}"))  # fmt: skip
+            choice, exploration = find_design(
+                program, target.platform, target.clock_mhz, target.quantize, trials, settings,
+                lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
+            )  # fmt: skip
+            best = choice.finished.design
         if save is not None:
             save_design(best, save)
     if as_json:
@@ -51,25 +57,39 @@ def explore(
     console.print(front_table(exploration, target.clock_mhz))
     counts = f"{exploration.complete} complete, {exploration.infeasible} over the limits, {exploration.failed} failed"
     console.print(f"{len(exploration.trials)} trials on {target.platform.title}: {counts}")
+    figures = choice.figures
+    interval = "" if figures.interval is None else f", one every {figures.interval:,}"
+    console.print(
+        f"chosen: trial {choice.trial}, {figures.latency:,} cycles{interval} [{figures.evidence}]", markup=False
+    )
     advice = f"saved to {save}" if save is not None else "keep it with --save design.json"
     console.print(f"best design {best.digest()[:12]}: {advice}", markup=False)
     return 0
 
 
 def front_table(exploration: Exploration, clock_mhz: float) -> Table:
-    """The Pareto front, fastest first; the chosen design is marked."""
+    """The Pareto front, fastest first, and the chosen design, which is marked."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("TRIAL", "CYCLES", "LATENCY", "LARGEST SHARE", "EVIDENCE", "DECISIONS"):
+    others = [exploration.chosen_by] if any(t.measured for t in exploration.trials) else []
+    columns = ["TRIAL", "CYCLES", "LATENCY", "LARGEST SHARE", "EVIDENCE", *(str(e).upper() for e in others)]
+    for column in (*columns, "DECISIONS"):
         table.add_column(column, justify="left" if column in ("EVIDENCE", "DECISIONS") else "right")
-    front = [t for t in exploration.trials if t.on_front and t.latency_cycles is not None]
+    front = [t for t in exploration.trials if (t.on_front or t.chosen) and t.latency_cycles is not None]
     for trial in sorted(front, key=lambda t: t.latency_cycles or 0):
         cycles, share = trial.latency_cycles or 0, trial.resource_share
         table.add_row(
             f"{'→ ' if trial.chosen else ''}{trial.number}", f"{cycles:,}", f"{cycles / clock_mhz:,.2f} µs",
             "not measured" if share is None else f"{share:.2%} of the limit", trial.evidence or "not measured",
+            *(_cycles(trial, evidence) for evidence in others),
             " ".join(f"{name}={value}" for name, value in trial.params.items()),
             style="bold green" if trial.chosen else "",
         )  # fmt: skip
     return table
+
+
+def _cycles(trial: TrialInfo, evidence: str | None) -> str:
+    """The latency by stronger evidence, where somebody looked."""
+    found = next((m.latency_cycles for m in trial.measured if m.evidence == evidence), None)
+    return "–" if found is None else f"{found:,}"

@@ -14,15 +14,14 @@ from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.pipeline import QUANTISATIONS
 from compiler.platforms import Platform, load_platform
-from profiling.evidence import EVIDENCE
+from profiling.evidence import EVIDENCE, RUNGS, Evidence
 from services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
 FAILED, USAGE, CONSTRAINTS_UNMET = 1, 2, 3
-DOES_NOT_FIT = {"does-not-fit", "nothing-fits"}
+DOES_NOT_FIT = {"does-not-fit", "nothing-fits", "memory-short", "memory-too-large"}
 MISTAKES = {"clock-out-of-range", "evidence-not-available", "design-conflict", "unsafe-depth"}
 MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
-AVAILABLE_EVIDENCE = ("modelled",)
 
 
 @contextmanager
@@ -45,6 +44,7 @@ class Target:
     platform: Platform
     clock_mhz: float
     quantize: str | None
+    evidence: Evidence
 
 
 def check_target(
@@ -56,10 +56,10 @@ def check_target(
             code="unknown-evidence", what=f"there is no evidence {evidence!r}", where="--evidence",
             limit="known: " + ", ".join(EVIDENCE), hint="see docs/report.md",
         )  # fmt: skip
-    if evidence not in AVAILABLE_EVIDENCE:
+    if evidence not in RUNGS:
         raise PenstockError(
             code="evidence-not-available", what=f"no tool for {evidence!r} figures is set up", where="--evidence",
-            limit="available: " + ", ".join(AVAILABLE_EVIDENCE), hint="leave the option out",
+            limit="available: " + ", ".join(RUNGS), hint="leave the option out",
         )  # fmt: skip
     if quantize is not None and quantize not in QUANTISATIONS:
         raise PenstockError(
@@ -77,7 +77,7 @@ def check_target(
                 )  # fmt: skip
         platform, clock, quantize = design.platform, design.clock_mhz, design.quantize
     board = load_platform(platform or DEFAULT_PLATFORM)
-    return Target(board, board.check_clock(board.clock_mhz if clock is None else clock), quantize)
+    return Target(board, board.check_clock(board.clock_mhz if clock is None else clock), quantize, evidence)
 
 
 def write_output(built: Built, out: Path) -> Path:

@@ -48,6 +48,10 @@ class Stages:
         if self._status is not None:
             self._status.update(f"{self._stage} … {text}")
 
+    def say(self, text: str) -> None:
+        """A line of its own that people should not miss."""
+        self.console.print(text, markup=False)
+
     def _end(self) -> None:
         if self._stage is None:
             return

@@ -37,6 +37,7 @@ def test_submit_prints_the_run_and_its_page(run: Run, client: httpx.Client, sour
     assert ended.err.strip().endswith(f"/runs/{started['id']}")
     assert started["options"] == {
         "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 2, "objectives": ["latency", "resources"],
+        "evidence": "simulated",
     }  # fmt: skip
     as_json = run("submit", "zoo:mlp?hidden=32", "--objective", "latency", "--name", "small", "--json")
     document = json.loads(as_json.out)

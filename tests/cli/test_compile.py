@@ -37,7 +37,8 @@ def test_report_is_complete_and_every_figure_has_evidence(compiled: Path) -> Non
     assert report.verify.csim.equal is True
     assert report.verify.pytorch.ok is True
     assert all(level.equal for level in report.verify.levels)
-    assert report.timing.evidence == "modelled"
+    assert report.timing.evidence == "simulated"
+    assert [figures.evidence for figures in report.timing.measured] == ["modelled", "simulated"]
     assert report.timing.latency_cycles
     assert report.resources.lut.used
     assert report.accuracy is None, "this model came without a held-out set"
@@ -147,7 +148,7 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["--platform", "u999"], 2, "u999"),
         (["--quantize", "w3a3"], 2, "there is no quantisation 'w3a3' (known: w8a8)"),
         (["--evidence", "guessed"], 2, "there is no evidence 'guessed'"),
-        (["--evidence", "board"], 2, "no tool for 'board' figures is set up (available: modelled)"),
+        (["--evidence", "board"], 2, "no tool for 'board' figures is set up (available: modelled, simulated)"),
         (["--clock", "9000"], 2, "9000 MHz"),
         (["--trials", "0"], 2, "--trials"),
         (["--design", "missing.json"], 2, "missing.json"),

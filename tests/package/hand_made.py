@@ -24,6 +24,7 @@ from compiler.backend.host.report import (
     LevelCheck,
     Product,
     PytorchCheck,
+    TimeFigures,
     TrialInfo,
     Verify,
 )
@@ -164,7 +165,7 @@ def report(model: Program) -> Report:
             ),
             levels=(LevelCheck(level="stream", against="linalg", equal=True, values=4),),
         ),
-        timing=timing_section(200.0, 25, None, kernels, "modelled"),
+        timing=timing_section(200.0, [TimeFigures(evidence="modelled", latency_cycles=25)], kernels),
         resources=resources_section(
             {"lut": 900, "ff": 1200, "dsp": 4, "uram": None}, platform,
             [KernelResources(kernel="fc", lut=900, ff=1200, dsp=4, evidence="modelled")], "modelled",

@@ -21,6 +21,7 @@ from compiler.backend.host.report import (
     KernelInfo,
     Report,
     ResourceUse,
+    Timing,
     TrialInfo,
     json_schema,
 )
@@ -73,10 +74,13 @@ def test_what_was_not_measured_is_null_and_said_in_words(report: Report) -> None
 
 def test_figures_without_evidence_are_refused() -> None:
     with pytest.raises(ValidationError, match="without their evidence"):
-        timing_section(200.0, 25, None, [], None)
+        Timing(
+            evidence=None, clock_mhz=200.0, latency_cycles=25, latency_us=None, interval_cycles=None,
+            inferences_per_second=None,
+        )  # fmt: skip
     with pytest.raises(ValidationError, match="without their evidence"):
         resources_section({"lut": 5}, load_platform("zcu104"), [], None)
-    assert timing_section(200.0, None, None, [], None).latency_us is None
+    assert timing_section(200.0, [], []).latency_us is None
 
 
 def test_misspelt_and_impossible_figures_are_refused() -> None:
@@ -131,7 +135,7 @@ def test_empty_report_renders(report: Report) -> None:
     """Nothing was measured, verified or searched for: the page still says what was decided."""
     bare = report.model_copy(
         update={
-            "timing": timing_section(200.0, None, None, [], None),
+            "timing": timing_section(200.0, [], []),
             "resources": resources_section({}, load_platform("zcu104"), [], None),
             "verify": report.verify.model_copy(update={"levels": ()}),
             "accuracy": None,

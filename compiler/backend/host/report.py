@@ -6,24 +6,29 @@ A figure that nobody measured is None, never 0, and every section with a figure 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-Evidence = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board"]
+from compiler.backend.host.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
+from compiler.backend.host.report_placement import CrossingInfo, DieInfo, Placement, StoredInfo
+from compiler.backend.host.report_timing import (
+    KernelTiming,
+    PathStep,
+    SimulatedRun,
+    StallInfo,
+    TaskTimes,
+    TimeFigures,
+    Timing,
+)
 
-Cycles = Annotated[int | None, Field(ge=0, description="clock cycles; null: not measured")]
-Count = Annotated[int | None, Field(ge=0, description="null: not measured")]
-Share = Annotated[float | None, Field(ge=0, description="used / available; null: not measured")]
-Ratio = Annotated[float | None, Field(ge=0, le=1, description="null: not measured")]
-From = Annotated[Evidence | None, Field(description="where the figures come from; null: nothing was measured")]
-
-
-class Record(BaseModel):
-    """Frozen, and strict about names: a misspelt field is an error, not a missing figure."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+__all__ = [
+    "Accuracy", "Amount", "ChannelInfo", "ConverterInfo", "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo",
+    "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources", "KernelTiming",
+    "LevelCheck", "ModelInfo", "PathStep", "Placement", "PlatformInfo", "PortInfo", "Product", "PytorchCheck",
+    "Record", "Report", "ResourceUse", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "TaskTimes", "TimeFigures",
+    "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
+]  # fmt: skip
 
 
 class PortInfo(Record):
@@ -73,8 +78,24 @@ class ChannelInfo(Record):
     width_bits: int | None
     depth: int | None = Field(description="tokens or blocks that it holds")
     tokens: Count = Field(default=None, description="pushed in one run")
-    high_water: Count = Field(default=None, description="the depth at which its writer never waits")
+    high_water: Count = Field(default=None, description="modelled: the depth at which its writer never waits")
     evidence: From = None
+    held: Count = Field(default=None, description="simulated: slots that were held at most; null: not simulated")
+    unsized_depth: Count = Field(default=None, description="a FIFO's depth by closed forms, without simulation")
+    saved_bits: int | None = Field(default=None, description="what sizing took off the unsized depth; null: no FIFO")
+    memory: str = Field(default="", description="what it is built of; empty: left to the tools")
+
+
+class ConverterInfo(Record):
+    """Where two neighbours want a tensor in different orders: what is kept in between."""
+
+    name: str
+    source: str = Field(description="the type of the stream that comes")
+    target: str = Field(description="the type of the stream that goes")
+    method: str = Field(description="one nest, or two blocks that are filled and emptied in turn")
+    buffer_elements: int
+    buffer_bits: int
+    live_elements: Count = Field(description="the most that are alive at once; null: too many to count")
 
 
 class DesignInfo(Record):
@@ -82,6 +103,7 @@ class DesignInfo(Record):
     clock_mhz: float
     kernels: tuple[KernelInfo, ...]
     channels: tuple[ChannelInfo, ...]
+    converters: tuple[ConverterInfo, ...] = ()
 
 
 class LevelCheck(Record):
@@ -136,36 +158,6 @@ class Verify(Record):
     whole: WholeCheck | None = Field(default=None, description="null: nothing runs on the host")
 
 
-class KernelTiming(Record):
-    """One pipelined loop nest of a kernel."""
-
-    kernel: str
-    nest: str
-    ii: Cycles = None
-    ii_reason: str = Field(default="", description="what keeps the initiation interval up")
-    depth: Cycles = None
-    trips: Count = Field(default=None, description="iterations of the pipeline")
-    latency_cycles: Cycles = None
-    initial_delay_cycles: Cycles = Field(default=None, description="cycles until the first token leaves")
-    evidence: From = None
-
-
-class Timing(Record):
-    evidence: From
-    clock_mhz: float
-    latency_cycles: Cycles
-    latency_us: float | None
-    interval_cycles: Cycles = Field(description="cycles between two inputs at full load")
-    inferences_per_second: float | None
-    kernels: tuple[KernelTiming, ...] = ()
-    note: str = ""
-
-    @model_validator(mode="after")
-    def _evidence_is_named(self) -> Self:
-        _check_evidence(self.evidence, [self.latency_cycles, self.interval_cycles])
-        return self
-
-
 class Amount(Record):
     used: Count
     available: Count = Field(description="what the platform's shell leaves to a design")
@@ -196,7 +188,7 @@ class ResourceUse(Record):
     @model_validator(mode="after")
     def _evidence_is_named(self) -> Self:
         used = [self.lut.used, self.ff.used, self.dsp.used, self.bram18.used, self.uram.used]
-        _check_evidence(self.evidence, used)
+        check_evidence(self.evidence, used)
         return self
 
 
@@ -220,7 +212,8 @@ class TrialInfo(Record):
     evidence: From = None
     on_front: bool = Field(default=False, description="no other trial is better in both objectives")
     chosen: bool = False
-    note: str = ""
+    note: str = Field(default="", description="why it was passed over, if it was")
+    measured: tuple[TimeFigures, ...] = Field(default=(), description="by stronger evidence than the search had")
 
 
 class Exploration(Record):
@@ -230,6 +223,7 @@ class Exploration(Record):
     failed: int
     sampler: str = ""
     seed: int | None = None
+    chosen_by: From = None
 
 
 class SearchResult(Record):
@@ -276,6 +270,7 @@ class Report(Record):
     exploration: Exploration | None = Field(description="null: the design was given, not searched for")
     host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
     tools: dict[str, str] = Field(description="versions of the tools that took part")
+    placement: Placement | None = Field(default=None, description="null: left to the tools")
     bitstream: str | None = Field(default=None, description="its path in the package; null: not built")
     notes: tuple[str, ...] = ()
 
@@ -290,14 +285,10 @@ class Report(Record):
             "verify.whole": self.verify.whole.evidence if self.verify.whole else None,
             "timing": self.timing.evidence,
             "resources": self.resources.evidence,
+            "placement": self.placement.evidence if self.placement else None,
             "accuracy": self.accuracy.evidence if self.accuracy else None,
         }
         return {path: evidence for path, evidence in found.items() if evidence is not None}
-
-
-def _check_evidence(evidence: Evidence | None, figures: Sequence[object]) -> None:
-    if evidence is None and any(figure is not None for figure in figures):
-        raise ValueError("figures are given without their evidence")
 
 
 # Every schema in docs/ that is made from these records.

@@ -21,6 +21,8 @@ from compiler.backend.host.report import (
     PlatformInfo,
     PortInfo,
     ResourceUse,
+    SimulatedRun,
+    TimeFigures,
     Timing,
 )
 from compiler.errors import PenstockError
@@ -83,21 +85,26 @@ def platform_section(platform: Platform) -> PlatformInfo:
 
 def timing_section(
     clock_mhz: float,
-    latency_cycles: int | None,
-    interval_cycles: int | None,
+    measured: Sequence[TimeFigures],
     kernels: Sequence[KernelTiming],
-    evidence: Evidence | None,
     note: str = "",
+    simulated: SimulatedRun | None = None,
 ) -> Timing:
+    """The strongest of what was measured, with all of it beside; `measured` goes from weak to strong."""
+    best = measured[-1] if measured else None
+    latency, interval = (best.latency_cycles, best.interval_cycles) if best else (None, None)
     return Timing(
-        evidence=evidence,
+        evidence=best.evidence if best else None,
         clock_mhz=clock_mhz,
-        latency_cycles=latency_cycles,
-        latency_us=None if latency_cycles is None else round(latency_cycles / clock_mhz, 4),
-        interval_cycles=interval_cycles,
-        inferences_per_second=round(clock_mhz * 1e6 / interval_cycles, 1) if interval_cycles else None,
+        latency_cycles=latency,
+        latency_us=None if latency is None else round(latency / clock_mhz, 4),
+        interval_cycles=interval,
+        inferences_per_second=round(clock_mhz * 1e6 / interval, 1) if interval else None,
         kernels=tuple(kernels),
         note=note,
+        initial_delay_cycles=best.initial_delay_cycles if best else None,
+        measured=tuple(measured),
+        simulated=simulated,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from db.records import Json
+from profiling.evidence import DEFAULT_RUNG, Evidence
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,12 @@ class RunOptions:
     objectives: tuple[str, ...]
     sampler: str
     clock_mhz: float | None
+    evidence: Evidence
+
+    @property
+    def smallest(self) -> bool:
+        """Whether the smallest design is wanted rather than the fastest."""
+        return self.objectives[0] == "resources"
 
     @staticmethod
     def read(options: Json) -> RunOptions:
@@ -28,4 +35,5 @@ class RunOptions:
             objectives=tuple(options.get("objectives") or ("latency", "resources")),
             sampler=str(options.get("sampler") or "tpe"),
             clock_mhz=float(clock) if clock else None,
+            evidence=options.get("evidence") or DEFAULT_RUNG,
         )

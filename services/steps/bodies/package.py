@@ -6,12 +6,13 @@ from compiler.backend.host import collect_package, write_archive
 from compiler.backend.host.report import Exploration
 from compiler.pipeline import lower
 from compiler.platforms import load_platform
+from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import prepared_program
 from services.steps.bodies.select import EXPLORATION
 from services.steps.bodies.verify import CHECKED, EMITTED, read_design
 from services.steps.context import StepContext
 from services.steps.flow.check import Checked
-from services.steps.flow.package import make_report, model_lowered
+from services.steps.flow.package import make_report
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
 
@@ -23,7 +24,8 @@ def package(context: StepContext) -> StepResult:
     exploration = Exploration.model_validate_json(context.input_file("select", EXPLORATION).read_bytes())
     checked = Checked.load(context.input_tree("verify", CHECKED))
     lowered = lower(program, design)
-    report = make_report(lowered, model_lowered(lowered, platform), platform, checked, exploration)
+    evidence = RunOptions.read(context.options).evidence
+    report = make_report(lowered, platform, checked, exploration, evidence)
     emitted = context.input_tree("verify", EMITTED)
     context.check()
     contents = collect_package(program, design, emitted, report, checked.expected)

@@ -7,44 +7,78 @@ from typing import Any
 
 from db.records import Step, Trial
 from dse.explore import pareto_front, select_best
+from dse.memory import memory_svg
+from dse.partition import partition_svg
+from dse.rungs import BEST
 from dse.study import Study, Told
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of, open_study
 from services.steps.context import StepContext
-from services.steps.flow.search import SearchSettings, search_section
+from services.steps.flow.search import Choice, SearchSettings, choose, search_section
 from services.steps.graph import TRIAL
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
 
-DESIGN, EXPLORATION = "design.json", "exploration.json"
+DESIGN, EXPLORATION, DIES, MEMORIES = "design.json", "exploration.json", "dies.svg", "memories.svg"
+_SVG = "image/svg+xml"
 
 
 @step_kind("select")
 def select(context: StepContext) -> StepResult:
     options = RunOptions.read(context.options)
     trials, failed = _trials(context)
-    study = open_study(context, evaluator_of(context))
+    evaluator = evaluator_of(context)
+    study = open_study(context, evaluator)
     counts = _close(study)
     told = {t.number: _told(t) for t in trials}
-    smallest = options.objectives[0] == "resources"
-    best = select_best([_ranked(t, smallest) for t in told.values()], where="explore")
-    chosen = next(t for t in trials if t.number == best.number)
+    searched_by = evidence_of(trials)
+    select_best([_ranked(t, options.smallest) for t in told.values()], where="explore")  # says what none of them fits
+    candidates = {t.number: evaluator.evaluate(t.params) for t in _best(trials, told, options.smallest)}
+    context.check()
+    choice = choose(
+        evaluator, candidates, options.evidence, smallest=options.smallest,
+        progress=lambda text: context.progress(None, text),
+    )  # fmt: skip
     missing = [Told(number=n, state="fail", params={}, values=None, constraints={}) for n in failed]
     everything = sorted([*told.values(), *missing], key=lambda t: t.number)
-    settings = SearchSettings(options.sampler, options.seed)
-    section = search_section(everything, chosen.number, settings, evidence_of(trials))
-    summary = {
-        "chosen_trial": chosen.number, "evidence": chosen.evidence, "trials": len(everything),
-        "on_front": len(pareto_front(list(told.values()))),
-    } | {name: chosen.figures[name] for name in ("latency_cycles", "latency_us", "resource_share")}  # fmt: skip
+    section = search_section(everything, choice, SearchSettings(options.sampler, options.seed), searched_by)
+    summary = _summary(choice) | {
+        "trials": len(everything), "on_front": len(pareto_front(list(told.values()))),
+    }  # fmt: skip
+    placed = choice.finished.placement
     return StepResult(
         data=summary | {"study": counts},
         outputs={
-            DESIGN: Output(_json(chosen.design), "application/json"),
+            DESIGN: Output(_json(choice.finished.design.to_json()), "application/json"),
             EXPLORATION: Output(section.model_dump_json(indent=1).encode(), "application/json"),
+            DIES: Output(partition_svg(placed.partition).encode(), _SVG),
+            MEMORIES: Output(memory_svg(placed.allocation).encode(), _SVG),
         },
         run_summary=summary,
     )
+
+
+def _summary(choice: Choice) -> dict[str, Any]:
+    """The chosen design's figures with their evidence, as the run's page shows them."""
+    clock = choice.finished.design.clock_mhz
+    figures = choice.figures
+    return {
+        "chosen_trial": choice.trial,
+        "evidence": figures.evidence,
+        "latency_cycles": figures.latency,
+        "latency_us": figures.latency / clock,
+        "interval_cycles": figures.interval,
+        "resource_share": max(choice.finished.evaluation.shares.values()),
+        "dies": len(set(choice.finished.design.dies.values())),
+    }
+
+
+def _best(trials: list[Trial], told: dict[int, Told], smallest: bool) -> list[Trial]:
+    """The trials that are worth a closer look: feasible, the best first, no design twice."""
+    feasible = [t for t in trials if told[t.number].feasible]
+    order = sorted(feasible, key=lambda t: _ranked(told[t.number], smallest).values or ())
+    distinct = {json.dumps(t.design, sort_keys=True): t for t in reversed(order)}
+    return list(distinct.values())[::-1][:BEST]
 
 
 def _trials(context: StepContext) -> tuple[list[Trial], list[int]]:

@@ -39,7 +39,7 @@ def verify(context: StepContext) -> StepResult:
     platform = load_platform(design.platform)
     context.progress(None, "lowering")
     lowered = lower(program, design)
-    refuse_too_large(lowered, model_lowered(lowered, platform), platform)
+    refuse_too_large(model_lowered(lowered, platform), platform, program.name)
     context.progress(None, "emitting C++")
     emitted = context.folder / "emitted"
     emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)

@@ -24,23 +24,26 @@ from compiler.pipeline.lower import Lowered
 from compiler.platforms import Platform, Resources, total
 from compiler.transforms.names import c_name
 from profiling.model import ChannelFigures, DesignFigures
+from services.steps.flow.allocated import Allocated, converter_infos, resources_by_task, simulated_section
 
 TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
 
 
-def describe_design(lowered: Lowered, figures: DesignFigures) -> DesignInfo:
+def describe_design(lowered: Lowered, found: Allocated) -> DesignInfo:
     """The kernels as they were decided, and the channels between them with what runs through them."""
     design = lowered.design
-    labels = _Labels(lowered, figures)
+    labels = _Labels(lowered, found.figures)
     return DesignInfo(
         digest=design.digest(),
         clock_mhz=design.clock_mhz,
         kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
-        channels=tuple(_channel(c, labels, figures) for c in figures.channels),
+        channels=tuple(_channel(c, labels, found) for c in found.figures.channels),
+        converters=converter_infos(lowered),
     )
 
 
-def describe_timing(lowered: Lowered, figures: DesignFigures) -> Timing:
+def describe_timing(lowered: Lowered, found: Allocated) -> Timing:
+    figures = found.figures
     labels = _Labels(lowered, figures).labels
     kernels = [
         KernelTiming(
@@ -50,22 +53,24 @@ def describe_timing(lowered: Lowered, figures: DesignFigures) -> Timing:
         )
         for task in figures.tasks
     ]  # fmt: skip
-    note = "" if figures.exact_times else "Long channels were sampled: latency and depths are approximate."
-    return timing_section(lowered.design.clock_mhz, figures.latency, figures.interval, kernels, figures.evidence, note)
+    note = "" if figures.exact_times else "Long channels were sampled: modelled times and depths are approximate."
+    return timing_section(lowered.design.clock_mhz, found.measured, kernels, note, simulated_section(found))
 
 
-def describe_resources(lowered: Lowered, figures: DesignFigures, platform: Platform) -> ResourceUse:
+def describe_resources(lowered: Lowered, found: Allocated, platform: Platform) -> ResourceUse:
     """By layer: all tasks of a layer together, and all channels in one row."""
+    figures = found.figures
     labels = _Labels(lowered, figures).labels
+    tasks, channels = resources_by_task(found)
     by_layer: dict[str, list[Resources]] = {}
     for task in figures.tasks:
-        by_layer.setdefault(labels[task.name], []).append(task.resources)
-    by_layer["channels"] = [c.resources for c in figures.channels]
+        by_layer.setdefault(labels[task.name], []).append(tasks[task.name])
+    by_layer["channels"] = list(channels.values())
     rows = [
         KernelResources(kernel=layer, **total(parts).as_dict(), evidence=figures.evidence)
         for layer, parts in by_layer.items()
     ]
-    return resources_section(figures.resources.as_dict(), platform, rows, figures.evidence)
+    return resources_section(found.placement.resources.as_dict(), platform, rows, figures.evidence)
 
 
 def product() -> Product:
@@ -113,12 +118,16 @@ class _Labels:
         return "" if task in self.host else self.labels[task]
 
 
-def _channel(c: ChannelFigures, labels: _Labels, figures: DesignFigures) -> ChannelInfo:
+def _channel(c: ChannelFigures, labels: _Labels, found: Allocated) -> ChannelInfo:
     token = f"{c.bits} bit" if c.kind == "stream" else f"block of {c.bits}-bit words"
+    run, unsized = found.several, found.unsized.get(c.name)
     return ChannelInfo(
         name=c.name, source=labels.end(c.writer), target=labels.end(c.reader),
         kind="fifo" if c.kind == "stream" else "blocks", token=token, width_bits=c.bits, depth=c.depth,
-        tokens=c.tokens, high_water=c.high_water, evidence=figures.evidence,
+        tokens=c.tokens, high_water=c.high_water, evidence=found.figures.evidence,
+        held=run.channels[c.name].high_water if run else None, unsized_depth=unsized,
+        saved_bits=None if unsized is None else (unsized - c.depth) * c.bits,
+        memory=found.placement.allocation.uses[c.name].kind,
     )  # fmt: skip
 
 

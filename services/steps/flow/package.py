@@ -16,9 +16,11 @@ from compiler.pipeline.emit import emit
 from compiler.platforms import Platform, load_platform
 from compiler.program import Program
 from compiler.schedule import load_library
+from profiling.evidence import DEFAULT_RUNG, Evidence
 from profiling.model import DesignFigures, model_design
 from profiling.network import network_of
 from profiling.tool_runner import ToolRunner
+from services.steps.flow.allocated import examine, placement_section
 from services.steps.flow.check import Checked, Progress, check_design
 from services.steps.flow.describe import (
     describe_design,
@@ -44,20 +46,20 @@ def build_package(
     tools: ToolRunner,
     exploration: Exploration | None = None,
     progress: Progress = lambda _: None,
+    evidence: Evidence = DEFAULT_RUNG,
 ) -> Built:
-    """The whole way from a prepared program and a design to a package in memory."""
+    """The whole way from a prepared program and a finished design to a package in memory."""
     platform = load_platform(design.platform)
     progress("lowering")
     lowered = lower(program, design)
-    figures = model_lowered(lowered, platform)
-    refuse_too_large(lowered, figures, platform)
+    refuse_too_large(model_lowered(lowered, platform), platform, program.name)
     with tempfile.TemporaryDirectory(prefix="penstock-emit-") as folder:
         emitted = Path(folder)
         progress("emitting C++")
         emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
         checked = check_design(lowered, emitted, tools, progress)
         progress("packaging")
-        report = make_report(lowered, figures, platform, checked, exploration)
+        report = make_report(lowered, platform, checked, exploration, evidence)
         contents = collect_package(program, design, emitted, report, checked.expected)
     return Built(contents, report, checked)
 
@@ -69,16 +71,16 @@ def model_lowered(lowered: Lowered, platform: Platform) -> DesignFigures:
     return model_design(network_of(lowered.top, library), platform, clock_mhz)
 
 
-def refuse_too_large(lowered: Lowered, figures: DesignFigures, platform: Platform) -> None:
+def refuse_too_large(figures: DesignFigures, platform: Platform, name: str) -> None:
     """A design that needs more than the device has is no accelerator."""
     shares = figures.resources.share_of(platform.available)
-    name, share = max(shares.items(), key=lambda item: item[1])
+    resource, share = max(shares.items(), key=lambda item: item[1])
     if share > 1:
-        used, have = figures.resources.as_dict()[name], platform.available.as_dict()[name]
+        used, have = figures.resources.as_dict()[resource], platform.available.as_dict()[resource]
         raise PenstockError(
             code="does-not-fit",
-            what=f"the design needs {used:,} {name} ({figures.evidence})",
-            where=lowered.program.name,
+            what=f"the design needs {used:,} {resource} ({figures.evidence})",
+            where=name,
             limit=f"{platform.name} offers {have:,}",
             hint="unroll less, quantize with w8a8, stream the weights, or choose a larger platform",
         )
@@ -86,27 +88,30 @@ def refuse_too_large(lowered: Lowered, figures: DesignFigures, platform: Platfor
 
 def make_report(
     lowered: Lowered,
-    figures: DesignFigures,
     platform: Platform,
     checked: Checked,
     exploration: Exploration | None,
+    evidence: Evidence = DEFAULT_RUNG,
 ) -> Report:
+    """All that is known of a design, its times on every rung up to `evidence`."""
     program, design = lowered.program, lowered.design
+    found = examine(lowered, platform, evidence)
     return Report(
         product=product(),
         name=program.name,
         model=model_section(program, len(lowered.graph.operations), design.quantize),
         platform=platform_section(platform),
-        design=describe_design(lowered, figures),
+        design=describe_design(lowered, found),
         verify=checked.verify,
-        timing=describe_timing(lowered, figures),
-        resources=describe_resources(lowered, figures, platform),
+        timing=describe_timing(lowered, found),
+        resources=describe_resources(lowered, found, platform),
         accuracy=checked.accuracy,
         exploration=exploration,
         host=host_section(program.host),
         tools=tool_versions(),
+        placement=placement_section(found),
         notes=(
-            "Figures are for one input at a time; the interval is what streaming many inputs would give.",
+            "Latency is of one input at a time; the interval is what streaming many inputs gives.",
             "No bitstream was built: see bitstream/README.md in the package.",
         ),
     )

@@ -1,18 +1,22 @@
-"""An exploration as a section of the report: what was tried, the front, the chosen one."""
+"""A search, the choice at its end, and both as a section of the report: what was tried, the front, the chosen one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.backend.host.report import Evidence, Exploration, TrialInfo
+from compiler.backend.host.report import Exploration, TimeFigures, TrialInfo
 from compiler.design import Design
 from compiler.platforms import Platform
 from compiler.program import Program
-from dse.evaluate import Evaluator
+from dse.evaluate import Evaluation, Evaluator
 from dse.explore import Candidate, Tried, explore, pareto_front
+from dse.finish import Finished, finish, finish_first
+from dse.rungs import RUNGS, Measured, rank
 from dse.study import Told
 from dse.tiling import Value
+from profiling.evidence import DEFAULT_RUNG, Evidence
+from services.steps.flow.package import refuse_too_large
 
 
 @dataclass(frozen=True)
@@ -23,8 +27,47 @@ class SearchSettings:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What the best trials were on the rung that was asked for, and the finished design of the one that was taken."""
+
+    trial: int
+    finished: Finished
+    figures: Measured
+    """Of the finished design; `measured` are of the trials as the search had them, FIFOs unsized."""
+    measured: Mapping[int, Measured]
+    notes: Mapping[int, str]
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.figures.evidence
+
+
+def choose(
+    evaluator: Evaluator,
+    trials: Mapping[int, Evaluation],
+    evidence: Evidence = DEFAULT_RUNG,
+    *,
+    smallest: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Choice:
+    """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
+    progress(f"ranking the best designs, {evidence}")
+    ranked = rank(evaluator, list(trials.values()), evidence, smallest=smallest)
+    numbers = {id(evaluation): number for number, evaluation in trials.items()}
+    progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
+    finished, taken, passed = finish_first(evaluator, ranked, simulate=evidence != "modelled")
+    return Choice(
+        numbers[id(taken.candidate)],
+        finished,
+        RUNGS[evidence](evaluator, finished.evaluation),
+        {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
+        {numbers[id(ranked[position].candidate)]: why for position, why in passed.items()},
+    )
+
+
 def search_section(
-    trials: Sequence[Told] | Sequence[Tried], chosen: int, settings: SearchSettings, evidence: Evidence
+    trials: Sequence[Told] | Sequence[Tried], choice: Choice, settings: SearchSettings, evidence: Evidence
 ) -> Exploration:
     """`trials` are a study's own, or those of a search in this process; running ones are left out."""
     rows = [_row(t) for t in trials]
@@ -38,7 +81,9 @@ def search_section(
             params=dict(row.params),
             evidence=evidence if row.values else None,
             on_front=id(row) in front,
-            chosen=row.number == chosen,
+            chosen=row.number == choice.trial,
+            measured=tuple(_figures(m) for m in [choice.measured.get(row.number)] if m and m.evidence != evidence),
+            note=choice.notes.get(row.number, ""),
         )
         for row in rows
         if row.label != "running"
@@ -51,7 +96,15 @@ def search_section(
         failed=states.count("failed"),
         sampler=settings.sampler,
         seed=settings.seed,
+        chosen_by=choice.evidence,
     )
+
+
+def _figures(measured: Measured) -> TimeFigures:
+    return TimeFigures(
+        evidence=measured.evidence, latency_cycles=measured.latency, initial_delay_cycles=measured.initial_delay,
+        interval_cycles=measured.interval, fmax_mhz=measured.fmax_mhz,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,13 +144,28 @@ def find_design(
     trials: int,
     settings: SearchSettings,
     progress: Callable[[int], None],
-) -> tuple[Design, Exploration]:
-    """Search in this process. `program` is prepared; the best feasible design comes back with all trials."""
+    *,
+    evidence: Evidence = DEFAULT_RUNG,
+    stage: Callable[[str], None] = lambda _: None,
+) -> tuple[Choice, Exploration]:
+    """Search in this process, choose among the best on the rung asked for, and finish the chosen one.
+
+    `program` is prepared. `progress` counts trials, `stage` names what comes after them.
+    """
     evaluator = Evaluator.create(program, platform.name, clock_mhz=clock_mhz, quantize=quantize)
 
     def tried(trial: Tried, _: int) -> None:
         progress(trial.number + 1)
 
     found = explore(evaluator, trials, seed=settings.seed, sampler=settings.sampler, progress=tried)
-    section = search_section(found.tried, found.best.number, settings, found.best.evaluation.evidence)
-    return found.best.evaluation.design, section
+    choice = choose(evaluator, {t.number: t.evaluation for t in found.tried}, evidence, progress=stage)
+    return choice, search_section(found.tried, choice, settings, found.best.evaluation.evidence)
+
+
+def finish_given(program: Program, platform: Platform, design: Design, evidence: Evidence = DEFAULT_RUNG) -> Finished:
+    """A design from a record: what it decides is kept or refused, the rest is found."""
+    evaluator = Evaluator.create(program, platform.name, clock_mhz=design.clock_mhz, quantize=design.quantize)
+    current = design.current()
+    evaluation = evaluator.evaluate_design(current)
+    refuse_too_large(evaluation.figures, platform, program.name)
+    return finish(evaluator, evaluation, simulate=evidence != "modelled", keep=current.fifo_depths)

@@ -1,0 +1,70 @@
+"""What a chosen design still lacks: FIFOs no larger than they need be, a die for every task, a kind for every memory.
+
+The search does without, because each takes seconds; only what it chooses is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from compiler.design import Design
+from compiler.errors import PenstockError
+from dse.evaluate import Evaluation, Evaluator
+from dse.place import Placement, place
+from dse.rungs import Ranked
+
+NO_PLACE = ("does-not-fit", "memory-short", "memory-too-large")
+"""Codes of errors that say that a design finds no place on the platform's dies."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A design with every decision made, what the model says of it, and where everything stands."""
+
+    evaluation: Evaluation
+    placement: Placement
+
+    @property
+    def design(self) -> Design:
+        return self.evaluation.design
+
+
+def finish(
+    evaluator: Evaluator, evaluation: Evaluation, *, simulate: bool = True, keep: Mapping[str, int] | None = None
+) -> Finished:
+    """Size the FIFOs by simulation (or leave them as they are), then place everything.
+
+    What the record says of dies, memories and the depths to `keep` is kept, and refused where it cannot be.
+    """
+    tight = evaluator.tightened(evaluation, keep=keep) if simulate else evaluation
+    network = evaluator.assembler.network(tight.design)
+    placement = place(network, evaluator.platform, evaluator.assembler.library, tight.design)
+    design = placement.record(tight.design).allocated()
+    return Finished(replace(tight, design=design), placement)
+
+
+def finish_first(
+    evaluator: Evaluator, ranked: Sequence[Ranked], *, simulate: bool = True
+) -> tuple[Finished, Ranked, Mapping[int, str]]:
+    """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
+
+    A design may fit a chip whose dies it cannot be divided among.
+    """
+    passed_over: dict[int, str] = {}
+    first: PenstockError | None = None
+    for position, one in enumerate(ranked):
+        if one.measured is None:
+            passed_over[position] = one.failure
+            continue
+        try:
+            return finish(evaluator, one.candidate, simulate=simulate), one, passed_over
+        except PenstockError as error:
+            if error.code not in NO_PLACE:
+                raise
+            first = first or error
+            passed_over[position] = error.one_line()
+    raise first or PenstockError(
+        code="nothing-evaluated", what="none of the best designs could be measured", where=evaluator.program.name,
+        limit=next(iter(passed_over.values()), "there is none"), hint="choose with --evidence modelled",
+    )  # fmt: skip

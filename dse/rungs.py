@@ -1,0 +1,100 @@
+"""Rungs of evidence: what each way of measuring says of a design's time, and which of the best designs it prefers.
+
+A rung is a function of an evaluator and one of its evaluations. The model has seen every design of a search already;
+a stronger rung looks at the best of them and ranks these anew. Figures of two rungs are never compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.errors import PenstockError
+from compiler.platforms import Resources
+from compiler.simulator import Simulation
+from dse.evaluate import Evaluation, Evaluator
+from profiling.evidence import Evidence
+from profiling.simulated import simulate_design
+
+BEST = 8
+"""How many of the best modelled designs a stronger rung looks at."""
+
+FRAMES = 6
+"""Inputs in a row from which the interval between two is taken."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one rung says of a design; what it does not measure is None."""
+
+    evidence: Evidence
+    latency: int
+    initial_delay: int | None
+    interval: int | None
+    resources: Resources | None = None
+    fmax_mhz: float | None = None
+
+
+Rung = Callable[[Evaluator, Evaluation], Measured]
+
+
+def modelled(_: Evaluator, evaluation: Evaluation) -> Measured:
+    """What the search knew already."""
+    figures = evaluation.figures
+    return Measured(figures.evidence, figures.latency, figures.initial_delay, figures.interval, figures.resources)
+
+
+def simulated(evaluator: Evaluator, evaluation: Evaluation) -> Measured:
+    """The cycle-exact simulator at the design's depths; a deadlock is an error."""
+    network = evaluator.assembler.network(evaluation.design)
+    found = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=FRAMES)
+    return Measured(found.evidence, found.latency, found.initial_delay, steady_interval(found))
+
+
+def steady_interval(simulation: Simulation) -> int | None:
+    """Cycles between two inputs once the pipeline is full: over the second half of all frames, rounded up."""
+    ends = simulation.frame_ends[len(simulation.frame_ends) // 2 - 1 :]
+    return -(-(ends[-1] - ends[0]) // (len(ends) - 1)) if len(simulation.frame_ends) > 1 else None
+
+
+RUNGS: Mapping[Evidence, Rung] = {"modelled": modelled, "simulated": simulated}
+"""Every way to choose among designs, by its evidence; `profiling.evidence.RUNGS` lists the names for users."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A candidate with what a rung says of it, or why the rung could not say anything."""
+
+    candidate: Evaluation
+    measured: Measured | None
+    failure: str = ""
+
+
+def rank(
+    evaluator: Evaluator,
+    candidates: Sequence[Evaluation],
+    evidence: Evidence,
+    *,
+    best: int = BEST,
+    smallest: bool = False,
+) -> list[Ranked]:
+    """The best designs in the rung's order, those that it could not measure at the end.
+
+    `smallest` ranks by the largest share of a resource first, and by latency only where that is equal.
+    """
+    order = sorted((c for c in candidates if c.feasible), key=lambda c: c.values[::-1] if smallest else c.values)
+    distinct = list({c.design.digest(): c for c in reversed(order)}.values())[::-1][:best]
+    found: list[Ranked] = []
+    for candidate in distinct:
+        try:
+            found.append(Ranked(candidate, RUNGS[evidence](evaluator, candidate)))
+        except PenstockError as error:
+            found.append(Ranked(candidate, None, error.one_line()))
+
+    def place(ranked: Ranked) -> tuple[float, ...]:
+        if ranked.measured is None:
+            return (float("inf"),)
+        share = max(ranked.candidate.shares.values())
+        return (share, ranked.measured.latency) if smallest else (ranked.measured.latency, share)
+
+    return sorted(found, key=place)
