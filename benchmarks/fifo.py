@@ -14,7 +14,7 @@ from benchmarks.fifo_networks import attention, chain, diamond, random_network
 from benchmarks.registry import Figures, Value
 from compiler.simulator import VITIS, Network, Simulator
 from dse.fifo import exhaustive, periodic_depths, size_fifos, straight_depths, total_bits
-from dse.fifo.runs import PlainRuns
+from dse.fifo.measure import SimulatedRuns
 
 LEAST = 1  # slots; the designs themselves use at least 2
 MOST_CHOICES = 30_000
@@ -131,7 +131,7 @@ def size(network: Network) -> Sized:
 
 def _optimum(network: Network, bits: Mapping[str, int]) -> int | None:
     """The fewest bits of all depths, where few enough choices cost less to try them all."""
-    measure = PlainRuns(network, VITIS)
+    measure = SimulatedRuns(network, VITIS)
     allowed = measure.unbounded().ends
     if len(network.channels) > MOST_EDGES:
         return None

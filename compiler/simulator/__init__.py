@@ -15,7 +15,7 @@ from compiler.simulator.network import (
 )
 from compiler.simulator.results import ChannelTimes, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
 from compiler.simulator.rules import OPEN_RTL, RULES, VITIS, Rules
-from compiler.simulator.simulate import Simulator, simulate
+from compiler.simulator.simulate import Outcome, Simulator, simulate
 
 __all__ = [
     "OPEN_RTL",
@@ -30,6 +30,7 @@ __all__ = [
     "Memory",
     "MemoryPort",
     "Network",
+    "Outcome",
     "Phase",
     "Process",
     "ProcessTimes",

@@ -12,6 +12,7 @@ from collections.abc import Callable, MutableSequence
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
@@ -45,9 +46,9 @@ def compiled_advance() -> Callable[[Ints, Ints, Ints, Ints, Ints], bool]:
     import numba
     from numba.core import config
 
-    modules = [import_module(f"compiler.simulator.{name}") for name in _ENGINE]
+    modules = _modules()
     before: str = getattr(config, _FOLDER)
-    setattr(config, _FOLDER, str(_cache_folder(modules, numba.__version__)))
+    setattr(config, _FOLDER, str(_cache_folder()))
     try:
         scope: dict[str, Any] = {}
         for module in modules:
@@ -68,10 +69,21 @@ def was_compiled() -> bool:
     return compiled_advance.cache_info().currsize > 0
 
 
-def _cache_folder(modules: list[ModuleType], version: str) -> Path:
+@cache
+def is_on_disk() -> bool:
+    """Whether the compiled engine only needs to be loaded."""
+    return any(_cache_folder().rglob("*.nbc"))
+
+
+def _modules() -> list[ModuleType]:
+    return [import_module(f"compiler.simulator.{name}") for name in _ENGINE]
+
+
+@cache
+def _cache_folder() -> Path:
     """The user's cache folder, or a temporary one that is this user's own where there is none to write to."""
-    digest = hashlib.sha256(version.encode())
-    for file in (__file__, *(module.__file__ for module in modules)):
+    digest = hashlib.sha256(version("numba").encode())
+    for file in (__file__, *(module.__file__ for module in _modules())):
         assert file is not None
         digest.update(Path(file).read_bytes())
     home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()

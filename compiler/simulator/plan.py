@@ -48,6 +48,7 @@ class Plan:
     addresses: tuple[int, ...]
     """Of the processes' rows."""
     links: tuple[Link, ...]
+    link_addresses: Ints
     meetings: dict[int, Meeting]
     """By the address of the port or start."""
     busy: tuple[int, ...]
@@ -94,8 +95,16 @@ class _Planner:
             self._wakes(number, row, rows)
         phases = [list(p.phases) for p in self.network.processes]
         busy = tuple(sum(f.length for f in own) + self._delays(len(own)) for own in phases)
-        return Plan(np.array(self.memory, np.int64), tuple(self.index), tuple(rows), tuple(self.links), self.meetings,
-                    busy, self.events)  # fmt: skip
+        return Plan(
+            memory=np.array(self.memory, np.int64),
+            processes=tuple(self.index),
+            addresses=tuple(rows),
+            links=tuple(self.links),
+            link_addresses=np.array([link.address for link in self.links], np.int64),
+            meetings=self.meetings,
+            busy=busy,
+            accesses=self.events,
+        )
 
     def _delays(self, phases: int) -> int:
         return sum(self._delay(i, phases) for i in range(phases))

@@ -11,7 +11,7 @@ from compiler.simulator import layout as at
 from compiler.simulator.jit import Ints
 from compiler.simulator.plan import Plan
 
-RUNS_KEPT = 256  # of a sequence of times at first; a power of two
+RUNS_KEPT = 64  # of a sequence of times at first; a power of two
 
 
 @dataclass
@@ -27,29 +27,37 @@ class State:
     frames: int
 
 
-def new_state(plan: Plan, depths: Sequence[int | None], frames: int) -> State:
-    """Everything before its first event; `depths` of the plan's links, None where no slot is ever missing."""
+def new_state(plan: Plan, depths: Sequence[int | None], frames: int, sizes: Ints | None = None) -> State:
+    """Everything before its first event; `depths` of the plan's links, None where no slot is ever missing.
+
+    `sizes` is how many runs each sequence had to keep in an earlier run, as `sizes_of` says it.
+    """
     times = len(plan.memory)
     memory = np.concatenate((plan.memory, np.zeros(2 * frames * len(plan.processes), np.int64)))
     memory[at.FRAMES] = frames
-    for number, row in enumerate(plan.addresses):
-        memory[row + at.TIMES] = times + 2 * frames * number
-    for link, depth in zip(plan.links, depths, strict=True):
-        slots = at.UNBOUNDED if depth is None or depth >= link.tokens * frames else depth
-        memory[link.address + at.DEPTH] = slots
+    rows = np.array(plan.addresses, np.int64)
+    memory[rows + at.TIMES] = times + 2 * frames * np.arange(len(rows))
+    links = zip(plan.links, depths, strict=True)
+    slots = [at.UNBOUNDED if d is None or d >= link.tokens * frames else d for link, d in links]
+    memory[plan.link_addresses + at.DEPTH] = np.array(slots, np.int64)
     log = np.empty(2 * at.LOG * len(plan.processes), np.int64)
-    rings = _place(plan, memory, [RUNS_KEPT] * 3 * len(plan.links))
+    rings = _place(plan, memory, np.full(3 * len(plan.links), RUNS_KEPT, np.int64) if sizes is None else sizes)
     return State(memory, rings, log, np.empty_like(memory), np.empty_like(rings), frames)
+
+
+def sizes_of(plan: Plan, state: State) -> Ints:
+    """How many runs every sequence of times keeps by now."""
+    return state.memory[_sequences(plan, state.memory) + at.MASK] + 1
 
 
 def grow(plan: Plan, state: State) -> bool:
     """Twice the room wherever there was too little; False where there was enough."""
     m, old = state.memory, state.rings
     sequences = _sequences(plan, m)
-    if not any(m[s + at.GROW] for s in sequences):
+    if not m[sequences + at.GROW].any():
         return False
     before = [[int(n) for n in m[s : s + at.SEQUENCE_SIZE]] for s in sequences]
-    state.rings = _place(plan, m, [(was[at.MASK] + 1) << was[at.GROW] for was in before])
+    state.rings = _place(plan, m, (m[sequences + at.MASK] + 1) << m[sequences + at.GROW])
     for s, was in zip(sequences, before, strict=True):
         for run in range(max(0, was[at.HEAD] - was[at.MASK] - 1), was[at.HEAD]):
             source = was[at.RING] + at.RUN_ENTRIES * (run & was[at.MASK])
@@ -73,15 +81,15 @@ def last_time(link_address: int, sequence: int, count: int, state: State) -> int
     return time + (slots - 1 - first) * step
 
 
-def _sequences(plan: Plan, memory: Ints) -> list[int]:
-    """Three of every channel, side by side."""
-    return [int(memory[link.address + at.FILLS]) + i * at.SEQUENCE_SIZE for link in plan.links for i in range(3)]
+def _sequences(plan: Plan, memory: Ints) -> Ints:
+    """Three of every channel, side by side, and those of one channel after those of another."""
+    first = int(memory[plan.links[0].address + at.FILLS]) if plan.links else 0
+    return first + at.SEQUENCE_SIZE * np.arange(3 * len(plan.links), dtype=np.int64)
 
 
-def _place(plan: Plan, memory: Ints, sizes: Sequence[int]) -> Ints:
+def _place(plan: Plan, memory: Ints, sizes: Ints) -> Ints:
     """Room for the runs of every sequence."""
-    end = 0
-    for s, size in zip(_sequences(plan, memory), sizes, strict=True):
-        memory[s + at.RING], memory[s + at.MASK] = end, size - 1
-        end += at.RUN_ENTRIES * size
-    return np.zeros(max(end, 1), np.int64)
+    sequences, ends = _sequences(plan, memory), at.RUN_ENTRIES * np.cumsum(sizes)
+    memory[sequences + at.RING] = ends - at.RUN_ENTRIES * sizes
+    memory[sequences + at.MASK] = sizes - 1
+    return np.zeros(int(ends[-1]) if len(ends) else 1, np.int64)

@@ -14,7 +14,6 @@ class Measured:
 
     ends: tuple[int, ...]
     high_water: Mapping[str, int]
-    deadlock: Deadlock | None = None
 
     def within(self, allowed: tuple[int, ...]) -> bool:
         """Whether it ran to its end, and no frame ended late."""
@@ -45,8 +44,11 @@ class SimulatedRuns:
         """The run in which no FIFO is ever full."""
         return self._run(dict.fromkeys(self.fifos))
 
+    def deadlock(self, depths: Mapping[str, int | None]) -> Deadlock | None:
+        """Who waits for whom with these depths."""
+        return self._simulator.run(depths, frames=self._frames).deadlock
+
     def _run(self, depths: Mapping[str, int | None]) -> Measured:
         self.count += 1
-        found = self._simulator.run(depths, frames=self._frames)
-        high = {name: found.channels[name].high_water for name in self.fifos}
-        return Measured(found.frame_ends, high, found.deadlock)
+        found = self._simulator.outcome(depths, frames=self._frames)
+        return Measured(found.frame_ends, {name: found.high_water[name] for name in self.fifos})

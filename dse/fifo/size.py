@@ -12,7 +12,6 @@ from dse.fifo.cost import total_bits
 from dse.fifo.depths import LEAST_DEPTH
 from dse.fifo.measure import Measured, SimulatedRuns
 from dse.fifo.periodic import Equalisation, periodic_depths
-from dse.fifo.runs import PlainRuns, is_plain
 from dse.fifo.shrinking import shrink
 
 SIMULATIONS = 400
@@ -58,12 +57,12 @@ def size_fifos(
     distance is kept too.
     """
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
-    simulated = SimulatedRuns(network, rules, frames)
-    measure = PlainRuns(network, rules) if frames == 1 and is_plain(network, rules) else simulated
-    free = simulated.unbounded()
-    if free.deadlock is not None:
+    measure = SimulatedRuns(network, rules, frames)
+    free = measure.unbounded()
+    if not free.ends:
+        stuck = measure.deadlock(dict.fromkeys(measure.fifos))
         raise PenstockError(
-            code="deadlock", what=f"the network stops for ever: {free.deadlock}", where=network.name,
+            code="deadlock", what=f"the network stops for ever: {stuck}", where=network.name,
             limit="its FIFOs are unbounded, so no depth helps", hint="break the cycle, or deepen its blocks",
         )  # fmt: skip
     tokens = network.tokens()
@@ -74,16 +73,16 @@ def size_fifos(
     if planned is not None:
         planned = {name: max(least, planned[name]) for name in bits}
         first = measure(planned)
-        if equalisation == "conservative" and first.deadlock is None:
+        if equalisation == "conservative" and first.ends:
             allowed = tuple(max(a, b) for a, b in zip(allowed, first.ends, strict=True))
         if first.within(allowed):
             starts.insert(0, planned)
-    budget = min(simulations, max(_LEAST_SIMULATIONS, _MOST_EVENTS // max(simulated.events, 1)))
+    budget = min(simulations, max(_LEAST_SIMULATIONS, _MOST_EVENTS // max(measure.events, 1)))
     found = shrink(measure, starts, top, bits, allowed=allowed, least=least, simulations=budget)
-    final = simulated(found.depths)
+    final = measure(found.depths)
     _check(final, allowed, network)
-    count = simulated.count + (0 if measure is simulated else measure.count)
-    return Sizing(found.depths, total_bits(found.depths, bits), found.bound, final.ends[0], free.ends[0], count)
+    bits_found = total_bits(found.depths, bits)
+    return Sizing(found.depths, bits_found, found.bound, final.ends[0], free.ends[0], measure.count)
 
 
 def _planned(network: Network, rules: Rules, equalisation: Equalisation) -> dict[str, int] | None:
@@ -102,6 +101,6 @@ def _check(final: Measured, allowed: tuple[int, ...], network: Network) -> None:
     """Shrinking only ever keeps what it has seen to suffice; a run that says otherwise is not reproducible."""
     if not final.within(allowed):
         raise PenstockError(
-            code="sizing-failed", what=f"the final depths do not hold: {final.deadlock or final.ends}",
+            code="sizing-failed", what=f"with the final depths frames end by {final.ends or 'never: a deadlock'}",
             where=network.name, limit=f"frames must end by {allowed}", hint="report this network",
         )  # fmt: skip

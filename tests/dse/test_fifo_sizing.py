@@ -16,7 +16,6 @@ from compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase,
 from dse.fifo import exhaustive, periodic_depths, round_up, shrink, size_fifos, straight_depths, total_bits
 from dse.fifo.cost import deepest_for_free
 from dse.fifo.measure import SimulatedRuns
-from dse.fifo.runs import PlainRuns, is_plain
 
 
 @given(st.integers(2, 12), st.integers(0, 10**6))
@@ -54,26 +53,12 @@ def check(network: Network, rules: Rules, simulations: int = 200) -> None:
     assert sizing.bits <= total_bits(high, bits)
 
 
-@given(st.integers(2, 12), st.integers(0, 10**6), st.data())
-@settings(max_examples=60, deadline=None)
-def test_plain_runs_are_the_simulators(edges: int, seed: int, data: st.DataObject):
-    """Ends, high-water marks and deadlocks, at any depths."""
-    network = random_network(edges, seed)
-    assert is_plain(network, VITIS)
-    depths = {c.name: data.draw(st.integers(1, 9)) for c in network.channels}
-    fast, slow = PlainRuns(network, VITIS)(depths), SimulatedRuns(network, VITIS)(depths)
-    assert fast.ends == slow.ends
-    assert (not fast.ends) == (slow.deadlock is not None)
-    if fast.ends:
-        assert dict(fast.high_water) == dict(slow.high_water)
-
-
 @pytest.mark.parametrize("edges", [3, 4, 5])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_shrinking_finds_the_optimum_of_small_networks(edges: int, seed: int):
     network = random_network(edges, seed, shape=(1, 3, 3))
     bits = {c.name: c.bits for c in network.channels}
-    measure = PlainRuns(network, VITIS)
+    measure = SimulatedRuns(network, VITIS)
     best = exhaustive(measure, network.tokens(), bits, allowed=measure.unbounded().ends)
     assert best is not None
     sizing = size_fifos(network, VITIS, least=1)
@@ -171,7 +156,7 @@ def test_ends_that_do_not_match_are_refused():
 def test_shrinking_stays_within_its_budget():
     network = random_network(20, 1)
     bits = {c.name: c.bits for c in network.channels}
-    measure = PlainRuns(network, VITIS)
+    measure = SimulatedRuns(network, VITIS)
     allowed = measure.unbounded().ends
     found = shrink(measure, [network.tokens()], network.tokens(), bits, allowed=allowed, simulations=25)
     assert found.simulations <= 25 + len(bits)
