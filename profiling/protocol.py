@@ -19,7 +19,8 @@ SCHEMA = "penstock.profile/1"
 
 FailureKind = Literal[
     "tool-missing", "tool-failed", "timeout", "out-of-memory", "licence", "report-missing",
-    "report-unreadable", "deadlock", "bad-request",
+    "report-unreadable", "deadlock", "wrong-result", "bad-request", "source-error", "csim-mismatch", "cosim-failed",
+    "timing-not-met", "disk-full", "bad-target", "cancelled",
 ]  # fmt: skip
 
 

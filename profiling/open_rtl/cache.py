@@ -1,0 +1,119 @@
+"""Where measurements and built programs are kept, and how one process at a time makes what is missing.
+
+Entries are named by their content, written whole (a temporary file that is renamed), and locked by a file while
+somebody makes them, so that two equal requests at once start the tool once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from compiler.errors import PenstockError
+
+
+def cache_folder() -> Path:
+    """`$PENSTOCK_HOME/cache/open-rtl`, or the user's cache folder where the variable is not set."""
+    home = os.environ.get("PENSTOCK_HOME", "").strip()
+    return (Path(home) / "cache" if home else user_cache() / "penstock") / "open-rtl"
+
+
+def user_cache() -> Path:
+    """The user's cache folder, or a place below the temporary folder for users without a home."""
+    with suppress(RuntimeError):
+        found = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        if os.access(_nearest(found), os.W_OK | os.X_OK):
+            return found
+    return Path(tempfile.gettempdir()) / f"penstock-{os.geteuid()}"
+
+
+def _nearest(folder: Path) -> Path:
+    return next(one for one in (folder, *folder.parents) if one.exists())
+
+
+def content_key(*parts: object) -> str:
+    """A name for whatever these parts say."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+class Store:
+    """One kind of entries below the cache folder, by key; at most `keep` of them, the oldest go first."""
+
+    def __init__(self, kind: str, keep: int, root: Path | None = None) -> None:
+        self.kind, self.keep, self._root = kind, keep, root
+
+    @property
+    def folder(self) -> Path:
+        folder = (self._root or cache_folder()) / self.kind
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise PenstockError(
+                code="cache-folder", what=f"the cache folder cannot be made: {error.strerror}", where=str(folder),
+                hint="set PENSTOCK_HOME to a folder that you can write to",
+            ) from error  # fmt: skip
+        return folder
+
+    def path(self, key: str) -> Path:
+        return self.folder / key
+
+    def read(self, key: str) -> Any | None:
+        """The JSON document of a key; None where there is none, or none that can be read."""
+        path = self.path(f"{key}.json")
+        try:
+            document = json.loads(path.read_text())
+            os.utime(path)
+        except (OSError, ValueError):
+            return None  # what is damaged is measured again
+        return document
+
+    def write(self, key: str, document: Any) -> None:
+        temporary = self.path(f".{uuid.uuid4().hex}")
+        temporary.write_text(json.dumps(document))
+        temporary.replace(self.path(f"{key}.json"))
+        self.prune()
+
+    @contextmanager
+    def making(self, key: str) -> Iterator[None]:
+        """Only one thread of one process is in here for a key; the others wait."""
+        lock = self.path(f"{key}.lock")
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def prune(self) -> None:
+        """Remove the entries that were not used for longest."""
+        entries = [p for p in self.folder.iterdir() if not p.name.startswith(".") and p.suffix != ".lock"]
+        if len(entries) <= self.keep:
+            return
+        ages = sorted((_age(path), path) for path in entries)
+        for _, path in ages[: len(entries) - self.keep]:
+            remove(path)
+            remove(path.with_name(path.name.removesuffix(".json") + ".lock"))
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0  # somebody else has just removed it
+
+
+def remove(path: Path) -> None:
+    """A file or a folder; it may be gone already."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,266 @@
+"""Runs a core in Verilator with real data and says what came out and when: evidence `open-rtl`.
+
+Cycle 0 is the first after reset, in which `start` is given. A latency is the cycle after the last token or word of
+the first frame has left.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.backend.rtl.design import RtlDesign, RtlPort
+from compiler.errors import PenstockError
+from profiling.evidence import Evidence
+from profiling.open_rtl.cache import cache_folder
+from profiling.open_rtl.failures import failed
+from profiling.open_rtl.verilate import MEMORY_LIMIT, Program, build
+from profiling.open_rtl.words import decode, encode, lanes_of, stride_of
+from profiling.protocol import ProfilingError
+from profiling.tool_runner import ToolCommand, ToolRunner
+
+Array = NDArray[Any]
+
+IDLE_CYCLES = 100_000
+PROBE = re.compile(r"^penstock\.(high_water|occupancy) (\S+) (\d+)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PortActivity:
+    """What passed through a port: how often, and in which cycles; of streams each token's cycle."""
+
+    count: int
+    first: int
+    last: int
+    times: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class RtlRun:
+    """One simulation. Outputs are by stream or by argument, one row of lanes a token or word.
+
+    Memories have a leading axis of frames where frames ran one after the other. A deadlocked run has the outputs
+    that had come until then, and `stuck` says who waits; the other figures are then None.
+    """
+
+    outputs: dict[str, Array]
+    cycles: int
+    latency: int | None
+    initial_delay: int | None
+    interval: int | None
+    done: tuple[int, ...]
+    ports: dict[str, PortActivity]
+    high_water: dict[str, int]
+    deadlocked: bool
+    stuck: tuple[str, ...]
+    seconds: float
+    program: Program
+    evidence: Evidence = "open-rtl"
+
+
+def simulate_rtl(
+    design: RtlDesign,
+    inputs: Mapping[str, Array],
+    *,
+    frames: int = 1,
+    one_by_one: bool = False,
+    stall_seed: int | None = None,
+    idle_cycles: int = IDLE_CYCLES,
+    most_cycles: int = 2_000_000_000,
+    timeout: float = 1800.0,
+    program: Program | None = None,
+    tools: ToolRunner | None = None,
+) -> RtlRun:
+    """Run `frames` frames. `inputs` has an array for each input stream (by port) and memory (by argument).
+
+    A stream's array holds the tokens of one frame, which is repeated, or of all. Frames follow each other as
+    closely as the core takes them and read the same memories; with `one_by_one` each starts when the one before it is
+    done, and memories may have a leading axis of frames. `stall_seed` draws pauses of the streams.
+    """
+    tools = tools or ToolRunner()
+    made = program or build(design, tools, long_run=False)
+    plan = _Plan(design, inputs, frames, one_by_one)
+    scratch = cache_folder() / "runs"
+    scratch.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="run-", dir=scratch) as temporary:
+        folder = Path(temporary)
+        for name, text in design.data.items():
+            (folder / name).write_text(text)
+        settings = {"seed": 0 if stall_seed is None else stall_seed + 1, "idle": idle_cycles, "limit": most_cycles}
+        plan.write(folder, settings)
+        argv = (str(made.path), str(made.number), "plan.txt")
+        result = tools.run(
+            ToolCommand(argv, folder, folder / "logs", timeout=timeout, memory_limit=MEMORY_LIMIT, log_limit=64 << 20)
+        )
+        if not result.ok:
+            raise failed("simulation", result)
+        return plan.read(folder, result.stdout.read_text(errors="replace"), result.seconds, made)
+
+
+class _Plan:
+    """Which files hold what, for the harness; and what it wrote, as a run."""
+
+    def __init__(self, design: RtlDesign, inputs: Mapping[str, Array], frames: int, one_by_one: bool) -> None:
+        self.design, self.frames, self.one_by_one = design, frames, one_by_one
+        self.inputs = {name: np.asarray(array) for name, array in inputs.items()}
+        self.stores: dict[str, list[RtlPort]] = {}
+        for port in design.ports:
+            if port.is_memory:
+                self.stores.setdefault(port.argument or port.name, []).append(port)
+        wanted = [p.name for p in design.ports if p.kind == "stream_in"] + [n for n in self.stores if self._filled(n)]
+        if sorted(wanted) != sorted(self.inputs):
+            raise PenstockError(
+                code="rtl-inputs", what=f"data was given for {sorted(self.inputs)}", where=design.top,
+                limit=f"the core takes {sorted(wanted)}", hint="give one array for each input stream and memory",
+            )  # fmt: skip
+
+    def _filled(self, store: str) -> bool:
+        """Whether the host fills it: it is read, and the core does not write it itself."""
+        return all(port.kind == "memory_read" for port in self.stores[store])
+
+    def _written(self, store: str) -> bool:
+        return any(port.kind == "memory_write" for port in self.stores[store])
+
+    def _read(self, store: str) -> bool:
+        return any(port.kind == "memory_read" for port in self.stores[store])
+
+    def write(self, folder: Path, settings: Mapping[str, int]) -> None:
+        lines = [f"{key} {number}" for key, number in settings.items()]
+        lines += [f"frames {self.frames}", f"overlap {int(not self.one_by_one)}", "result result.json"]
+        numbers: dict[str, int] = {}
+        for name, ports in self.stores.items():
+            numbers[name] = len(numbers) + 1
+            source = "-"
+            if self._filled(name):
+                source = f"m{numbers[name]}.in"
+                (folder / source).write_bytes(self._memory(name, ports[0]))
+            output = f"m{numbers[name]}.out" if self._written(name) else "-"
+            lines.append(f"store {ports[0].words} {stride_of(ports[0].width)} {source} {output}")
+        for index, port in enumerate(self.design.ports):
+            if port.is_memory:
+                lines.append(f"memory {numbers[port.argument or port.name]}")
+                continue
+            if port.kind == "stream_in":
+                (folder / f"s{index}").write_bytes(self._tokens(port))
+            lines.append(f"stream {port.words * self.frames} s{index} s{index}.times")
+        (folder / "plan.txt").write_text("\n".join(lines) + "\n")
+
+    def _tokens(self, port: RtlPort) -> bytes:
+        array = self.inputs[port.name]
+        size, rows = port.words * lanes_of(port), array.size
+        if rows == size:
+            return encode(array, port) * self.frames
+        if rows == size * self.frames:
+            return encode(array, port)
+        raise _shape(port.name, array, f"{port.words} tokens of {lanes_of(port)} lanes a frame")
+
+    def _memory(self, name: str, port: RtlPort) -> bytes:
+        array = self.inputs[name]
+        size = port.words * lanes_of(port)
+        if array.size == size:
+            return encode(array, port) * (self.frames if self.one_by_one else 1)
+        if self.one_by_one and array.size == size * self.frames:
+            return encode(array, port)
+        raise _shape(name, array, f"{port.words} words of {lanes_of(port)} lanes")
+
+    def read(self, folder: Path, log: str, seconds: float, program: Program) -> RtlRun:
+        result = _result(folder)
+        deadlocked = result["verdict"] == "idle"
+        if result["verdict"] == "limit":
+            raise ProfilingError(
+                "timeout", what=f"the core is not done after {result['cycles']} cycles", where=self.design.top,
+                hint="allow more cycles, or simulate a smaller design",
+            )  # fmt: skip
+        ports: dict[str, PortActivity] = {}
+        outputs: dict[str, Array] = {}
+        for index, (port, seen) in enumerate(zip(self.design.ports, result["ports"], strict=True)):
+            times = None if port.is_memory else np.fromfile(folder / f"s{index}.times", np.int64)
+            ports[port.name] = PortActivity(seen["count"], seen["first"], seen["last"], times)
+            if port.kind == "stream_out":
+                tokens = decode((folder / f"s{index}").read_bytes(), port)
+                outputs[port.name] = tokens[: seen["count"]]
+            if not deadlocked:
+                self._check(port, seen)
+        for number, (name, users) in enumerate(self.stores.items(), 1):
+            if self._written(name):
+                words = decode((folder / f"m{number}.out").read_bytes(), users[0])
+                outputs[name] = words.reshape(-1, users[0].words, words.shape[1]) if self.one_by_one else words
+        times = (None, None, None) if deadlocked else self._times(ports, result["ends"])
+        occupancy = _probes(log, "occupancy")
+        return RtlRun(
+            outputs, result["cycles"], *times, tuple(result["done"]), ports, _probes(log, "high_water"), deadlocked,
+            self._stuck(result["ports"], occupancy) if deadlocked else (), seconds, program,
+        )  # fmt: skip
+
+    def _check(self, port: RtlPort, seen: Mapping[str, int]) -> None:
+        """What a core does beyond its declared ports is an error, though its outputs may be right."""
+        wrong = ""
+        if seen["outside"]:
+            wrong = f"{seen['outside']} accesses beyond the {port.words} words of {port.name}"
+        elif port.kind == "stream_out" and seen["count"] > port.words * self.frames:
+            wrong = f"{seen['count']} tokens came out of {port.name}, {port.words * self.frames} were expected"
+        if wrong:
+            raise ProfilingError(
+                "wrong-result", what=wrong, where=self.design.top,
+                hint="this is a defect in the RTL backend; please report it",
+            )  # fmt: skip
+
+    def _times(self, ports: Mapping[str, PortActivity], writes: Sequence[int]) -> tuple[int, int, int]:
+        """Latency and initial delay of the first frame, and the distance of the last two frames' ends.
+
+        `writes` says for each frame the cycle after its last write to memory.
+        """
+        ends = [np.asarray(writes[: self.frames], np.int64)]
+        firsts: list[int] = []
+        for port in self.design.ports:
+            seen = ports[port.name]
+            if port.kind == "stream_out" and seen.times is not None:
+                ends.append(seen.times.reshape(self.frames, -1)[:, -1] + 1)
+            leaves = port.kind == "memory_write" and not self._read(port.argument or port.name)
+            if seen.count and (leaves or port.kind == "stream_out"):
+                firsts.append(seen.first)
+        last = np.max(ends, axis=0)
+        latency = int(last[0])
+        return latency, min(firsts, default=latency), int(last[-1] - last[-2]) if self.frames > 1 else latency
+
+    def _stuck(self, seen: Sequence[Mapping[str, int]], occupancy: Mapping[str, int]) -> tuple[str, ...]:
+        lines: list[str] = []
+        for port, one in zip(self.design.ports, seen, strict=True):
+            if port.is_memory:
+                lines.append(f"{port.name}: {one['count']} accesses")
+            else:
+                offers = "offers" if one["strobe"] else "does not offer"
+                takes = "takes" if one["ready"] else "does not take"
+                passed = f"{one['count']} of {port.words * self.frames} tokens"
+                lines.append(f"{port.name}: {passed}; the writer {offers} one, the reader {takes} one")
+        return (*lines, *(f"{channel}: holds {count}" for channel, count in occupancy.items()))
+
+
+def _probes(log: str, kind: str) -> dict[str, int]:
+    """What channels said of themselves at the end."""
+    return {channel: int(number) for found, channel, number in PROBE.findall(log) if found == kind}
+
+
+def _result(folder: Path) -> dict[str, Any]:
+    try:
+        return json.loads((folder / "result.json").read_text())
+    except (OSError, ValueError) as error:
+        raise ProfilingError(
+            "report-missing", what="the simulation wrote no result", where="simulation",
+            hint="see the end of its log",
+        ) from error  # fmt: skip
+
+
+def _shape(name: str, array: Array, limit: str) -> PenstockError:
+    return PenstockError(
+        code="rtl-inputs", what=f"the data of {name} has shape {array.shape}", where=name,
+        limit=f"the core takes {limit}", hint="give the tokens or words of one frame, or of all",
+    )  # fmt: skip
