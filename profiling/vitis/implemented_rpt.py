@@ -1,0 +1,151 @@
+"""What Vivado says of area after synthesis, placement or routing: by site type, by kernel, by instance, or exported."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from profiling.vitis.reading import read_text, unreadable
+from profiling.vitis.records import ImplementedReport, Placed, Usage
+from profiling.vitis.tables import Table, read_tables
+from profiling.vitis.values import Notes, name_of, whole
+
+_FACT = re.compile(r"^\|? ?(Tool Version|Design State|Device|Device target|Implementation tool)\s*:\s*(\S.*)$", re.M)
+_EXPORTED = re.compile(r"^(LUT|FF|DSP|BRAM|URAM):\s+(\d{1,12})\s*$", re.M)
+_STATE = re.compile(r"(Synthesi[sz]ed|Optimized|Fully Placed|Placed|Routed)", re.I)
+
+# Vivado counts block RAMs in tiles of 36 kbit, high-level synthesis in halves of those.
+_SITES: dict[str, str] = {
+    "clb luts": "lut", "slice luts": "lut", "clb luts*": "lut", "slice luts*": "lut",
+    "clb registers": "ff", "slice registers": "ff", "registers": "ff",
+    "dsps": "dsp", "dsp slices": "dsp", "uram": "uram", "block ram tile": "bram18",
+}  # fmt: skip
+
+
+def read_utilization(path: Path) -> ImplementedReport:
+    """Read report_utilization, report_accelerator_utilization, a hierarchical one, or HLS' own export report."""
+    text = read_text(path)
+    head = {key.lower(): value.strip() for key, value in _FACT.findall(text[:16384])}
+    notes = Notes()
+    if (exported := _exported(text)) is not None:
+        state = "Routed" if "post-implementation" in text.lower() else "Synthesized"
+        return _record(path, state, head, exported, Usage(), (), notes)
+    tables = read_tables(text)
+    if tables and not tables[-1].closed:
+        raise unreadable(path, "the report ends inside a table", hint="it was cut off: run the step again")
+    state = _state(head, path)
+    for reader in (_by_kernel, _by_instance):
+        for table in tables:
+            if (found := reader(table)) is not None:
+                return _record(path, state, head, *found, notes)
+    used, available = _by_site(tables)
+    if used is None:
+        raise unreadable(path, "no utilisation report", limit="a table of site types, kernels or instances")
+    return _record(path, state, head, used, available, (), notes)
+
+
+def _record(
+    path: Path, state: str | None, head: dict[str, str], used: Usage, available: Usage, parts: tuple[Placed, ...],
+    notes: Notes,
+) -> ImplementedReport:  # fmt: skip
+    for what, found in (("used", used), ("available", available)):
+        if found.missing:
+            notes.add(f"{what}: no figure for {', '.join(found.missing)}")
+    version = re.search(r"v\.?(\d{4}\.\d)", head.get("tool version", head.get("implementation tool", "")))
+    routed = state is not None and "routed" in state.lower()
+    if not routed:
+        notes.add(f"the design is {state.lower() if state else 'in a state that the report does not name'}: not routed")
+    part = name_of(head.get("device", head.get("device target")))
+    return ImplementedReport(
+        path.name, state, part, version.group(1) if version else None, used, available, parts, notes.lines(),
+        "implemented" if routed else None,
+    )  # fmt: skip
+
+
+def _state(head: dict[str, str], path: Path) -> str | None:
+    found = _STATE.search(head.get("design state", "")) or _STATE.search(path.stem)
+    return found.group(1) if found else None
+
+
+def _exported(text: str) -> Usage | None:
+    """`<top>_export.rpt`: block RAMs are counted in 18 kbit there, to compare with the estimate."""
+    if "resource usage" not in text.lower():
+        return None
+    found = {name.lower(): int(count) for name, count in _EXPORTED.findall(text)}
+    if not found:
+        return None
+    return Usage(found.get("lut"), found.get("ff"), found.get("dsp"), found.get("bram"), found.get("uram"))
+
+
+def _by_site(tables: list[Table]) -> tuple[Usage | None, Usage]:
+    used: dict[str, int] = {}
+    available: dict[str, int] = {}
+    for table in tables:
+        if table.column("site type") is None:
+            continue
+        for row in table.rows:
+            resource = _SITES.get(row[0].strip().lower())
+            if resource is None or resource in used:
+                continue
+            count, room = _count(table.cell(row, "used"), resource), _count(table.cell(row, "available"), resource)
+            if count is not None:
+                used[resource] = count
+            if room is not None:
+                available.setdefault(resource, room)
+    return (Usage(**used) if used else None), Usage(**available)
+
+
+def _count(text: str | None, resource: str) -> int | None:
+    """A count of a site; half tiles are whole block RAMs of 18 kbit."""
+    if resource != "bram18":
+        return whole(text)
+    found = re.match(r"\s*(\d{1,12})(?:\.(0|5|00|50))?\s*(?:\[|\(|\Z)", text or "")
+    if found is None:
+        return None
+    return 2 * int(found.group(1)) + ((found.group(2) or "0").startswith("5"))
+
+
+_KERNEL_COLUMNS = {"lut": "lut", "reg": "ff", "dsp": "dsp", "bram": "bram18", "uram": "uram"}
+_LEVEL_COLUMNS = {"total luts": "lut", "ffs": "ff", "dsp blocks": "dsp", "dsp48 blocks": "dsp", "uram": "uram"}
+
+
+def _row_usage(table: Table, row: tuple[str, ...], columns: dict[str, str]) -> Usage:
+    cells = dict(zip((head.lower() for head in table.columns), row, strict=True))
+    counts = {resource: _count(cells[head], resource) for head, resource in columns.items() if head in cells}
+    return Usage(**counts)
+
+
+def _by_kernel(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
+    """The kernels of a platform; what is available is the user's budget."""
+    budget = table.row("user budget")
+    spent = table.row("used resources")
+    if budget is None or spent is None:
+        return None
+    parts: list[Placed] = []
+    kernel: str | None = None
+    for row in table.rows:
+        name = row[0].strip()
+        if name.lower() in ("platform", "user budget", "used resources", "unused resources"):
+            continue
+        nested = row[0].startswith("  ")
+        parts.append(Placed(name, kernel if nested else None, _row_usage(table, row, _KERNEL_COLUMNS)))
+        kernel = kernel if nested else name
+    return _row_usage(table, spent, _KERNEL_COLUMNS), _row_usage(table, budget, _KERNEL_COLUMNS), tuple(parts)
+
+
+def _by_instance(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
+    """report_utilization -hierarchical: instances by indentation."""
+    if table.column("instance") != 0 or table.column("total luts") is None or not table.rows:
+        return None
+    parts: list[Placed] = []
+    path: list[tuple[int, str]] = []
+    for row in table.rows:
+        name, indent = row[0].strip(), len(row[0]) - len(row[0].lstrip())
+        path = [entry for entry in path if entry[0] < indent]
+        used = _row_usage(table, row, _LEVEL_COLUMNS)
+        tiles, halves = whole(table.cell(row, "ramb36")), whole(table.cell(row, "ramb18"))
+        bram = 2 * tiles + halves if tiles is not None and halves is not None else None
+        used = Usage(used.lut, used.ff, used.dsp, bram, used.uram)
+        parts.append(Placed(name, path[-1][1] if path else None, used))
+        path.append((indent, name))
+    return parts[0].used, Usage(), tuple(parts)

@@ -1,0 +1,82 @@
+"""csynth.rpt, the summary of a whole design as text: a tree of modules (+) and loops (o), dataflow marked with *."""
+
+from __future__ import annotations
+
+import re
+
+from profiling.vitis.reading import unreadable
+from profiling.vitis.records import Loop, Module, SynthesisReport, Usage
+from profiling.vitis.tables import Table, read_tables
+from profiling.vitis.values import Notes, name_of, span, usage
+
+_TOP = re.compile(r"^== Synthesis Summary Report of '([^'\n]{1,500})'", re.MULTILINE)
+_FACT = re.compile(r"^\s*\* (Version|Solution|Product family|Target device):[ \t]*(\S.*)$", re.MULTILINE)
+_ROW = re.compile(r"(\s*)([+o])(\s*)(\S.*?)(\*?)\s*\Z")
+
+
+def is_summary(text: str) -> bool:
+    return _TOP.search(text) is not None
+
+
+def read_summary(text: str, source: str) -> SynthesisReport:
+    """What the summary has: no clock and nothing that is available, but every module and loop."""
+    found = _TOP.search(text)
+    table = next((t for t in read_tables(text) if t.column("modules") == 0), None)
+    if found is None or table is None or not table.closed or not table.rows:
+        raise unreadable(source, "the table of modules and loops is missing or cut off")
+    head = {key.lower(): value.strip() for key, value in _FACT.findall(text[:8192])}
+    notes = Notes()
+    if table.crooked:
+        notes.add(f"{table.crooked} rows of modules and loops do not fit their columns: left out")
+    notes.add("clock and what is available: not in a summary report")
+    modules, loops = _tree(table, notes)
+    top = next((module for module in modules if module.name == found.group(1)), None)
+    if top is None:
+        notes.add(f"the top {found.group(1)} is not among the modules")
+    solution = re.search(r"\((\w+) .*Flow Target\)", head.get("solution", ""))
+    return SynthesisReport(
+        source=source, top=found.group(1), version=head["version"].split()[0] if "version" in head else None,
+        part=name_of(head.get("target device")), family=name_of(head.get("product family")),
+        flow=solution.group(1).lower() if solution else None, clock_target_ns=None, clock_uncertainty_ns=None,
+        clock_estimated_ns=None, kind=top.kind if top else None, latency=top.latency if top else None,
+        latency_average=None, interval=top.interval if top else None, used=top.used if top else Usage(),
+        available=Usage(), loops=tuple(loops), modules=tuple(modules), instances=(), fifos=(), memories=(),
+        operators=(), notes=notes.lines(),
+    )  # fmt: skip
+
+
+def _tree(table: Table, notes: Notes) -> tuple[list[Module], list[Loop]]:
+    modules: list[Module] = []
+    loops: list[Loop] = []
+    path: list[tuple[int, str, str]] = []  # indent, "+" or "o", name
+    for row in table.rows:
+        found = _ROW.match(row[0])
+        if found is None:
+            notes.add(f"{row[0].strip()[:60]!r} is neither a module nor a loop: left out")
+            continue
+        indent, mark, name, dataflow = len(found.group(1)), found.group(2), found.group(4), bool(found.group(5))
+        path = [entry for entry in path if entry[0] < indent]
+        latency = span(table.cell(row, "latency", "cycles"))
+        interval = span(table.cell(row, "interval"))
+        said = name_of(table.cell(row, "pipelined"))
+        if mark == "+":
+            kind = "dataflow" if dataflow else said
+            modules.append(Module(name, None, latency, interval, kind, usage(table.named(row)), Usage()))
+        else:
+            owner = next((entry[2] for entry in reversed(path) if entry[1] == "+"), "?")
+            parents = _parents(path)
+            iteration = span(table.cell(row, "iteration"))
+            pipelined = None if said is None else said.lower() not in ("no", "none", "dataflow")
+            figures = (span(table.cell(row, "trip")), latency, interval, None, iteration, iteration)
+            loops.append(Loop(name, owner, parents, *figures, pipelined, "dataflow" if dataflow else said))
+        path.append((indent, mark, name))
+    return modules, loops
+
+
+def _parents(path: list[tuple[int, str, str]]) -> tuple[str, ...]:
+    names: list[str] = []
+    for _, mark, name in reversed(path):
+        if mark == "+":
+            break
+        names.append(name)
+    return tuple(reversed(names))

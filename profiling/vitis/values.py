@@ -1,0 +1,113 @@
+"""Figures out of a report's text. What is not there is None and noted; nothing becomes 0 that does not say 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from profiling.vitis.records import Span, Usage
+
+ABSENT = frozenset({"", "-", "?", "na", "n/a", "undef", "unknown", "inf", "infinite"})
+"""How the tools write that they do not know."""
+
+_WHOLE = re.compile(r"[0-9]{1,18}\Z")
+_DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?\Z")
+_MAX_NOTES = 100
+
+ALIASES: Mapping[str, str] = {
+    "bram_18k": "bram18", "bram18k": "bram18", "bram18": "bram18", "bram": "bram18", "ramb18": "bram18",
+    "dsp": "dsp", "dsp48e": "dsp", "dsp48": "dsp", "dsp48e1": "dsp", "dsp48e2": "dsp", "dsp58": "dsp", "dsps": "dsp",
+    "ff": "ff", "reg": "ff", "lut": "lut", "uram": "uram",
+}  # fmt: skip
+
+
+class Notes:
+    """What was missing or odd, in words, each once and not without end."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, None] = {}
+        self._more = 0
+
+    def add(self, text: str) -> None:
+        if text in self._lines:
+            return
+        if len(self._lines) < _MAX_NOTES:
+            self._lines[text] = None
+        else:
+            self._more += 1
+
+    def lines(self) -> tuple[str, ...]:
+        return (*self._lines, *([f"and {self._more} more"] if self._more else []))
+
+    def whole(self, text: str | None, what: str) -> int | None:
+        """A count; None, with a note, where the report has none."""
+        value = whole(text)
+        if value is None:
+            self._note(text, what)
+        return value
+
+    def span(self, text: str | None, what: str) -> Span | None:
+        value = span(text)
+        if value is None:
+            self._note(text, what)
+        return value
+
+    def decimal(self, text: str | None, what: str) -> float | None:
+        value = decimal(text)
+        if value is None:
+            self._note(text, what)
+        return value
+
+    def _note(self, text: str | None, what: str) -> None:
+        if text is None:
+            self.add(f"{what}: not in the report")
+        elif text.strip().lower() in ABSENT:
+            self.add(f"{what}: the report says {text.strip() or 'nothing'!r}")
+        else:
+            self.add(f"{what}: {text.strip()[:40]!r} is no figure")
+
+
+def whole(text: str | None) -> int | None:
+    """A count, with or without a unit or a percentage after it ("27 (~0%)", "12 cycles")."""
+    words = (text or "").split()
+    if not words or not _WHOLE.match(words[0]):
+        return None
+    return int(words[0]) if len(words) == 1 or not words[1][0].isdigit() else None
+
+
+def span(text: str | None) -> Span | None:
+    """A count or a range: "37", "17 ~ 1929"."""
+    parts = (text or "").split("~")
+    ends = [whole(part) for part in parts]
+    if len(ends) == 1 and ends[0] is not None:
+        return Span(ends[0], ends[0])
+    if len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]:
+        return Span(ends[0], ends[1])
+    return None
+
+
+def between(low: int | None, high: int | None) -> Span | None:
+    """A range from its two ends; None unless the report has both, in order."""
+    return Span(low, high) if low is not None and high is not None and low <= high else None
+
+
+def decimal(text: str | None) -> float | None:
+    """A number with or without a unit: "2.812 ns"."""
+    words = (text or "").split()
+    return float(words[0]) if words and _DECIMAL.match(words[0]) else None
+
+
+def name_of(text: str | None) -> str | None:
+    """A word, or None where the report leaves it out."""
+    text = (text or "").strip()
+    return text if text and text.lower() not in ABSENT else None
+
+
+def usage(cells: Mapping[str, str | None]) -> Usage:
+    """Resources by the tools' many names; what is not a count stays None."""
+    counts: dict[str, int] = {}
+    for key, text in cells.items():
+        resource, count = ALIASES.get(key.strip().lower()), whole(text)
+        if resource is not None and count is not None:
+            counts.setdefault(resource, count)
+    return Usage(**counts)
