@@ -1,0 +1,1 @@
+"""A double of the HLS tools for tests; it is never installed."""
