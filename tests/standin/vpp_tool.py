@@ -81,8 +81,8 @@ class Vpp:
         if self.behaviour.get("platform") == "old":
             self.refuse(
                 f"ERROR: [v++ 60-1299] The specified platform is not supported. Platform '{name}.xpfm' (version "
-                f"2019.2) is not supported by the current tool version ({self.release}). By policy, platforms are supported for "
-                "the remainder of the calendar year release plus the following calendar year release"
+                f"2019.2) is not supported by the current tool version ({self.release}). By policy, platforms are "
+                "supported for the remainder of the calendar year release plus the following calendar year release"
             )
         self.say(f"INFO: [v++ 60-423]   Target device: {name}")
 
@@ -146,8 +146,8 @@ class Vpp:
             asked = next((int(v.split(":")[0]) // 10**6 for s, k, v in config if (s, k) == ("clock", "freqHz")), 300)
             reached = int(asked * float(str(self.behaviour.get("reached", 1))))
             self.say(
-                "INFO: [v++ 60-1230] The compiler selected the following frequencies for the runtime controllable kernel "
-                "clock(s) and scalable system clock(s): System (SYSTEM) clock: hbm_aclk = 450, "
+                "INFO: [v++ 60-1230] The compiler selected the following frequencies for the runtime controllable "
+                "kernel clock(s) and scalable system clock(s): System (SYSTEM) clock: hbm_aclk = 450, "
                 f"Kernel (KERNEL) clock: ap_clk = 500, Kernel (DATA) clock: clk_kernel_in = {reached}"
             )
         write_container(output, {"kernels": [k["kernel"] for k in kernels], "target": target})
@@ -163,8 +163,8 @@ class Vpp:
                 if kernel is None:
                     self._failed("system_link", f"ERROR: [CFGEN 83-2229] Unknown kernel: {name}")
                 count, _, listed = names.partition(":")
-                instances |= dict.fromkeys(listed.split(".") if listed else [f"{name}_{i + 1}" for i in range(int(count))],
-                                           kernel or {})  # fmt: skip
+                numbered = [f"{name}_{i + 1}" for i in range(int(count))]
+                instances |= dict.fromkeys(listed.split(".") if listed else numbered, kernel)
         for kernel in kernels:
             if kernel not in instances.values():
                 instances[f"{kernel['kernel']}_1"] = kernel
@@ -215,8 +215,8 @@ class Vpp:
                              f"[19:07:54] Run vpl: FINISHED. Run Status: {step} ERROR",
                              "ERROR: [VPL 60-1328] Vpl run 'vpl' failed")  # fmt: skip
             if trouble == "timing" and step == "impl":
-                self._failed("vpl", "ERROR: [VPL 101-2] design did not meet timing - Design failed to meet timing.\n"
-                             "    Failed timing checks (paths): Setup\n    system clock: clk_out1; slack: -0.022 ns")  # fmt: skip
+                self._failed("vpl", "ERROR: [VPL 101-2] design did not meet timing - Design failed to meet timing.",
+                             "    system clock: clk_out1; slack: -0.022 ns")  # fmt: skip
             done.append(step)
             self.say(f"[19:08:23] Run vpl: Step {step}: Completed")
         self.say("[19:32:46] Run vpl: FINISHED. Run Status: impl Complete!")
@@ -258,9 +258,8 @@ def hls_config(release: str, behaviour: dict[str, Any], program: str, given: dic
     for section, key, _ in lines:
         known = tables.CONFIG_GLOBAL if section == "" else tables.CONFIG_HLS if section == "hls" else frozenset()
         if key not in known:
-            raise Unknown(
-                f"ERROR: [{program} 60-1520] ***Exception: unrecognised option '{(section + '.') * bool(section)}{key}' "
-            )
+            name = f"{section}.{key}" if section else key
+            raise Unknown(f"ERROR: [{program} 60-1520] ***Exception: unrecognised option '{name}' ")
     project = Project(release, behaviour, program)
     print(playback.BANNER.format(program=program, release=release, build=playback.BUILDS[release], date="2024-11-10"))
     project.say(f"  **** HLS Build v{release} {playback.BUILDS[release]}")
