@@ -43,8 +43,8 @@ class TaskModule:
     """Of the block channels that the task meets."""
     starts: bool
     """Whether it waits for `start`, having nothing else to wait for."""
-    stores: bool
-    """Whether it writes external memory."""
+    hands_on: tuple[SSAValue, ...]
+    """Channels to which the very last thing that the task does goes, so that their readers end after it."""
 
 
 def emit_task(
@@ -95,8 +95,8 @@ def emit_task(
     out.add("endmodule")
     text = "\n".join(line.rstrip() for line in out.text) + "\n"
     blocks = {m: g for m, g in memories.geometries.items() if isinstance(m.type, BlocksType)}
-    stores = any(signal.endswith("_we") for signal in memories.words)
-    return TaskModule(task, module, text, tuple(pins), memories.data, cores, blocks, starts, stores)
+    last = _hands_on(nests[-1], timings[-1])
+    return TaskModule(task, module, text, tuple(pins), memories.data, cores, blocks, starts, last)
 
 
 def front_of(op: nest.NestOp, timing: Timing) -> int:
@@ -112,6 +112,22 @@ def _takes(op: Any) -> bool:
     if isinstance(op, nest.ReadOp):
         return True
     return isinstance(op, nest.LoadOp) and isinstance(op.memory.type, BlocksType)
+
+
+def _hands_on(op: nest.NestOp, timing: Timing) -> tuple[SSAValue, ...]:
+    """Channels that the last iteration fills in its last stage."""
+    last = [trip - 1 for trip in op.trips]
+    found: list[SSAValue] = []
+    for one in op.body.block.ops:
+        if isinstance(one, nest.WriteOp) and one.when.holds(last):
+            channel = one.stream
+        elif isinstance(one, nest.StoreOp) and isinstance(one.memory.type, BlocksType):
+            channel = one.memory
+        else:
+            continue
+        if timing.start(one) == timing.schedule.depth - 1:
+            found.append(channel)
+    return tuple(found)
 
 
 def _unique(label: str, taken: set[str]) -> str:

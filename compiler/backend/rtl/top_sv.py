@@ -200,8 +200,10 @@ class TopEmitter:
             self.out.add(f"wire group{number}_start = group{before}_done;")
 
     def _finished(self, number: int, members: list[TaskModule]) -> None:
-        """Done is when all that write external memory have ended a frame; where none does, all that nobody reads."""
-        names = [m.task.sym_name.data for m in members if m.stores] or self._last(members)
+        """Done is when all tasks have ended a frame; those are watched whose end does not follow from another's."""
+        read = {value for m in members for value, writes in met_channels(m.task) if not writes}
+        watched = [m for m in members if not any(channel in read for channel in m.hands_on)]
+        names = [m.task.sym_name.data for m in watched]
         signal = f"group{number}_done"
         self.out.add(f"logic {signal};")
         if len(names) == 1:
@@ -216,14 +218,6 @@ class TopEmitter:
             change = f"{name}_frames + {name}_ended - {signal}_now"
             self.out.add(f"always_ff @(posedge clk) {name}_frames <= rst ? '0 : {change};")
         self.out.add(f"always_ff @(posedge clk) {signal} <= ~rst & {signal}_now;")
-
-    def _last(self, members: list[TaskModule]) -> list[str]:
-        read = {value for m in members for value, writes in met_channels(m.task) if not writes}
-        last = [
-            m for m in members
-            if not any(writes and value in read for value, writes in met_channels(m.task))
-        ]  # fmt: skip
-        return [m.task.sym_name.data for m in last or members]
 
     def _instance(self, module: TaskModule) -> None:
         name = module.task.sym_name.data
