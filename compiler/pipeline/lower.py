@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +24,8 @@ from compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 from compiler.program import Program
 
 Array = NDArray[Any]
+RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]
+"""Runs one frame: what lies in external memory before it, by argument, and what it leaves there."""
 
 
 @dataclass(frozen=True)
@@ -78,24 +80,34 @@ class Lowered:
 
     def run_stream(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the stream level on inputs at the ports' dtypes."""
+        return self.run_memories(lambda held: stream_interpreter.run(self.stream, held, self.program.params), inputs)
+
+    def run_memories(self, run: RunMemories, inputs: Sequence[Array]) -> list[Array]:
+        """Run whatever has the design's external memories: they come in and go out packed, by argument."""
+        outputs = {
+            name.data: self.top.layout(index)
+            for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True))
+            if kind.data == "output"
+        }
+        found = run(self.memories(inputs))
+        return self._unpacked([found[name] for name in outputs], list(outputs.values()))
+
+    def memories(self, inputs: Sequence[Array]) -> dict[str, Array]:
+        """What the host puts into external memory: inputs, and parameters that are streamed from there."""
         values = dict(zip((p.name for p in self.program.signature.inputs), self._shaped(inputs), strict=True))
         memories: dict[str, Array] = {}
-        outputs: dict[str, Layout | None] = {}
         for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
-            layout = self.top.layout(index)
-            if kind.data == "output":
-                outputs[name.data] = layout
-            elif kind.data != "buffer":
+            if kind.data not in ("output", "buffer"):
+                layout = self.top.layout(index)
                 value = values[name.data] if kind.data == "input" else self.program.params[name.data]
                 memories[name.data] = pack(value, layout) if layout else value
-        found = stream_interpreter.run(self.stream, memories, self.program.params)
-        return self._unpacked([found[name] for name in outputs], list(outputs.values()))
+        return memories
 
     def _unpacked(self, outputs: Sequence[Array], layouts: Sequence[Layout | None]) -> list[Array]:
         """Results as @main has them, from where the accelerator left them."""
         shapes = [tensor_type(v).get_shape() for v in self.graph.returned]
         return [
-            unpack(value, layout, shape) if layout else value
+            unpack(value, layout, shape) if layout else value.reshape(shape)
             for value, layout, shape in zip(outputs, layouts, shapes, strict=True)
         ]
 
