@@ -21,7 +21,7 @@ def zoo_model(shared_client: httpx.Client) -> str:
 
 def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) -> None:
     model = seeder.model()
-    asked = {"model": model.id, "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "name": "mine"}
+    asked = {"model": model.id, "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "evidence": "modelled", "name": "mine"}
     response = client.post("/v1/runs", json=asked)
     assert response.status_code == 202
     run = response.json()
@@ -30,6 +30,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert (run["state"], run["name"], run["model"]["id"]) == ("queued", "mine", model.id)
     assert run["options"] == {
         "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "objectives": ["latency", "resources"],
+        "evidence": "modelled",
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
@@ -42,6 +43,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
     run = client.post("/v1/runs", json={"model": seeder.model().id}).json()
     assert run["options"] == {
         "platform": "u55c", "trials": 24, "quantize": None, "seed": 0, "objectives": ["latency", "resources"],
+        "evidence": "simulated",
     }  # fmt: skip
     assert run["name"] == "digits_mlp"
 
@@ -62,6 +64,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"seed": 2**31}, "invalid-request", "body.seed", ("2147483647",)),
         ({"objectives": []}, "invalid-request", "body.objectives", ("at least 1",)),
         ({"objectives": ["latency", "latency"]}, "invalid-request", "body.objectives", ("twice", "once")),
+        ({"evidence": "board"}, "invalid-request", "body.evidence", ("modelled", "simulated")),
         ({"objectives": ["beauty"]}, "invalid-request", "body.objectives[0]", ("latency",)),
         ({"name": "a\x00b"}, "invalid-request", "body.name", ("control character",)),
         ({"name": "x" * 201}, "invalid-request", "body.name", ("200",)),

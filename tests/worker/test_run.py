@@ -69,7 +69,7 @@ def test_a_model_becomes_a_package(running: Service) -> None:
     run = submit(running, MODEL)
     ended = running.wait(run, 120)
     assert ended.state == RunState.SUCCEEDED, ended.error
-    assert ended.summary["evidence"] == "modelled"
+    assert ended.summary["evidence"] == "simulated"
     with running.database.begin() as tx:
         trials = tx.trials.list(run.id).items
         artifacts = {artifact.name: artifact for artifact in tx.artifacts.list(run.id).items}

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from compiler.backend.host import scatter as plots
 from compiler.backend.host.dataflow import dataflow
+from compiler.backend.host.gantt import gantt
 from compiler.backend.host.report import Evidence, Report
 from compiler.program import Program
 
@@ -24,10 +25,13 @@ EVIDENCE_MEANING: dict[Evidence, str] = {
     "board": "measured on the device",
 }
 
+MEMORY_NAMES = {"lutram": "LUT RAM", "srl": "shift registers", "bram": "block RAM", "uram": "UltraRAM"}
+
 
 def render_html(report: Report) -> str:
     """One self-contained page: no scripts, nothing fetched."""
-    exploration = report.exploration
+    exploration, run = report.exploration, report.timing.simulated
+    fifos = [c for c in report.design.channels if c.kind == "fifo" and c.depth is not None and c.width_bits is not None]
     return _environment().get_template("report.html.j2").render(
         r=report,
         flow=dataflow(report),
@@ -35,6 +39,10 @@ def render_html(report: Report) -> str:
         front=plots.front_rows(exploration) if exploration else (),
         plot_size=plots,
         meanings=EVIDENCE_MEANING,
+        gantt=gantt(run) if run else None,
+        memory_names=MEMORY_NAMES,
+        fifo_bits=sum((c.depth or 0) * (c.width_bits or 0) for c in fifos) if fifos else None,
+        saved_bits=sum(c.saved_bits or 0 for c in fifos),
     )  # fmt: skip
 
 
@@ -65,6 +73,11 @@ def rate(value: float | None) -> Markup | str:
     return f"{grouped(value)}\u202f/s"
 
 
+def picture(svg: str) -> Markup:
+    """A drawing of the report's own as part of the page; anything else is shown as text."""
+    return Markup(svg) if svg.startswith("<svg ") and "<script" not in svg else Markup.escape(svg)
+
+
 def percent(value: float | None, digits: int = 1) -> Markup | str:
     if value is None:
         return Markup('<span class="missing">not measured</span>')
@@ -83,6 +96,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    filters: dict[str, Any] = {"grouped": grouped, "percent": percent, "rate": rate}
+    filters: dict[str, Any] = {"grouped": grouped, "percent": percent, "rate": rate, "picture": picture}
     environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
     return environment

@@ -26,8 +26,8 @@ __all__ = [
     "Accuracy", "Amount", "ChannelInfo", "ConverterInfo", "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo",
     "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources", "KernelTiming",
     "LevelCheck", "ModelInfo", "PathStep", "Placement", "PlatformInfo", "PortInfo", "Product", "PytorchCheck",
-    "Record", "Report", "ResourceUse", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "TaskTimes", "TimeFigures",
-    "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
+    "Record", "Report", "ResourceUse", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo",
+    "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
 ]  # fmt: skip
 
 
