@@ -21,7 +21,8 @@ def zoo_model(shared_client: httpx.Client) -> str:
 
 def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) -> None:
     model = seeder.model()
-    asked = {"model": model.id, "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "evidence": "modelled", "name": "mine"}
+    asked = {"model": model.id, "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "name": "mine",
+             "evidence": "modelled"}  # fmt: skip
     response = client.post("/v1/runs", json=asked)
     assert response.status_code == 202
     run = response.json()
