@@ -119,7 +119,7 @@ class StepOutcome:
 def judge_log(step: Step, log: LogWindow, source: str | None = None) -> StepOutcome:
     """What a log says of its step. `source` is the C++ that was synthesised, to name the layer of an error."""
     text = log.text
-    errors = [(code, message.strip()) for code, message in _ERROR.findall(text)]
+    errors = [(code, message.strip()[:2000]) for code, message in _ERROR.findall(text)]
     codes = tuple(dict.fromkeys(code for code, _ in errors))[:16]
     deadlock = find_deadlock(text) if step == "cosim" else None
     kind, message = _judge(step, text, errors, deadlock)

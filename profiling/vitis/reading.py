@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from profiling.protocol import ProfilingError
 
 TEXT_LIMIT = 32 << 20
 XML_LIMIT = 512 << 20
-LOG_HEAD, LOG_TAIL = 1 << 20, 4 << 20
+LOG_HEAD, LOG_TAIL = 256 << 10, 1 << 20
 _CHUNK = 1 << 16
 
 
@@ -135,7 +136,7 @@ def read_log(path: Path, head: int = LOG_HEAD, tail: int = LOG_TAIL) -> LogWindo
 
 def _printable(data: bytes) -> str:
     text = data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-    return text.translate(_CONTROL)
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-_CONTROL = {code: "\N{REPLACEMENT CHARACTER}" for code in range(32) if code not in (9, 10)}
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")

@@ -1,0 +1,45 @@
+"""Where the real reports lie: a few in the repository, more in a folder of data where there is one."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from profiling.vitis.csynth_xml import read_csynth_xml
+from profiling.vitis.records import SynthesisReport
+
+ROOT = Path(__file__).resolve().parents[2]
+SAMPLE = ROOT / "tests" / "data" / "hls-reports"
+
+Row = dict[str, str]
+
+
+def whole_corpus() -> Path | None:
+    """The folder with all reports, or None."""
+    named = [Path(os.environ["PENSTOCK_DATA"])] if "PENSTOCK_DATA" in os.environ else []
+    beside = [parent / part for parent in ROOT.parents for part in ("data", "shared/data")]
+    folders = [folder / "hls-reports" for folder in (*named, *beside)]
+    return next((folder for folder in folders if (folder / "index.csv").is_file()), None)
+
+
+@cache
+def rows(folder: Path, table: str) -> dict[str, list[Row]]:
+    """A table's rows by design."""
+    found: dict[str, list[Row]] = {}
+    with (folder / f"{table}.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["name"], []).append(row)
+    return found
+
+
+@cache
+def synthesised(path: Path) -> SynthesisReport:
+    return read_csynth_xml(path / "csynth.xml.gz")
+
+
+def designs(folder: Path) -> Iterator[tuple[Path, Row]]:
+    for name, (row,) in rows(folder, "index").items():
+        yield folder / name, row

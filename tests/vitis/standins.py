@@ -1,0 +1,56 @@
+"""Installations of the stand-in and emitted designs, for the tests of jobs, profilers and builds."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+from compiler.design import Design, KernelDesign
+from compiler.pipeline import Lowered, emit, lower
+from profiling.tool_runner import ToolRunner
+from profiling.vitis.detect import VitisTools, find_vitis
+from profiling.vitis.job import HlsJob, HlsRun, run_hls
+from tests.compiler.designs import Dense, build_network
+from tests.standin.install import Installation
+
+RELEASES = ("2021.1", "2022.2", "2023.2", "2024.2", "2025.1")
+TOP = "penstock_top"
+
+
+@cache
+def lowered() -> Lowered:
+    """One int8 layer and its relu: two tasks that compute, with a FIFO between."""
+    program = build_network("int8", 2, 4, (Dense(6, False, False),), seed=3)
+    kernels = {
+        "fc0": KernelDesign(tile=(2, 6, 4), unroll=(1, 3, 2), order=(0, 1, 2)),
+        "fc0.relu": KernelDesign(tile=(2, 6), unroll=(1, 3), order=(0, 1)),
+    }
+    return lower(program, Design(platform="u55c", clock_mhz=300.0, kernels=kernels))
+
+
+def emitted(folder: Path) -> Path:
+    """The design's folder, with frames for the test bench, as the C simulation leaves them."""
+    emit(lowered(), folder, part="xcu55c-fsvh2892-2L-e", clock_mhz=300.0)
+    run = folder / "csim" / "run"
+    run.mkdir()
+    interface = json.loads((folder / "interface.json").read_text())
+    for side, name in (("inputs", "in"), ("outputs", "out")):
+        for number, _ in enumerate(interface[side]):
+            (run / f"{name}{number}.bin").write_bytes(bytes(16))
+    return folder
+
+
+def tools_of(installation: Installation) -> VitisTools:
+    return find_vitis(installation.root, installation.environment)
+
+
+def run(installation: Installation, folder: Path, *steps: str, **changes: object) -> HlsRun:
+    """A job on a fresh design below `folder`; `changes` are fields of the job or arguments of `run_hls`."""
+    arguments = {name: changes.pop(name) for name in ("on_line", "work_root", "runner") if name in changes}
+    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), **changes)  # type: ignore[arg-type]
+    runner = arguments.pop("runner", None) or ToolRunner()
+    arguments.setdefault("work_root", folder / "work")
+    return run_hls(
+        job, tools_of(installation), runner, folder / "results", environment=installation.environment, **arguments
+    )  # type: ignore[arg-type]

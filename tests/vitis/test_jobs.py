@@ -1,0 +1,91 @@
+"""HLS jobs against the stand-in: every generation, what the job leaves, what it says while it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from profiling.vitis.commands import hls_commands, tool_environment
+from profiling.vitis.detect import VitisTools
+from tests.standin.install import Installation
+from tests.vitis.standins import RELEASES, TOP, run, tools_of
+
+
+@pytest.fixture(params=RELEASES)
+def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Installation:
+    return Installation(tmp_path / "tools", request.param)
+
+
+def test_every_step_in_every_generation(installation: Installation, tmp_path: Path) -> None:
+    """The scripts and configurations that the backend writes are taken by the release, and every report is read."""
+    lines: list[str] = []
+    done = run(installation, tmp_path, "implement", "csim", "export", "cosim", on_line=lines.append)
+    assert done.steps == ("csim", "csynth", "cosim", "export", "implement")
+    assert done.synthesis is not None
+    assert (done.synthesis.top, done.synthesis.version, done.synthesis.part) == (
+        TOP, installation.release, "xcu55c-fsvh2892-2L-e",
+    )  # fmt: skip
+    assert done.synthesis.clock_target_ns == pytest.approx(3.333)
+    assert done.cosim is not None
+    assert (done.cosim.verdict, done.cosim.latency_max) == ("pass", 1277665)
+    assert done.timing is not None
+    assert done.timing.met
+    assert done.area is not None
+    assert done.area.used.lut == 3281
+    assert done.kernel is not None
+    assert done.kernel.parent == tmp_path / "results"
+    assert any("co-simulation finished: PASS" in line for line in lines)
+    assert list((tmp_path / "work").iterdir()) == []
+    assert done.notes == ()
+
+
+def test_the_command_form_is_the_releases(installation: Installation, tmp_path: Path) -> None:
+    run(installation, tmp_path, "csynth", "export")
+    calls = [call[:4] for call in installation.calls()]
+    if installation.release < "2024.1":
+        assert calls == [["vitis_hls", "-f", "run_hls.tcl"]]
+    else:
+        assert calls == [["v++", "-c", "--mode", "hls"], ["vitis-run", "--mode", "hls", "--package"]]
+
+
+def test_without_v_the_script_goes_through_vitis_run(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "tools", "2025.1")
+    (installation.folder("Vitis") / "bin" / "v++").unlink()
+    assert run(installation, tmp_path).synthesis is not None
+    assert installation.calls() == [["vitis-run", "--mode", "hls", "--tcl", "run_hls.tcl"]]
+
+
+def test_an_exit_code_alone_does_not_fail_a_job(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "tools", "2022.2")
+    installation.behave({"exit-1": True})
+    done = run(installation, tmp_path)
+    assert done.synthesis is not None
+    assert done.notes[0].startswith("csynth: the log says that it succeeded, though the tool ended with exit code 1")
+
+
+@pytest.mark.parametrize(("keep", "stays"), [("always", 1), ("failed", 0), ("never", 0)])
+def test_the_work_folder_stays_as_asked(keep: str, stays: int, tmp_path: Path) -> None:
+    run(Installation(tmp_path / "tools", "2023.2"), tmp_path, keep=keep)
+    assert len(list((tmp_path / "work").iterdir())) == stays
+    assert (tmp_path / "results" / "reports" / f"{TOP}_csynth.rpt").is_file()
+
+
+def test_the_tools_see_their_settings_and_licences_and_no_secrets(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "tools", "2023.2")
+    (installation.root / ".Xilinx").mkdir()
+    (installation.root / ".Xilinx" / "Xilinx.lic").write_text("INCREMENT\n")
+    given = {**installation.environment, "PENSTOCK_DATABASE_URL": "postgresql://user:secret@host/db"}
+    env = tool_environment(tools_of(installation), tmp_path, given)
+    assert env["XILINX_VITIS"] == str(installation.folder("Vitis"))
+    assert env["PATH"].startswith(str(installation.folder("Vitis_HLS") / "bin"))
+    assert env["HOME"] == str(tmp_path)
+    assert env["XILINXD_LICENSE_FILE"] == f"2100@licences:{installation.root / '.Xilinx' / 'Xilinx.lic'}"
+    assert "secret" not in json.dumps(env)
+
+
+def test_no_tool_is_a_typed_error() -> None:
+    with pytest.raises(Exception, match="vitis-run was not found") as caught:
+        hls_commands(VitisTools(None, None, {}), ("csynth",))
+    assert getattr(caught.value, "code", "") == "vitis-missing"
