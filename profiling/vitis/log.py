@@ -37,10 +37,17 @@ _MEMORY = re.compile(
 )
 _LICENCE = re.compile(
     r"\[Common 17-345\]|valid licen[sc]e was not found|licen[sc]e (?:checkout|check-out) (?:failed|denied)"
-    r"|failed to (?:get|check ?out|obtain|acquire)[^\n]{0,40}licen[sc]e|no such feature exists|lost (?:the )?licen[sc]e"
+    r"|failed to (?:get|check ?out|obtain|acquire)[^\n]{0,40}licen[sc]e|no such feature exists"
+    r"|lost (?:the |connection to (?:the )?)?licen[sc]e"
     r"|licen[sc]e[^\n]{0,60}(?:has expired|not available|not found|is invalid|was lost|in use|could not be)"
     r"|cannot connect to licen[sc]e server|licensed number of users already reached|no (?:valid )?licen[sc]e",
     re.I,
+)
+# A tool that does without one feature because it has another has not failed for a licence.
+_SPARED = re.compile(
+    r"^WARNING: \[[\w+]{1,10} 17-3\d\d\] Failed to get [^\n]*\n"
+    r"(?=(?:[^\n]*\n){0,6}?(?:Feature available|INFO: \[Common 17-349\]))",
+    re.M,
 )
 _TIMING = re.compile(
     r"did not meet timing|timing constraints are not met|\[Route 35-39\]|failed to meet timing|Timing NOT met", re.I
@@ -48,15 +55,16 @@ _TIMING = re.compile(
 _TARGET = re.compile(
     r"[Pp]art '?[\w-]{3,80}'? (?:is not installed|not found|is not (?:valid|supported|available)|does not exist)"
     r"|(?:failed to find|could not find|cannot find|unable to find)[^\n]{0,60}(?:platform|device)"
-    r"|platform[^\n]{0,200}(?:not found|does not exist|is not valid)"
+    r"|[Pp]latform[^\n]{0,200}(?:not found|does not exist|is not valid|is not supported)|Failed to open platform"
     r"|[Cc]lock period[^\n]{0,60}(?:invalid|out of range)",
+    re.I,
 )
 _COMMAND = re.compile(r"invalid command name|unrecogni[sz]ed (?:option|command)|unknown option|bad option", re.I)
 _CSIM = re.compile(r"'csim_design' failed: nonzero return value|@E Simulation failed|CSim failed with errors", re.I)
 _CSIM_BUILD = re.compile(r"'csim_design' failed: compilation error", re.I)
 _COSIM = re.compile(r"co-simulation finished: FAIL|\[COSIM 212-(?:4|303|344|361|359)\]|C TB post check failed")
 _SOURCE = re.compile(
-    r"\[HLS (?:200-1715|200-70|200-970|200-1471|20[789]-\d+|21[0-9]-\d+)\]|Pre-synthesis failed|\[SYNCHK \d+-\d+\]"
+    r"\[(?:HLS|v\+\+) (?:200-1715|200-70|200-970|200-1471|20[789]-\d+|21[0-9]-\d+)\]|Pre-synthesis failed|\[SYNCHK \d+-\d+\]"
 )
 
 _HINTS: dict[FailureKind, str] = {
@@ -135,9 +143,10 @@ def _judge(step: Step, text: str, errors: list[tuple[str, str]], deadlock: Deadl
     resource: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (
         ("disk-full", _DISK), ("licence", _LICENCE), ("out-of-memory", _MEMORY),
     )  # fmt: skip
+    spared = _SPARED.sub("", text)
     for kind, pattern in resource:
-        if failing and (found := pattern.search(text)):
-            return kind, _line(text, found)
+        if failing and (found := pattern.search(spared)):
+            return kind, _line(spared, found)
     if deadlock is not None:
         return "deadlock", str(deadlock)
     own: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (
