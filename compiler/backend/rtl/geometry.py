@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from compiler.dialects import nest
@@ -64,7 +64,7 @@ class Dim:
 class Place:
     """Where an access is in one dim, in granules: `count` of them from bank `turn`, in word `word`.
 
-    `corner` is set where both depend on it and neither is linear: turn is its remainder by the banks, word its quotient.
+    Where neither is linear, both come from `corner`: turn is its remainder by the banks, word its quotient.
     """
 
     count: int
@@ -139,9 +139,16 @@ def geometry_of(memory: SSAValue, cuts: Sequence[int]) -> Geometry:
     return Geometry(tuple(dims))
 
 
-def accesses_of(memory: SSAValue) -> list[Access]:
+def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool | None = None) -> list[Access]:
+    """All accesses to a memory, or those of one task, or those that go one way."""
     uses = [use.operation for use in memory.uses]
-    return [op for op in uses if isinstance(op, nest.LoadOp | nest.StoreOp)]
+    return [
+        op
+        for op in uses
+        if isinstance(op, nest.LoadOp | nest.StoreOp)
+        and (writes is None or isinstance(op, nest.StoreOp) == writes)
+        and (task is None or task.is_ancestor(op))
+    ]
 
 
 def lanes_of(access: Access) -> tuple[int, ...]:

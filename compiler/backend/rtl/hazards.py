@@ -34,7 +34,7 @@ class Use:
 def check_apart(uses: Sequence[Use], name: str) -> None:
     """Accesses that share one port never fall into the same cycle."""
     for a, b in combinations(uses, 2):
-        if a.nest is not b.nest or _exclusive(a.op.when, b.op.when, a.nest.trips) and a.stage == b.stage:
+        if a.nest is not b.nest or (_exclusive(a.op.when, b.op.when, a.nest.trips) and a.stage == b.stage):
             continue
         slots_differ = (a.stage - b.stage) % a.ii != 0
         if not slots_differ or (a.stage <= a.front) != (b.stage <= b.front):
@@ -74,7 +74,8 @@ def check_order(load: Use, stores: Sequence[Use], name: str) -> bool:
 
 
 def _forwards(load: Use, store: Use, name: str) -> bool:
-    assert isinstance(load.op, nest.LoadOp) and isinstance(store.op, nest.StoreOp)
+    assert isinstance(load.op, nest.LoadOp)
+    assert isinstance(store.op, nest.StoreOp)
     late = store.stage - load.stage
     stored_first = store.op.is_before_in_block(load.op)
     if _exclusive(load.op.when, store.op.when, load.nest.trips):

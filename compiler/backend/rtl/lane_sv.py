@@ -71,7 +71,8 @@ class LaneEmitter:
         if latency == early:
             name = body.wire(label, range_.width, expression)
             return Scalar(range_, width, stage if stage is None else stage + early, name=name)
-        assert stage is not None and span is not None
+        assert stage is not None
+        assert span is not None
         name = body.fresh(label)
         first = stage + early
         for s in range(first, span[1]):
@@ -87,8 +88,7 @@ class LaneEmitter:
         name, types = op.name, tuple(str(o.type) for o in op.operands)
         if name == "arith.divf" and operands[0].literal == literal_one(operands[0].bits):
             name, types = "reciprocal", types[1:]
-        predicate = op.properties.get("predicate")
-        attributes = {"predicate": str(predicate.value.data)} if predicate is not None else {}  # pyright: ignore
+        attributes = {"predicate": str(op.predicate.value.data)} if isinstance(op, arith.CmpfOp) else {}
         try:
             return find_primitive(name, types, str(op.results[0].type), attributes)
         except PenstockError as error:
@@ -102,8 +102,8 @@ class LaneEmitter:
         start, end = span
         if core.latency != end - start:
             raise PenstockError(
-                code="bad-operator-library", what=f"{op.name} has {core.latency} stages, the library says {end - start}",
-                where=self.where, hint="use the operator library that belongs to the cores",
+                code="bad-operator-library", what=f"{op.name} has {core.latency} stages",
+                where=self.where, limit=f"the library says {end - start}", hint="use the cores' own operator library",
             )  # fmt: skip
         if start < body.stages.front < end:
             raise PenstockError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, VectorType
 from xdsl.ir import Attribute
 
-from compiler.dialects.types import integer_width, vector_type
+from compiler.dialects.types import integer_width
 from compiler.errors import PenstockError
 
 
@@ -46,7 +47,7 @@ def pattern_range(width: int) -> Range:
 
 
 def element_of(kind: Attribute) -> Attribute:
-    return vector_type(kind).element_type if isinstance(kind, VectorType) else kind
+    return cast("VectorType[Attribute]", kind).element_type if isinstance(kind, VectorType) else kind
 
 
 def type_bits(kind: Attribute) -> int:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from itertools import pairwise, product
+from math import gcd, prod
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from compiler.backend.rtl.geometry import Access, accesses_of, lanes_of, linear_of
+from compiler.backend.rtl.geometry import Access, Linear, accesses_of, lanes_of, linear_of
 from compiler.backend.rtl.lines import bits, clog2, packed
-from compiler.backend.rtl.numbers import element_of, type_bits
+from compiler.backend.rtl.numbers import type_bits
 from compiler.dialects import nest
 from compiler.dialects.types import memref_type, vector_type
 from compiler.errors import PenstockError
+
+MOST_PORTS = 64
 
 
 @dataclass(frozen=True)
@@ -52,30 +56,58 @@ class External:
             return [Pin(f"{name}_we", True), address, Pin(f"{name}_wdata", True, data)]
         return [Pin(f"{name}_re", True), address, Pin(f"{name}_rdata", False, data)]
 
+    def corner(self, access: Access) -> Linear:
+        """The word in which an access begins."""
+        shape = nest.memory_shape(access.memory)
+        found = Linear((0,) * access.address.data.num_dims, 0)
+        for position, one in enumerate(linear_of(access.address.data)):
+            found = found.plus(one.times(prod(shape[position + 1 :])))
+        return found if _has_words(access.memory) else found.over(self.lanes)
+
+    def steps(self, access: Access) -> list[int]:
+        """The words that an access moves at once, counted from its first one: a port for each."""
+        if _has_words(access.memory):
+            return [0]
+        return [start // self.lanes for start in _offsets(access)[:: self.lanes]]
+
+    def names(self, name: str, accesses: Sequence[Access]) -> list[str]:
+        """The ports that such accesses need; several where words that they move at once do not lie side by side."""
+        count = max(len(self.steps(access)) for access in accesses)
+        return [name] if count == 1 else [f"{name}_{number}" for number in range(count)]
+
 
 def external_of(memory: SSAValue, name: str) -> External:
-    """Words as the argument's type has them; of plain scalars, as many as every access moves side by side."""
+    """Words as the argument's type has them; of plain scalars, as many as lie together in every access."""
     kind = memref_type(memory)
     size = prod(kind.get_shape())
-    if isinstance(kind.element_type, VectorType):
+    if _has_words(memory):
         word = vector_type(kind.element_type)
         return External(size, prod(word.get_shape()), type_bits(word))
-    widths = {prod(lanes_of(access)) for access in accesses_of(memory)} or {1}
-    lanes = widths.pop()
-    whole = not widths and size % lanes == 0 and all(_is_word(a, lanes) for a in accesses_of(memory))
-    if not whole:
-        raise PenstockError(
-            code="unsupported-memory", what="an external memory is accessed otherwise than word by word", where=name,
-            limit="the RTL backend moves runs of equal length that start at a multiple of it",
-            hint="let the design pack its interfaces (port_bits)",
-        )  # fmt: skip
-    return External(size // lanes, lanes, type_bits(element_of(kind.element_type)))
+    plain = External(size, 1, type_bits(kind.element_type))
+    together = size
+    for access in accesses_of(memory):
+        corner, offsets = plain.corner(access), _offsets(access)
+        run = next((i for i, offset in enumerate(offsets) if offset != i), len(offsets))
+        together = gcd(together, run, corner.offset, *corner.factors)
+        starts = [o for before, o in pairwise(offsets) if o != before + 1]
+        lengths = [i + 1 for i, (before, o) in enumerate(pairwise(offsets)) if o != before + 1]
+        together = gcd(together, len(offsets), *starts, *lengths)
+        if len(offsets) // together > MOST_PORTS:
+            raise PenstockError(
+                code="unsupported-memory", what=f"{len(offsets) // together} words of a memory are moved at once",
+                where=name, limit=f"the RTL backend gives a memory up to {MOST_PORTS} ports",
+                hint="let the design pack its interfaces (port_bits), or unroll less",
+            )  # fmt: skip
+    return External(size // together, together, plain.element_bits)
 
 
-def _is_word(access: Access, lanes: int) -> bool:
-    """Whether the lanes lie side by side, from a multiple of their number on."""
+def _has_words(memory: SSAValue) -> bool:
+    return isinstance(memref_type(memory).element_type, VectorType)
+
+
+def _offsets(access: Access) -> list[int]:
+    """Where each lane lies, in elements from the corner."""
     shape = nest.memory_shape(access.memory)
     strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
-    reached = 1 + sum((e - 1) * s for e, s in zip(lanes_of(access), strides, strict=True))
-    corners = [linear.times(s) for linear, s in zip(linear_of(access.address.data), strides, strict=True)]
-    return reached == lanes and not any(n % lanes for c in corners for n in (c.offset, *c.factors))
+    lanes = product(*(range(extent) for extent in lanes_of(access)))
+    return [sum(i * stride for i, stride in zip(index, strides, strict=True)) for index in lanes]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import OpResult, SSAValue
 
-from compiler.backend.rtl.geometry import Geometry, Linear, geometry_of, linear_of
+from compiler.backend.rtl.geometry import Geometry, accesses_of, geometry_of
 from compiler.backend.rtl.hazards import Use, check_apart, check_order
 from compiler.backend.rtl.lane_sv import Span
 from compiler.backend.rtl.lines import Lines, clog2, flat
@@ -122,11 +122,12 @@ class TaskMemories:
         memory, name = op.memory, self.names[op.memory]
         value = emitter.values[op.value]
         if memory in self.external:
-            address = self._word_address(emitter, op, stage)
             word = emitter.stages.declare(emitter.stages.fresh(f"{name}_word"), value.bits, value.lanes)
             emitter.whole(op.value, stage, word)
-            use = self._use(emitter, op, stage)
-            self.words.setdefault(f"{name}_we", []).append((use, fire, address, word))
+            use, lanes = self._use(emitter, op, stage), self.external[memory].lanes
+            for number, (port, address) in enumerate(self._word_addresses(emitter, op, stage)):
+                piece = word if lanes == value.lanes else f"{word}[{_lanes(number, lanes)}]"
+                self.words.setdefault(f"{port}_we", []).append((use, fire, address, piece))
             return
         geometry = self.geometry(memory)
         site = emitter.addressing.site(
@@ -138,26 +139,39 @@ class TaskMemories:
 
     # -- external memory and parameters
 
-    def _word_address(self, emitter: NestEmitter, op: nest.LoadOp | nest.StoreOp, stage: int) -> str:
-        shape = nest.memory_shape(op.memory)
-        linear = Linear((0,) * len(emitter.op.trips), 0)
-        for position, one in enumerate(linear_of(op.address.data)):
-            linear = linear.plus(one.times(prod(shape[position + 1 :])))
-        external = self.external[op.memory]
-        if external.words * external.lanes == prod(shape) and external.lanes > 1:  # words of plain scalars
-            linear = linear.over(external.lanes)
-        text, most = emitter.loops.affine(linear.factors, linear.offset, f"{self.names[op.memory]}_at")
-        return text if linear.constant is not None else emitter.stages.later(text, 0, stage, clog2(most + 1))
+    def _word_addresses(
+        self, emitter: NestEmitter, op: nest.LoadOp | nest.StoreOp, stage: int
+    ) -> list[tuple[str, str]]:
+        """Every port that the access takes, with the word that it moves there."""
+        external, name = self.external[op.memory], self.names[op.memory]
+        linear, steps, width = external.corner(op), external.steps(op), clog2(external.words)
+        text, most = emitter.loops.affine(linear.factors, linear.offset, f"{name}_at")
+        if linear.constant is None:
+            text = emitter.stages.later(text, 0, stage, clog2(most + 1))
+        ports = external.names(name, self.sharing(op))
+        return [
+            (port, f"{width}'({text} + {step})" if step else text) for port, step in zip(ports, steps, strict=False)
+        ]
+
+    def sharing(self, op: nest.LoadOp | nest.StoreOp) -> list[nest.LoadOp | nest.StoreOp]:
+        """The accesses of all tasks that go the same way at an external memory."""
+        return [a for a in accesses_of(op.memory) if isinstance(a, type(op))]
 
     def _load_word(self, emitter: NestEmitter, op: nest.LoadOp, span: Span, fire: str) -> Value:
         name, (start, end) = self.names[op.memory], span
         if end != start + 1:
             raise self._refuse(emitter, f"loads of {name} take {end - start} stages", "a memory port answers in one")
-        address = self._word_address(emitter, op, start)
-        self.words.setdefault(f"{name}_re", []).append((self._use(emitter, op, start), fire, address, ""))
-        shape = _shape(op.result)
-        kind = type_range(op.result.type)
-        return Value(f"{name}_rdata", shape, prod(shape), kind, type_bits(op.result.type), end)
+        ports = self._word_addresses(emitter, op, start)
+        for port, address in ports:
+            self.words.setdefault(f"{port}_re", []).append((self._use(emitter, op, start), fire, address, ""))
+        shape, kind, width = _shape(op.result), type_range(op.result.type), type_bits(op.result.type)
+        if len(ports) == 1:
+            return Value(f"{ports[0][0]}_rdata", shape, prod(shape), kind, width, end)
+        target = emitter.stages.declare(emitter.stages.fresh(f"{name}_word"), width, prod(shape))
+        lanes = self.external[op.memory].lanes
+        for number, (port, _) in enumerate(ports):
+            emitter.out.add(f"assign {target}[{_lanes(number, lanes)}] = {port}_rdata;")
+        return Value(target, shape, prod(shape), kind, width, end)
 
     def _load_rom(self, emitter: NestEmitter, op: nest.LoadOp, rom: stream.RomOp, span: Span, fire: str) -> Value:
         geometry, bits, shape = self.geometry(op.memory), type_bits(op.result.type), _shape(op.result)
@@ -212,7 +226,7 @@ class TaskMemories:
             check_apart([use for use, _, _ in offers], name)
             self.out.add(f"assign {name}_tdata = {_choice([(s, t) for _, s, t in offers])};")
         for signal, words in self.words.items():
-            name = signal.rpartition("_")[0]
+            name = signal[:-3]
             check_apart([use for use, *_ in words], name)
             self.out.add(f"assign {signal} = {' | '.join(f'({fire})' for _, fire, _, _ in words)};")
             self.out.add(f"assign {name}_addr = {_choice([(fire, address) for _, fire, address, _ in words])};")
@@ -302,7 +316,7 @@ class TaskMemories:
     def _several(self, name: str, use: Use) -> PenstockError:
         return PenstockError(
             code="unsupported-nest", what=f"block channel {name} is accessed several times an iteration",
-            where=use.where, limit="a block has one port at each end", hint="this is a defect in a pass; please report it",
+            where=use.where, limit="a block has one port at each end", hint="report this defect of a pass",
         )  # fmt: skip
 
 
@@ -332,6 +346,11 @@ def rom_contents(geometry: Geometry, array: Array, bits: int) -> list[list[int]]
 
 def _flat_bank(geometry: Geometry, index: list[str]) -> str:
     return flat([d.banks for d in geometry.dims], index)
+
+
+def _lanes(number: int, lanes: int) -> str:
+    """The lanes of a word among those of an access."""
+    return str(number) if lanes == 1 else f"{number * lanes} +: {lanes}"
 
 
 def _choice(options: list[tuple[str, str]]) -> str:

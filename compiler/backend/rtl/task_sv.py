@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
-from compiler.backend.rtl.geometry import Geometry
+from compiler.backend.rtl.geometry import Geometry, accesses_of
 from compiler.backend.rtl.lines import Lines, clog2, packed
 from compiler.backend.rtl.nest_sv import NestEmitter
 from compiler.backend.rtl.numbers import type_bits
@@ -164,7 +164,10 @@ def _pins(
                 bits = type_bits(memref_type(value.type.block).element_type)
                 pins += block_pins(name, memories.geometry(value), bits, writes=writes)
             case _:
-                pins += external[value].pins(name, writes=writes)
+                ways = accesses_of(value, task, writes=writes)
+                everyone = accesses_of(value, writes=writes)
+                ports = external[value].names(name, everyone)[: max(len(external[value].steps(a)) for a in ways)]
+                pins += [pin for port in ports for pin in external[value].pins(port, writes=writes)]
     return [*pins, Pin("ended", True)]
 
 

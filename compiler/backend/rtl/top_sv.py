@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
 from compiler.backend.rtl.design import RtlPort
-from compiler.backend.rtl.geometry import Geometry
-from compiler.backend.rtl.lines import Lines, bits, clog2, packed
+from compiler.backend.rtl.geometry import accesses_of
+from compiler.backend.rtl.lines import Lines, clog2, packed
 from compiler.backend.rtl.numbers import element_of, type_bits
 from compiler.backend.rtl.ports import External
 from compiler.backend.rtl.task_sv import TaskModule, met_channels
@@ -125,51 +125,35 @@ class TopEmitter:
         external, argument = self.external[value], self._argument(value)
         both = len({writes for _, writes in users}) > 1
         kind = memref_type(value).element_type
-        element = str(element_of(kind) if isinstance(kind, VectorType) else kind)
+        element = str(element_of(kind))
         for writes in (False, True):
             sharing = [module for module, w in users if w == writes]
             if not sharing:
                 continue
-            name = self.names[value] + (("_write" if writes else "_read") if both else "")
-            self.ports.append(
-                RtlPort(name, "memory_write" if writes else "memory_read", external.width, external.words, element,
-                        argument)
-            )  # fmt: skip
-            data = packed(external.lanes, external.element_bits) + " "
-            strobe, word = ("we", "wdata") if writes else ("re", "rdata")
-            way = "output" if writes else "input "
-            self.pins += [
-                f"output logic {name}_{strobe}",
-                f"output logic {bits(clog2(external.words))}{name}_addr",
-                f"{way} logic {data}{name}_{word}",
-            ]
-            self._share(value, name, sharing, (strobe, word), data, writes=writes)
+            base = self.names[value]
+            pins = external.names(base, accesses_of(value, writes=writes))
+            for pin in pins:
+                name = base + (("_write" if writes else "_read") if both else "") + pin[len(base) :]
+                kind = "memory_write" if writes else "memory_read"
+                self.ports.append(RtlPort(name, kind, external.width, external.words, element, argument))
+                self.pins += [one.declaration() for one in external.pins(name, writes=writes)]
+                using = [m for m in sharing if any(p.name == f"{pin}_addr" for p in m.pins)]
+                self._share(external, (pin, name), using, writes=writes)
 
-    def _share(
-        self,
-        value: SSAValue,
-        name: str,
-        sharing: list[TaskModule],
-        signals: tuple[str, str],
-        data: str,
-        *,
-        writes: bool,
-    ) -> None:
-        strobe, word = signals
-        pin = self.names[value]
+    def _share(self, external: External, names: tuple[str, str], sharing: list[TaskModule], *, writes: bool) -> None:
+        strobe, word = ("we", "wdata") if writes else ("re", "rdata")
+        pin, name = names
         if len(sharing) == 1:
             for signal in (strobe, "addr", word):
                 self.wires[sharing[0].module, f"{pin}_{signal}"] = f"{name}_{signal}"
             return
         labels = [f"{name}_of_{module.task.sym_name.data}" for module in sharing]
         for module, label in zip(sharing, labels, strict=True):
-            self.out.add(f"logic {label}_{strobe};")
-            self.out.add(f"logic {bits(clog2(self.external[value].words))}{label}_addr;")
-            for signal in (strobe, "addr"):
-                self.wires[module.module, f"{pin}_{signal}"] = f"{label}_{signal}"
-            if writes:
-                self.out.add(f"logic {data}{label}_{word};")
-            self.wires[module.module, f"{pin}_{word}"] = f"{label if writes else name}_{word}"
+            for one in external.pins(label, writes=writes):
+                signal = one.name.removeprefix(f"{label}_")
+                if one.output:
+                    self.out.add(f"logic {one.shape}{one.name};")
+                self.wires[module.module, f"{pin}_{signal}"] = one.name if one.output else f"{name}_{signal}"
         self.out.add(f"assign {name}_{strobe} = {' | '.join(f'{label}_{strobe}' for label in labels)};")
         for signal in ("addr", *((word,) if writes else ())):
             choice = "".join(f"{label}_{strobe} ? {label}_{signal} : " for label in labels[:-1])
@@ -196,7 +180,7 @@ class TopEmitter:
             f"always_ff @(posedge clk) waiting <= rst ? '0 : waiting + start - group{numbers[0]}_start;",
             f"always_ff @(posedge clk) busy <= ~rst & (group{numbers[0]}_start | (busy & ~{last}));",
         )
-        for before, number in zip(numbers, numbers[1:], strict=False):
+        for before, number in pairwise(numbers):
             self.out.add(f"wire group{number}_start = group{before}_done;")
 
     def _finished(self, number: int, members: list[TaskModule]) -> None:
@@ -239,19 +223,14 @@ class TopEmitter:
 
 def _tokens(module: TaskModule, value: SSAValue) -> int:
     """Tokens a frame at one end of a stream."""
-    count = 0
-    for use in value.uses:
-        op, parent = use.operation, use.operation.parent_op()
-        if isinstance(op, nest.ReadOp | nest.WriteOp) and isinstance(parent, nest.NestOp):
-            if parent.parent_op() is module.task:
-                count += TokenPattern.of(op.when, parent.trips).count
-    return count
+    return sum(
+        TokenPattern.of(op.when, parent.trips).count
+        for parent in module.task.body.block.ops if isinstance(parent, nest.NestOp)
+        for op in parent.body.block.ops if isinstance(op, nest.ReadOp | nest.WriteOp) and op.stream is value
+    )  # fmt: skip
 
 
 def _symbol(value: SSAValue) -> str:
     owner = value.owner
     assert isinstance(owner, stream.StreamOp | stream.BlocksOp)
     return owner.sym_name.data
-
-
-__all__ = ["Geometry", "TopEmitter"]
