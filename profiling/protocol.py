@@ -103,6 +103,11 @@ class ProfilingError(PenstockError):
         self.kind: FailureKind = kind
         self.log_tail = log_tail
 
+    @property
+    def retry_later(self) -> bool:
+        """Whether the same job may succeed later as it is: such an attempt does not count."""
+        return self.kind == "licence"
+
 
 @runtime_checkable
 class Profiler(Protocol):

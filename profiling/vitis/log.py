@@ -64,7 +64,8 @@ _CSIM = re.compile(r"'csim_design' failed: nonzero return value|@E Simulation fa
 _CSIM_BUILD = re.compile(r"'csim_design' failed: compilation error", re.I)
 _COSIM = re.compile(r"co-simulation finished: FAIL|\[COSIM 212-(?:4|303|344|361|359)\]|C TB post check failed")
 _SOURCE = re.compile(
-    r"\[(?:HLS|v\+\+) (?:200-1715|200-70|200-970|200-1471|20[789]-\d+|21[0-9]-\d+)\]|Pre-synthesis failed|\[SYNCHK \d+-\d+\]"
+    r"\[(?:HLS|v\+\+) (?:200-1715|200-70|200-970|200-1471|20[789]-\d+|21[0-9]-\d+)\]|Pre-synthesis failed"
+    r"|\[SYNCHK \d+-\d+\]"
 )
 
 _HINTS: dict[FailureKind, str] = {

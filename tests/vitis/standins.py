@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from compiler.design import Design, KernelDesign
 from compiler.pipeline import Lowered, emit, lower
 from profiling.tool_runner import ToolRunner
+from profiling.vitis.commands import HlsStep
 from profiling.vitis.detect import VitisTools, find_vitis
-from profiling.vitis.job import HlsJob, HlsRun, run_hls
+from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
 from tests.compiler.designs import Dense, build_network
 from tests.standin.install import Installation
 
@@ -45,12 +47,19 @@ def tools_of(installation: Installation) -> VitisTools:
     return find_vitis(installation.root, installation.environment)
 
 
-def run(installation: Installation, folder: Path, *steps: str, **changes: object) -> HlsRun:
-    """A job on a fresh design below `folder`; `changes` are fields of the job or arguments of `run_hls`."""
-    arguments = {name: changes.pop(name) for name in ("on_line", "work_root", "runner") if name in changes}
-    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), **changes)  # type: ignore[arg-type]
-    runner = arguments.pop("runner", None) or ToolRunner()
-    arguments.setdefault("work_root", folder / "work")
+def run(
+    installation: Installation,
+    folder: Path,
+    *steps: HlsStep,
+    runner: ToolRunner | None = None,
+    work_root: Path | None = None,
+    on_line: Callable[[str], None] | None = None,
+    limits: Limits | None = None,
+    keep: Keep = "never",
+) -> HlsRun:
+    """A job on a fresh design below `folder`."""
+    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), limits or Limits(), keep)
     return run_hls(
-        job, tools_of(installation), runner, folder / "results", environment=installation.environment, **arguments
-    )  # type: ignore[arg-type]
+        job, tools_of(installation), runner or ToolRunner(), folder / "results",
+        work_root=work_root or folder / "work", on_line=on_line, environment=installation.environment,
+    )  # fmt: skip

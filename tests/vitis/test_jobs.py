@@ -9,6 +9,7 @@ import pytest
 
 from profiling.vitis.commands import hls_commands, tool_environment
 from profiling.vitis.detect import VitisTools
+from profiling.vitis.job import Keep
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, run, tools_of
 
@@ -66,7 +67,7 @@ def test_an_exit_code_alone_does_not_fail_a_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("keep", "stays"), [("always", 1), ("failed", 0), ("never", 0)])
-def test_the_work_folder_stays_as_asked(keep: str, stays: int, tmp_path: Path) -> None:
+def test_the_work_folder_stays_as_asked(keep: Keep, stays: int, tmp_path: Path) -> None:
     run(Installation(tmp_path / "tools", "2023.2"), tmp_path, keep=keep)
     assert len(list((tmp_path / "work").iterdir())) == stays
     assert (tmp_path / "results" / "reports" / f"{TOP}_csynth.rpt").is_file()

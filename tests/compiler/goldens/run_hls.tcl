@@ -1,7 +1,7 @@
 # Run in this folder. Vitis HLS up to 2024.2: vitis_hls -f run_hls.tcl
 # From 2023.2 on, and alone from 2025.1 on:    vitis-run --mode hls --tcl run_hls.tcl
 #
-# PENSTOCK_HLS_STEPS names the steps, by default csynth alone: csim csynth cosim export.
+# PENSTOCK_HLS_STEPS names the steps, by default csynth alone: csim csynth cosim export implement.
 # csim and cosim run the frames in ../csim/run/in*.bin and compare with ../csim/run/out*.bin, which the C simulation
 # of the package has left there. export writes penstock_top.xo, which ../link/connectivity.cfg links on platforms with a
 # shell. Depths, storage and lanes are pragmas in the C++ and nowhere else.
@@ -26,7 +26,8 @@ foreach step $steps {
         csynth { csynth_design }
         cosim { cosim_design -argv $frames }
         export { export_design -format xo -output penstock_top.xo }
-        default { error "unknown step $step; use csim, csynth, cosim or export" }
+        implement { export_design -flow impl -rtl verilog }
+        default { error "unknown step $step; use csim, csynth, cosim, export or implement" }
     }
 }
 exit

@@ -1,0 +1,107 @@
+"""What goes on while a tool runs: its log line by line, and its work folder kept under a quota."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from profiling.protocol import ProfilingError
+from profiling.tool_runner import ToolProcess
+
+Line = Callable[[str], None]
+MOST_LINES = 20_000  # handed on as they come; a log with more is in its file
+MOST_AT_ONCE = 1 << 18
+LONGEST_LINE = 2000
+QUOTA_SECONDS = 1.0
+QUOTA_SHARE = 20  # a look at a large folder may take this part of the time
+LEAST_FREE_BYTES = 256 << 20
+
+
+class Watch:
+    """Called a few times a second with the running process."""
+
+    def __init__(self, log: Path, folder: Path, disk_limit: int, on_line: Line | None) -> None:
+        self.log, self.folder, self.disk_limit, self.on_line = log, folder, disk_limit, on_line
+        self.over_quota = ""
+        self._offset = 0
+        self._rest = b""
+        self._lines = 0
+        self._next_look = time.monotonic() + QUOTA_SECONDS
+
+    def __call__(self, process: ToolProcess) -> None:
+        self.follow(MOST_AT_ONCE)
+        if time.monotonic() < self._next_look or self.over_quota:
+            return
+        started = time.monotonic()
+        used = folder_bytes(self.folder)
+        free = shutil.disk_usage(self.folder).free
+        took = time.monotonic() - started
+        self._next_look = time.monotonic() + max(QUOTA_SECONDS, QUOTA_SHARE * took)
+        if used > self.disk_limit:
+            self.over_quota = (
+                f"it wrote {used >> 20} MiB into its work folder; at most {self.disk_limit >> 20} are allowed"
+            )
+        elif free < LEAST_FREE_BYTES // 2:
+            self.over_quota = f"only {free >> 20} MiB are free on the disk of the work folder"
+        if self.over_quota:
+            process.cancel()
+
+    def follow(self, most: int) -> None:
+        """Hand on the lines that have come, at most so many bytes of them."""
+        if self.on_line is None or self._lines > MOST_LINES:
+            return
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(most)
+        except FileNotFoundError:
+            return  # nothing has been said yet
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._rest = self._rest[-LONGEST_LINE:]
+        for line in lines:
+            self._lines += 1
+            if self._lines > MOST_LINES:
+                self.on_line(f"... more than {MOST_LINES} lines: the rest is in the log alone")
+                return
+            self.on_line(printable(line[:LONGEST_LINE]))
+
+
+def printable(line: bytes) -> str:
+    text = line.decode("utf-8", "replace").rstrip()
+    return "".join(c if c.isprintable() or c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def folder_bytes(folder: Path) -> int:
+    """What a folder occupies; what vanishes meanwhile counts nothing."""
+    total = 0
+    for root, _, files in os.walk(folder):
+        for name in files:
+            try:
+                total += os.lstat(os.path.join(root, name)).st_blocks * 512
+            except FileNotFoundError:
+                continue
+    return total
+
+
+def check_work_folder(folder: Path) -> None:
+    """A folder that cannot be written to, or a disk that is full, is said before a tool starts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}-{time.monotonic_ns()}"
+        probe.write_bytes(b"x")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise ProfilingError(
+            "disk-full", what=f"the work folder cannot be written to: {error.strerror}", where=str(folder),
+            hint="set the work folder to another disk",
+        ) from error  # fmt: skip
+    if free < LEAST_FREE_BYTES:
+        raise ProfilingError(
+            "disk-full", what=f"{free >> 20} MiB are free for the work folder", where=str(folder),
+            limit=f"at least {LEAST_FREE_BYTES >> 20} MiB are needed", hint="free space, or set another work folder",
+        )  # fmt: skip
