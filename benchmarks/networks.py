@@ -1,4 +1,4 @@
-"""The simulator against RTL co-simulation: cycles of real designs, and how fast long networks are simulated."""
+"""The simulator against RTL co-simulation: cycles of real designs."""
 
 from __future__ import annotations
 
@@ -11,18 +11,16 @@ import numpy as np
 
 from benchmarks.registry import Figures, Value
 from compiler.errors import PenstockError
-from compiler.simulator import VITIS, Access, Channel, Network, Phase, Process, Term, pattern_of, simulate
+from compiler.simulator import VITIS, simulate
 from compiler.simulator.import_procnet import ProcNet, read_procnet
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "process-networks"
-CHAIN_TASKS, CHAIN_CYCLES = 24, 10_000_000
 
 
 def run(data: Path | None = None) -> Figures:
-    speed = time_chain()
     rows = [_row(path) for path in sorted(find_data(data).glob("*.json"))]
-    return Figures("simulated", rows, summarise(rows) | speed)
+    return Figures("simulated", rows, summarise(rows))
 
 
 def find_data(data: Path | None = None) -> Path:
@@ -83,44 +81,3 @@ def summarise(rows: Iterable[Mapping[str, Value]]) -> dict[str, Value]:
         "deadlocks": sum(row.get("deadlock") is not None for row in rows),
         "deadlock_verdicts_wrong": verdicts.count(False),
     }
-
-
-def time_chain() -> dict[str, Value]:
-    """Seconds for chains of many tasks and cycles. The first one loads the engine, or compiles it if it never was."""
-    seconds: dict[str, Value] = {"engine_first_s": _seconds(pass_through_chain(CHAIN_TASKS, 100_000))}
-    seconds["products_chain_s"] = _seconds(products_chain(CHAIN_TASKS, CHAIN_CYCLES))
-    seconds["pass_through_chain_s"] = _seconds(pass_through_chain(CHAIN_TASKS, CHAIN_CYCLES))
-    return seconds
-
-
-def _seconds(network: Network) -> float:
-    begun = time.perf_counter()
-    simulate(network)
-    return round(time.perf_counter() - begun, 3)
-
-
-def products_chain(tasks: int, cycles: int, depth: int = 4) -> Network:
-    """Matrix products in a row: a row of 4 packed words is read in a burst, 256 results leave 64 at a time."""
-    trips = (cycles // 1024, 4, 64, 4)
-
-    def phase(task: int) -> Phase:
-        read = Access(f"c{task - 1}", "read", pattern_of(trips, (Term(1, "==", 0), Term(2, "==", 0))), 0)
-        write = Access(f"c{task}", "write", pattern_of(trips, (Term(2, "==", 63), Term(3, "==", 3))))
-        return Phase(trips, 1, 9, (*([read] if task else []), *([write] if task + 1 < tasks else [])))
-
-    processes = tuple(Process(f"t{task}", (phase(task),)) for task in range(tasks))
-    return Network("products", processes, tuple(Channel(f"c{i}", depth=depth) for i in range(tasks - 1)))
-
-
-def pass_through_chain(tasks: int, tokens: int, depth: int = 2) -> Network:
-    """Every task reads and writes a token in every cycle: the most events that a cycle can have."""
-
-    def access(channel: int, write: bool) -> Access:
-        return Access(f"c{channel}", "write" if write else "read", pattern_of((tokens,)))
-
-    processes: list[Process] = []
-    for task in range(tasks):
-        accesses = [access(task - 1, False)] if task else []
-        accesses += [access(task, True)] if task + 1 < tasks else []
-        processes.append(Process(f"t{task}", (Phase((tokens,), 1, 5, tuple(accesses)),)))
-    return Network("chain", tuple(processes), tuple(Channel(f"c{i}", depth=depth) for i in range(tasks - 1)))

@@ -35,13 +35,11 @@ BENCHMARKS: dict[str, Benchmark] = {
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
     "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
-    "networks": Benchmark(
-        "benchmarks.networks", "simulated cycles of real designs against RTL; a chain of 10^7 cycles"
-    ),
+    "networks": Benchmark("benchmarks.networks", "simulated cycles of real designs against RTL"),
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
     "partition": Benchmark("benchmarks.partition", "bits that cross between three dies: exact against greedy"),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
-    "simulation": Benchmark("benchmarks.simulate_block", "seconds to simulate the GPT-2 block, cycle by cycle"),
+    "simulation": Benchmark("benchmarks.simulation", "seconds to simulate long chains and the GPT-2 block, by mode"),
 }
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from compiler.simulator.flushing import go_on_flushing
 from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
+    FAR_BACK,
     MODE,
+    NEAR,
     ONE_CLOCK,
     PHASE,
     PROCESS_SIZE,
@@ -21,7 +23,7 @@ from compiler.simulator.layout import (
     WAKES_END,
 )  # fmt: skip
 from compiler.simulator.phases import begin
-from compiler.simulator.recurrence import keep, recurs, repeat, times_more
+from compiler.simulator.recurrence import go_on, keep
 from compiler.simulator.stalling import go_on_stalling
 
 
@@ -57,22 +59,28 @@ def sweep(m: Words, rings: Words, log: Words) -> bool:
 
 
 @jit
-def advance(m: Words, rings: Words, log: Words, old: Words, old_rings: Words) -> bool:
+def advance(m: Words, rings: Words, log: Words, near: Words, near_rings: Words, far: Words, far_rings: Words) -> bool:
     """Run every process as far as it goes. True when all are done, False when none can move.
 
-    Now and then, less and less often, the state is kept and each later one compared with it.
+    Now and then, less and less often, the state is kept and each later one compared with it: a near one, anew after
+    every time that it recurred, and one from so far back that what recurs from then on are whole rows.
     """
-    sweeps, until, kept = 0, SWEEPS_BEFORE_KEPT, False
+    since_near, until_near, since_far, until_far = 0, SWEEPS_BEFORE_KEPT, 0, 4 * SWEEPS_BEFORE_KEPT
+    has_near = has_far = False
     while sweep(m, rings, log):
-        sweeps += 1
-        if kept and recurs(m, rings, old, old_rings):
-            times = times_more(m, old)
-            if times > 0:
-                repeat(times, m, rings, log, old)
-                sweeps, until, kept = 0, SWEEPS_BEFORE_KEPT, False
-        if sweeps == until:
-            keep(m, rings, old, old_rings)
-            sweeps, until, kept = 0, 2 * until, True
+        since_near += 1
+        since_far += 1
+        if has_far and since_far > 2 * SWEEPS_BEFORE_KEPT and go_on(FAR_BACK, m, rings, log, far, far_rings):
+            since_near, until_near, since_far, until_far = 0, SWEEPS_BEFORE_KEPT, 0, 4 * SWEEPS_BEFORE_KEPT
+            has_near = has_far = False
+        elif has_near and go_on(NEAR, m, rings, log, near, near_rings):
+            since_near, until_near, has_near = 0, SWEEPS_BEFORE_KEPT, False
+        if since_near == until_near:
+            keep(m, rings, near, near_rings)
+            since_near, until_near, has_near = 0, 2 * until_near, True
+        if since_far == until_far:
+            keep(m, rings, far, far_rings)
+            since_far, until_far, has_far = 0, 2 * until_far, True
     done = True
     for p in range(m[PROCESSES], m[PROCESSES_END], PROCESS_SIZE):
         done = done and m[p + MODE] == 2

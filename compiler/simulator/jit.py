@@ -41,7 +41,7 @@ def jit(function: Function) -> Function:
 
 
 @cache
-def compiled_advance() -> Callable[[Ints, Ints, Ints, Ints, Ints], bool]:
+def compiled_advance() -> Callable[..., bool]:
     """The engine's `advance`, compiled: from disk where it was compiled before."""
     import numba
     from numba.core import config

@@ -87,7 +87,8 @@ class _Planner:
         rows = self._rows(len(self.index), at.PROCESS_SIZE)
         first, last = at.PROCESSES, at.PROCESSES_END
         self._set(0, {at.FLUSHING: self.rules.flushing, at.START_GAP: self.rules.start_gap,
-                      first: rows[0], last: rows[-1] + at.PROCESS_SIZE, at.SUSPECT: rows[0]})  # fmt: skip
+                      at.NEAR: rows[0], at.FAR_BACK: rows[0],
+                      first: rows[0], last: rows[-1] + at.PROCESS_SIZE})  # fmt: skip
         for link in self.links:
             self._set(link.address, {at.WRITER: rows[link.writer], at.READER: rows[link.reader]})
         for number, (row, process) in enumerate(zip(rows, self.network.processes, strict=True)):

@@ -66,7 +66,6 @@ from compiler.simulator.layout import (
     SEEN,
     SETTLED,
     STORE,
-    SUSPECT,
     TAKES,
     TICKS,
     TURN,
@@ -198,13 +197,13 @@ def passed_evenly(c: int, m: Words, rings: Words, old: Words, old_rings: Words) 
 
 
 @jit
-def recurs(m: Words, rings: Words, old: Words, old_rings: Words) -> bool:
+def recurs(suspect: int, m: Words, rings: Words, old: Words, old_rings: Words) -> bool:
     """Whether everything is as it was when it was kept, later. Looks first where it was not so the last time."""
-    if not moved_evenly(m[SUSPECT], m, old):
+    if not moved_evenly(m[suspect], m, old):
         return False
     for p in range(m[PROCESSES], m[PROCESSES_END], PROCESS_SIZE):
         if not moved_evenly(p, m, old):
-            m[SUSPECT] = p
+            m[suspect] = p
             return False
     even = True
     for c in range(m[CHANNELS], m[CHANNELS_END], CHANNEL_SIZE):
@@ -292,3 +291,14 @@ def repeat(times: int, m: Words, rings: Words, log: Words, old: Words) -> None:
     for p in range(m[PROCESSES], m[PROCESSES_END], PROCESS_SIZE):
         if m[p + TURN] > 0:
             repeat_process(p, times, m, old, log)
+
+
+@jit
+def go_on(suspect: int, m: Words, rings: Words, log: Words, old: Words, old_rings: Words) -> bool:
+    """Let what happened since the state that was kept happen again as often as it can. Whether it can."""
+    if not recurs(suspect, m, rings, old, old_rings):
+        return False
+    times = times_more(m, old)
+    if times > 0:
+        repeat(times, m, rings, log, old)
+    return times > 0

@@ -103,12 +103,13 @@ class Simulator:
 
     @staticmethod
     def _compiled(state: State) -> bool:
-        return compiled_advance()(state.memory, state.rings, state.log, state.kept, state.kept_rings)
+        return compiled_advance()(*state.arrays)
 
     @staticmethod
     def _interpreted(state: State) -> bool:
         memory, rings = state.memory.tolist(), state.rings.tolist()
-        done = advance(memory, rings, cast("Words", state.log), [0] * len(memory), [0] * len(rings))
+        kept = ([0] * len(memory), [0] * len(rings), [0] * len(memory), [0] * len(rings))
+        done = advance(memory, rings, cast("Words", state.log), *kept)
         state.memory[:], state.rings[:] = memory, rings
         return done
 

@@ -21,10 +21,16 @@ class State:
     memory: Ints
     rings: Ints
     log: Ints
-    kept: Ints
-    kept_rings: Ints
-    """As memory and rings were at some time, for comparison."""
+    near: Ints
+    near_rings: Ints
+    far: Ints
+    far_rings: Ints
+    """As memory and rings were at two times before, for comparison."""
     frames: int
+
+    @property
+    def arrays(self) -> tuple[Ints, ...]:
+        return self.memory, self.rings, self.log, self.near, self.near_rings, self.far, self.far_rings
 
 
 def new_state(plan: Plan, depths: Sequence[int | None], frames: int, sizes: Ints | None = None) -> State:
@@ -42,7 +48,8 @@ def new_state(plan: Plan, depths: Sequence[int | None], frames: int, sizes: Ints
     memory[plan.link_addresses + at.DEPTH] = np.array(slots, np.int64)
     log = np.empty(2 * at.LOG * len(plan.processes), np.int64)
     rings = _place(plan, memory, np.full(3 * len(plan.links), RUNS_KEPT, np.int64) if sizes is None else sizes)
-    return State(memory, rings, log, np.empty_like(memory), np.empty_like(rings), frames)
+    kept = [np.empty_like(part) for part in (memory, rings, memory, rings)]
+    return State(memory, rings, log, *kept, frames=frames)
 
 
 def sizes_of(plan: Plan, state: State) -> Ints:
@@ -66,7 +73,7 @@ def grow(plan: Plan, state: State) -> bool:
         m[s + at.GROW] = 0
     for row in plan.addresses:
         m[row + at.READY] = 1
-    state.kept_rings = np.empty_like(state.rings)
+    state.near_rings, state.far_rings = np.empty_like(state.rings), np.empty_like(state.rings)
     return True
 
 

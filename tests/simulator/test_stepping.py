@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -87,12 +88,13 @@ def test_what_recurs_is_carried_on_as_it_would_have_gone(monkeypatch: pytest.Mon
     monkeypatch.setattr(simulate_module, "was_compiled", lambda: False)
     monkeypatch.setattr(simulate_module, "SMALL", 1 << 40)
     repeated: list[int] = []
+    repeat = recurrence.repeat
 
-    def count(times: int, *state: object) -> None:
+    def count(times: int, *state: Any) -> None:
         repeated.append(times)
-        recurrence.repeat(times, *state)  # type: ignore[arg-type]
+        repeat(times, *state)
 
-    monkeypatch.setattr(engine, "repeat", count)
+    monkeypatch.setattr(recurrence, "repeat", count)
     runs = 0
     for seed in range(4000, 4060):
         network = draw_network(seed, times=1 + seed % 3 * 5)

@@ -1,0 +1,102 @@
+"""csynth's own latency against RTL, beside the simulator fed with II, depth and FIFO depths of the same reports."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.networks import ROOT
+from benchmarks.registry import Figures, Value
+from compiler.errors import PenstockError
+from compiler.simulator import VITIS, Network, simulate
+from compiler.simulator.import_procnet import ProcNet, read_procnet
+from profiling.vitis.csynth_xml import read_csynth_xml
+from profiling.vitis.records import SynthesisReport
+from profiling.vitis.retime import retime, retime_sequence
+
+SAMPLE = ROOT / "tests" / "data"
+
+
+def run(data: Path | None = None) -> Figures:
+    """Guards and channels from process networks; II, depth and FIFO depths from the reports of the same designs."""
+    folder = find_pairs(data)
+    rows = [_row(*pair) for pair in pairs(folder)]
+    return Figures("simulated", rows, summarise(rows))
+
+
+def find_pairs(data: Path | None = None) -> Path:
+    """A folder that has both networks and reports: the one asked for, PENSTOCK_DATA, beside the repository, a sample."""
+    if data is None and "PENSTOCK_DATA" in os.environ:
+        data = Path(os.environ["PENSTOCK_DATA"])
+    beside = [parent / part for parent in ROOT.parents for part in ("data", "shared/data")]
+    folders = [data] if data is not None else [*beside, SAMPLE]
+    found = next((folder for folder in folders if next(iter(pairs(folder)), None) is not None), None)
+    if found is None:
+        raise PenstockError(
+            code="no-data", what="there are no designs with a process network and a report", where=str(data),
+            limit="process-networks/NAME.json and hls-reports/NAME/csynth.xml[.gz]",
+            hint="name the folder that holds both folders",
+        )  # fmt: skip
+    return found
+
+
+def pairs(folder: Path) -> Iterable[tuple[Path, Path]]:
+    """Designs that have a process network and a report."""
+    for network in sorted((folder / "process-networks").glob("*.json")):
+        for name in ("csynth.xml.gz", "csynth.xml"):
+            if (report := folder / "hls-reports" / network.stem / name).is_file():
+                yield network, report
+                break
+
+
+def _row(network: Path, report: Path) -> Mapping[str, Value]:
+    try:
+        return compare(read_procnet(network), read_csynth_xml(report))
+    except PenstockError as error:
+        return {"network": network.stem, "simulated_cycles": None, "error_pct": None, "refused": error.one_line()}
+
+
+def compare(design: ProcNet, report: SynthesisReport) -> Mapping[str, Value]:
+    """One row. A process whose loops the report does not have is refused: nothing planned is mixed in."""
+    kept: tuple[str, ...] = ()
+    if isinstance(design.network, Network):
+        timed = retime(design.network, report)
+        network, kept = timed.network, timed.kept
+    else:
+        network = retime_sequence(design.network, report)
+    if kept:
+        raise PenstockError(
+            code="bad-report", what=f"the report does not have the loops of {', '.join(kept)}", where=design.name,
+            hint="give the report of this very design",
+        )  # fmt: skip
+    result = simulate(network, VITIS)
+    cycles = None if result.deadlock else result.latency
+    said = report.latency.exact if report.latency is not None else None
+    return {
+        "network": design.name,
+        "dataflow": isinstance(network, Network),
+        "rtl_cycles": design.rtl_cycles,
+        "csynth_cycles": said,
+        "csynth_error_pct": _error(said, design.rtl_cycles),
+        "simulated_cycles": cycles,
+        "error_pct": _error(cycles, design.rtl_cycles),
+    }
+
+
+def _error(cycles: int | None, rtl: int | None) -> float | None:
+    return None if cycles is None or rtl is None else 100 * abs(cycles / rtl - 1)
+
+
+def summarise(rows: Iterable[Mapping[str, Value]]) -> dict[str, Value]:
+    """Errors over all designs, and over those with streams, where csynth errs."""
+    rows = list(rows)
+    figures: dict[str, Value] = {"n": len(rows), "refused": sum("refused" in row for row in rows)}
+    for label, chosen in (("", rows), ("dataflow_", [row for row in rows if row.get("dataflow")])):
+        for name, column in (("csynth_", "csynth_error_pct"), ("simulated_", "error_pct")):
+            errors = [error for row in chosen if isinstance(error := row.get(column), float)]
+            figures[f"{label}{name}mean_error_pct"] = float(np.mean(errors)) if errors else None
+            figures[f"{label}{name}max_error_pct"] = max(errors, default=None)
+    return figures
