@@ -8,7 +8,7 @@ in which they do changes nothing, since every channel has one writer and one rea
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
@@ -47,6 +47,38 @@ def run(
     if strict:
         _check_written(outputs)
     return {name: memory.data for name, memory in outputs.items()}
+
+
+def run_part(
+    module: ModuleOp,
+    names: Collection[str],
+    memories: Mapping[str, Array],
+    tokens: Mapping[str, Array],
+    parameters: Mapping[str, Array],
+) -> tuple[dict[str, Array], dict[str, Array]]:
+    """Run some tasks of a top by themselves: `tokens` are what the channels from other tasks bring, by name.
+
+    Returns what is in the external memories that they write, and the tokens on the channels to other tasks.
+    """
+    top = next(op for op in module.ops if isinstance(op, stream.TopOp))
+    environment = Environment(external=set(top.body.block.args))
+    for argument, name in zip(top.body.block.args, top.argument_names, strict=True):
+        given = memories.get(name.data)
+        kind = argument.type
+        environment.memories[argument] = Memory.empty(kind) if given is None else Memory.holding(kind, given)
+    channels = {op.sym_name.data: op.result for op in top.body.block.ops if isinstance(op, stream.StreamOp)}
+    for name, array in tokens.items():
+        environment.fifo(channels[name]).put(array)
+    tasks = [op for op in top.body.block.ops if isinstance(op, stream.TaskOp) and op.sym_name.data in names]
+    for _, group in itertools.groupby(tasks, lambda task: task.group.data):
+        _run_together([_TaskRun(environment, task, parameters) for task in group])
+    left = {name: environment.fifo(value) for name, value in channels.items() if value in environment.fifos}
+    written = {
+        name.data: environment.memories[argument].data
+        for argument, name in zip(top.body.block.args, top.argument_names, strict=True)
+        if name.data not in memories
+    }
+    return written, {name: fifo.take(fifo.count) for name, fifo in left.items() if fifo.count}
 
 
 class _TaskRun:

@@ -2,6 +2,7 @@
 // Cycle 0 is the first one after reset; in it the first frame's start is given.
 #include "harness.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -93,6 +94,7 @@ struct Run {
     uint64_t cycle = 0, moved = 0, started = 0;
     std::vector<uint64_t> done, ends, addresses;
     uint64_t last_write = 0;
+    double seconds = 0;
     std::vector<size_t> answers;
     const char* verdict = "done";
 
@@ -264,7 +266,8 @@ void Run::go() {
 
 void Run::write() {
     std::ofstream file(result);
-    file << "{\"verdict\": \"" << verdict << "\", \"cycles\": " << cycle << ", \"done\": [";
+    file << "{\"verdict\": \"" << verdict << "\", \"cycles\": " << cycle << ", \"seconds\": " << seconds
+         << ", \"done\": [";
     for (size_t i = 0; i < done.size(); ++i) file << (i ? ", " : "") << done[i];
     file << "], \"ends\": [";
     for (size_t i = 0; i < ends.size(); ++i) file << (i ? ", " : "") << ends[i];
@@ -294,7 +297,9 @@ void Run::write() {
 int run(Core& core, const char* plan) {
     Run one(core);
     one.read_plan(plan);
+    const auto began = std::chrono::steady_clock::now();
     one.go();
+    one.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     one.write();
     std::cout.flush();
     return 0;

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -66,6 +67,20 @@ class RtlRun:
     evidence: Evidence = "open-rtl"
 
 
+@dataclass(frozen=True)
+class Job:
+    """One simulation to run: what `simulate_rtl` takes."""
+
+    design: RtlDesign
+    inputs: Mapping[str, Array]
+    frames: int = 1
+    one_by_one: bool = False
+    stall_seed: int | None = None
+    idle_cycles: int = IDLE_CYCLES
+    most_cycles: int = 2_000_000_000
+    timeout: float = 1800.0
+
+
 def simulate_rtl(
     design: RtlDesign,
     inputs: Mapping[str, Array],
@@ -85,40 +100,57 @@ def simulate_rtl(
     closely as the core takes them and read the same memories; with `one_by_one` each starts when the one before it is
     done, and memories may have a leading axis of frames. `stall_seed` draws pauses of the streams.
     """
-    tools = tools or ToolRunner()
-    made = program or build(design, tools, long_run=False)
-    plan = _Plan(design, inputs, frames, one_by_one)
+    runner = tools or ToolRunner()
+    job = Job(design, inputs, frames, one_by_one, stall_seed, idle_cycles, most_cycles, timeout)
+    result = simulate_many([job], [program or build(design, runner)], runner)[0]
+    if isinstance(result, ProfilingError):
+        raise result
+    return result
+
+
+def simulate_many(jobs: Sequence[Job], programs: Sequence[Program], tools: ToolRunner) -> list[RtlRun | ProfilingError]:
+    """Several simulations under one supervisor, one after the other; a failing one does not harm the others."""
+    plans = [_Plan(job) for job in jobs]
     scratch = cache_folder() / "runs"
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=scratch) as temporary:
         folder = Path(temporary)
-        for name, text in design.data.items():
-            (folder / name).write_text(text)
-        settings = {"seed": 0 if stall_seed is None else stall_seed + 1, "idle": idle_cycles, "limit": most_cycles}
-        plan.write(folder, settings)
-        argv = (str(made.path), str(made.number), "plan.txt")
-        result = tools.run(
-            ToolCommand(argv, folder, folder / "logs", timeout=timeout, memory_limit=MEMORY_LIMIT, log_limit=64 << 20)
+        lines: list[str] = []
+        for number, (plan, program) in enumerate(zip(plans, programs, strict=True)):
+            plan.write(folder / f"j{number}")
+            argv = ("timeout", str(plan.job.timeout), str(program.path), str(program.number), "plan.txt")
+            lines.append(f"(cd j{number} && {shlex.join(argv)} >sim.log 2>&1; echo $? >exit)")
+        (folder / "run.sh").write_text("\n".join([*lines, ":"]) + "\n")
+        limit = sum(job.timeout for job in jobs) + 60
+        command = ToolCommand(
+            ("sh", "run.sh"), folder, folder / "logs", timeout=limit, memory_limit=MEMORY_LIMIT, log_limit=1 << 20
         )
+        result = tools.run(command)
         if not result.ok:
             raise failed("simulation", result)
-        return plan.read(folder, result.stdout.read_text(errors="replace"), result.seconds, made)
+        return [
+            plan.outcome(folder / f"j{i}", program)
+            for i, (plan, program) in enumerate(zip(plans, programs, strict=True))
+        ]
 
 
 class _Plan:
     """Which files hold what, for the harness; and what it wrote, as a run."""
 
-    def __init__(self, design: RtlDesign, inputs: Mapping[str, Array], frames: int, one_by_one: bool) -> None:
-        self.design, self.frames, self.one_by_one = design, frames, one_by_one
-        self.inputs = {name: np.asarray(array) for name, array in inputs.items()}
+    def __init__(self, job: Job) -> None:
+        self.job, self.design = job, job.design
+        self.frames, self.one_by_one = job.frames, job.one_by_one
+        self.inputs = {name: np.asarray(array) for name, array in job.inputs.items()}
         self.stores: dict[str, list[RtlPort]] = {}
-        for port in design.ports:
+        for port in self.design.ports:
             if port.is_memory:
                 self.stores.setdefault(port.argument or port.name, []).append(port)
-        wanted = [p.name for p in design.ports if p.kind == "stream_in"] + [n for n in self.stores if self._filled(n)]
+        wanted = [p.name for p in self.design.ports if p.kind == "stream_in"] + [
+            n for n in self.stores if self._filled(n)
+        ]
         if sorted(wanted) != sorted(self.inputs):
             raise PenstockError(
-                code="rtl-inputs", what=f"data was given for {sorted(self.inputs)}", where=design.top,
+                code="rtl-inputs", what=f"data was given for {sorted(self.inputs)}", where=self.design.top,
                 limit=f"the core takes {sorted(wanted)}", hint="give one array for each input stream and memory",
             )  # fmt: skip
 
@@ -132,8 +164,13 @@ class _Plan:
     def _read(self, store: str) -> bool:
         return any(port.kind == "memory_read" for port in self.stores[store])
 
-    def write(self, folder: Path, settings: Mapping[str, int]) -> None:
-        lines = [f"{key} {number}" for key, number in settings.items()]
+    def write(self, folder: Path) -> None:
+        folder.mkdir()
+        for name, text in self.design.data.items():
+            (folder / name).write_text(text)
+        job = self.job
+        seed = 0 if job.stall_seed is None else job.stall_seed + 1
+        lines = [f"seed {seed}", f"idle {job.idle_cycles}", f"limit {job.most_cycles}"]
         lines += [f"frames {self.frames}", f"overlap {int(not self.one_by_one)}", "result result.json"]
         numbers: dict[str, int] = {}
         for name, ports in self.stores.items():
@@ -171,7 +208,25 @@ class _Plan:
             return encode(array, port)
         raise _shape(name, array, f"{port.words} words of {lanes_of(port)} lanes")
 
-    def read(self, folder: Path, log: str, seconds: float, program: Program) -> RtlRun:
+    def outcome(self, folder: Path, program: Program) -> RtlRun | ProfilingError:
+        log = (folder / "sim.log").read_text(errors="replace")
+        code = (folder / "exit").read_text().strip()
+        if code == "124":
+            return ProfilingError(
+                "timeout", what=f"the simulation was stopped after {self.job.timeout:g} s", where=self.design.top,
+                hint="raise the time limit or simulate a smaller design", log_tail=log[-4000:],
+            )  # fmt: skip
+        if code != "0":
+            return ProfilingError(
+                "tool-failed", what=f"the simulation ended with exit code {code}", where=self.design.top,
+                limit=log.strip()[-400:], hint="see the end of its log", log_tail=log[-4000:],
+            )  # fmt: skip
+        try:
+            return self.read(folder, log, program)
+        except ProfilingError as error:
+            return error
+
+    def read(self, folder: Path, log: str, program: Program) -> RtlRun:
         result = _result(folder)
         deadlocked = result["verdict"] == "idle"
         if result["verdict"] == "limit":
@@ -197,7 +252,7 @@ class _Plan:
         occupancy = _probes(log, "occupancy")
         return RtlRun(
             outputs, result["cycles"], *times, tuple(result["done"]), ports, _probes(log, "high_water"), deadlocked,
-            self._stuck(result["ports"], occupancy) if deadlocked else (), seconds, program,
+            self._stuck(result["ports"], occupancy) if deadlocked else (), result["seconds"], program,
         )  # fmt: skip
 
     def _check(self, port: RtlPort, seen: Mapping[str, int]) -> None:

@@ -6,6 +6,7 @@ designs that are built together share one translation unit and one program, in w
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import tempfile
 import time
@@ -154,7 +155,7 @@ class _Builder:
                 *self.verilator.argv, *VERILATOR_FLAGS, "-DPENSTOCK_PROBES", "--prefix", f"Vk{number}",
                 "--top-module", design.top, "--Mdir", "cpp", *design.files,
             )  # fmt: skip
-            lines.append(f"(cd k{number} && {_quoted(command)} >verilator.log 2>&1)")
+            lines.append(f"(cd k{number} && {shlex.join(command)} >verilator.log 2>&1)")
         script = folder / "verilate.sh"
         script.write_text("\n".join([*lines, ":"]) + "\n")
         env = clean_environment(**self.verilator.env)
@@ -246,10 +247,6 @@ class _Builder:
 
 DEFECT = "this is a defect in the RTL backend; please report it with the log"
 OBJECTS = ("harness.o", "verilated.o", "verilated_threads.o")
-
-
-def _quoted(command: Sequence[str]) -> str:
-    return " ".join("'" + part.replace("'", "'\\''") + "'" for part in command)
 
 
 def _opener(number: int, design: RtlDesign) -> str:

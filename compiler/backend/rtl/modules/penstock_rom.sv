@@ -14,11 +14,11 @@ module penstock_rom #(
 );
   if (BLOCK) begin : block
     (* ram_style = "block", rom_style = "block" *) logic [WIDTH-1:0] words[0:WORDS-1];
-    initial $readmemh(FILE, words);
+    if (FILE != "") initial $readmemh(FILE, words);  // yosys also looks at the module without its parameters
     always_ff @(posedge clk) if (re) rdata <= words[raddr];
   end else begin : lut
-    (* ram_style = "distributed", rom_style = "distributed" *) logic [WIDTH-1:0] words[0:WORDS-1];
-    initial $readmemh(FILE, words);
+    (* ram_style = "logic", rom_style = "logic" *) logic [WIDTH-1:0] words[0:WORDS-1];
+    if (FILE != "") initial $readmemh(FILE, words);  // yosys also looks at the module without its parameters
     always_ff @(posedge clk) if (re) rdata <= words[raddr];
   end
 endmodule
