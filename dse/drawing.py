@@ -19,6 +19,7 @@ STYLE = (
     ".ps .panel{fill:var(--panel);stroke:var(--line)}.ps .track{fill:var(--faint)}"
 )
 
+_MORE = " … and 999 more"
 _CHARACTER = 6.7  # width of a letter of 12 px, generously
 
 
@@ -72,7 +73,8 @@ def wrap(names: list[str], width: float, most_lines: int) -> list[str]:
     current, shown = "", 0
     for name in names:
         joined = f"{current} · {name}" if current else name
-        if current and text_width(joined) > width:
+        room = width - (text_width(_MORE) if len(lines) + 1 == most_lines and name != names[-1] else 0)
+        if current and text_width(joined) > room:
             if len(lines) + 1 == most_lines:
                 break
             lines.append(current)

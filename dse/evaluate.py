@@ -20,7 +20,7 @@ from profiling.model import DesignFigures, model_design, with_depths
 from profiling.network import Network
 from profiling.simulated import simulate_design
 
-SIZING_FRAMES = 4
+SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
 """Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
 
 OBJECTIVES = ("latency_cycles", "resource_share")
@@ -167,19 +167,31 @@ class Evaluator:
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
 
-        Neither the first of `frames` inputs nor any after it ends later than with unbounded FIFOs. Depths to `keep`
-        are kept; where the others would be too shallow beside them, these stay as they are.
+        None of several inputs in a row ends later than with unbounded FIFOs: of `frames`, or of more where a longer
+        run shows that these depths only put a wait off. Depths to `keep` are kept; where the others would be too
+        shallow beside them, these stay as they are.
         """
         kept = dict(keep or {})
         network = self.assembler.network(evaluation.design)
         fifos = {name for name, channel in network.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
             return evaluation
-        sizing = size_design(network, self.platform, self.clock_mhz, frames=frames, simulations=simulations)
-        depths = {**sizing.depths, **{name: depth for name, depth in kept.items() if name in fifos}}
+        found = self._sized(network, frames, simulations)
+        depths = {**found, **{name: depth for name, depth in kept.items() if name in fifos}}
         if kept and not runs_through(network, self.platform, self.clock_mhz, depths):
             return evaluation
         return replace(self._model(evaluation.design.with_fifo_depths(depths), {}), params=evaluation.params)
+
+    def _sized(self, network: Network, frames: int, simulations: int) -> Mapping[str, int]:
+        """Depths for `frames` inputs, or for twice as many again and again until three times as many lose nothing."""
+        while True:
+            sizing = size_design(network, self.platform, self.clock_mhz, frames=frames, simulations=simulations)
+            longer = 3 * frames
+            free = simulate_design(network, self.platform, self.clock_mhz, frames=longer, bounded=False)
+            bound = simulate_design(network, self.platform, self.clock_mhz, frames=longer, depths=sizing.depths)
+            if bound.frame_ends <= free.frame_ends or 2 * frames > MOST_SIZING_FRAMES:
+                return sizing.depths
+            frames *= 2
 
     def _check_depths(self, network: Network, free: DesignFigures, depths: Mapping[str, int]) -> None:
         """Depths that are not safe whatever the times are must be seen to run through."""

@@ -1,4 +1,4 @@
-"""Where bars stand in the picture of a run: one a task, from its first cycle to its last, the critical path on top."""
+"""Where bars stand in the picture of a run: one a task, from its first token to its end, the critical path on top."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Gantt:
 
 
 def gantt(run: SimulatedRun) -> Gantt:
-    """Tasks in the order in which they end; of many, those on the critical path and the busiest."""
+    """Tasks in the order in which they begin; of many, those on the critical path and the busiest."""
     last = max((task.end_cycle for task in run.tasks), default=1) or 1
     on_path = {step.task for step in run.critical_path}
     ranked = sorted(run.tasks, key=lambda t: (t.task not in on_path, -t.busy_cycles))[:MOST_ROWS]
@@ -44,14 +44,14 @@ def gantt(run: SimulatedRun) -> Gantt:
     rows = [
         Row(
             task.task,
-            f"{task.task}: cycle {task.start_cycle} to {task.end_cycle}, busy {task.busy_cycles}, "
-            f"waited {task.waited_cycles}",
+            f"{task.task}: first token in cycle {task.first_token_cycle}, done in {task.end_cycle}, "
+            f"busy {task.busy_cycles}, waited {task.waited_cycles}",
             TOP + ROW * number,
-            round(LEFT + task.start_cycle * scale, 2),
-            round(max(1.5, (task.end_cycle - task.start_cycle) * scale), 2),
+            round(LEFT + task.first_token_cycle * scale, 2),
+            round(max(1.5, (task.end_cycle - task.first_token_cycle) * scale), 2),
             _parts(run.critical_path, task.task, scale),
         )
-        for number, task in enumerate(sorted(ranked, key=lambda t: (t.end_cycle, t.start_cycle)))
+        for number, task in enumerate(sorted(ranked, key=lambda t: (t.first_token_cycle, t.end_cycle)))
     ]
     step = _step(last)
     ticks = tuple(Tick(round(LEFT + at * scale, 2), short_count(at)) for at in range(0, last + 1, step))

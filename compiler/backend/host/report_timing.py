@@ -57,6 +57,7 @@ class TaskTimes(Record):
     task: str
     start_cycle: int
     end_cycle: int
+    first_token_cycle: int = Field(description="when it first takes or gives something")
     busy_cycles: int = Field(description="what it takes if it never waits")
     waited_cycles: int
 

@@ -85,6 +85,7 @@ def simulated_section(found: Allocated) -> SimulatedRun | None:
     if found.first is None or found.several is None:
         return None
     processes = found.first.processes
+    first = _first_tokens(found.network, found.first)
     stalls = [
         StallInfo(task=task, channel=stall.channel, cause=stall.cause, cycles=stall.cycles)
         for task, times in processes.items()
@@ -94,7 +95,14 @@ def simulated_section(found: Allocated) -> SimulatedRun | None:
         rules=found.first.rules,
         frame_ends=found.several.frame_ends,
         tasks=tuple(
-            TaskTimes(task=t.name, start_cycle=t.start, end_cycle=t.end, busy_cycles=t.busy, waited_cycles=t.waited)
+            TaskTimes(
+                task=t.name,
+                start_cycle=t.start,
+                end_cycle=t.end,
+                first_token_cycle=first.get(t.name, t.start),
+                busy_cycles=t.busy,
+                waited_cycles=t.waited,
+            )
             for t in processes.values()
         ),
         stalls=tuple(sorted(stalls, key=lambda s: (-s.cycles, s.task, s.channel))),
@@ -103,6 +111,17 @@ def simulated_section(found: Allocated) -> SimulatedRun | None:
             for hop in found.first.critical_path
         ),
     )
+
+
+def _first_tokens(network: Network, run: Simulation) -> dict[str, int]:
+    """When each task first takes or gives a token; one that meets only external memory begins at once."""
+    found: dict[str, int] = {}
+    for name, (writer, reader) in network.ends().items():
+        times = run.channels[name]
+        for task, at in ((writer, times.first_write), (reader, times.first_read)):
+            found[task] = min(found.get(task, at), at)
+    sources = {t.name for t in network.tasks} - {reader for _, reader in network.ends().values()}
+    return {task: run.processes[task].start if task in sources else at for task, at in found.items()}
 
 
 def placement_section(found: Allocated) -> PlacementSection:

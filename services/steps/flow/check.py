@@ -32,8 +32,10 @@ from compiler.pipeline.verify import (
     verify_pytorch,
 )
 from compiler.program import Array, Evaluation
+from dse.open_rtl import Core
 from profiling.csim import build_csim
 from profiling.tool_runner import ToolRunner
+from services.steps.flow.check_rtl import check_rtl
 
 Progress = Callable[[str], None]
 
@@ -57,7 +59,8 @@ class Checked:
     def passed(self) -> bool:
         levels = all(level.equal for level in self.verify.levels)
         whole = self.verify.whole is None or self.verify.whole.ok
-        return levels and whole and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
+        rtl = self.verify.rtl is None or self.verify.rtl.equal is True
+        return levels and whole and rtl and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,13 +89,19 @@ class Checked:
         )
 
 
-def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress = lambda _: None) -> Checked:
-    """Run every level and the compiled C++ on the samples, on random inputs and on the held-out set.
+def check_design(
+    lowered: Lowered,
+    emitted: Path,
+    tools: ToolRunner,
+    progress: Progress = lambda _: None,
+    core: Core | None = None,
+) -> Checked:
+    """Run every level, the compiled C++ and the core's SystemVerilog on samples, random inputs and the held-out set.
 
     The C++ is compiled and run in a copy: `emitted` stays as it was written.
     """
     try:
-        return _check(lowered, emitted, tools, progress)
+        return _check(lowered, emitted, tools, progress, core)
     except PackageError as error:
         raise PenstockError(
             code="host-part", what=error.what, where=lowered.program.name,
@@ -100,7 +109,7 @@ def check_design(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: P
         ) from error  # fmt: skip
 
 
-def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress) -> Checked:
+def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progress, core: Core | None) -> Checked:
     progress("interpreting every level")
     inputs = make_inputs(lowered)
     slots = stream_work(lowered) * len(inputs)
@@ -116,8 +125,12 @@ def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progres
         csim = build_csim(work, tools)
         progress("running the C++")
         comparisons = [verify_csim(lowered, csim, inputs)]
-        answers = held_out.answers(csim.run_frames(held_out.frames)) if held_out else None
+        answered = csim.run_frames(held_out.frames) if held_out else []
+        answers = held_out.answers(answered) if held_out else None
         whole = check_whole(lowered, host, csim) if host is not None else None
+    if core is not None:
+        progress("running the SystemVerilog")
+    rtl = check_rtl(core, inputs, held_out.frames if held_out else [], answered) if core is not None else None
     expected, frames = None, len(inputs)
     if held_out is not None and answers is not None:
         progress("interpreting the held-out set")
@@ -133,6 +146,7 @@ def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: Progres
             pytorch=_pytorch_section(lowered, pytorch),
             levels=tuple(_level_section(c, slots) for c in levels),
             whole=whole,
+            rtl=rtl,
         ),
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
         expected=Expected(tuple(_sample_answers(lowered)), expected),
