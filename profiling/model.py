@@ -220,7 +220,7 @@ class ModelProfiler:
         try:
             platform = load_platform(request.platform)
             library = load_library(platform.operators, platform.check_clock(request.clock_mhz))
-            network = network_of(_parse(request), library)
+            network = network_of(parse_request(request), library)
             figures = model_design(network, platform, request.clock_mhz)
         except ProfilingError:
             raise
@@ -258,7 +258,8 @@ def _kernel_of(network: Network, figures: DesignFigures) -> TaskFigures | None:
     return next(t for t in figures.tasks if t.name == inside[0]) if len(inside) == 1 else None
 
 
-def _parse(request: ProfileRequest) -> stream.TopOp:
+def parse_request(request: ProfileRequest) -> stream.TopOp:
+    """The design of a request; text that is none is a bad request."""
     context = Context()
     for dialect in (Builtin, Arith, Math, *OWN_DIALECTS):
         context.load_dialect(dialect)

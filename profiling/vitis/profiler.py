@@ -1,0 +1,212 @@
+"""The `Profiler` of the Vitis route: a stream-level module in, HLS C++ out, a job, its reports, a profile.
+
+`csynth` and `cosim` are two rungs of the same machinery; a rung is a profiler and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compiler.backend.hls import emit_hls
+from compiler.backend.hls.ports import ports_of
+from compiler.dialects import stream
+from compiler.errors import PenstockError
+from compiler.interpreter.scalar import numpy_dtype
+from compiler.platforms import Platform, Resources, load_platform
+from compiler.schedule import load_library
+from compiler.simulator import Network as SimulatedNetwork
+from compiler.simulator import Sequence, simulate
+from profiling.csim import build_csim
+from profiling.model import parse_request
+from profiling.network import Network, network_of
+from profiling.protocol import Profile, ProfileRequest, ProfilingError
+from profiling.simulated import rules_of, simulated_network
+from profiling.tool_runner import ToolRunner
+from profiling.vitis.detect import VitisTools
+from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
+from profiling.vitis.reading import unreadable
+from profiling.vitis.records import SynthesisReport, Usage
+from profiling.vitis.retime import PhaseTiming, retime
+from profiling.vitis.watch import Line, check_work_folder
+
+Array = NDArray[Any]
+FRAMES = 2  # with one the interval cannot be measured
+
+
+@dataclass(frozen=True)
+class VitisProfiler:
+    """Measures by csynth, or by co-simulation as well. `results` keeps reports and logs, a folder for each key."""
+
+    tools: VitisTools
+    evidence: Literal["csynth", "cosim"] = "csynth"
+    runner: ToolRunner = field(default_factory=ToolRunner)
+    limits: Limits = field(default_factory=Limits)
+    keep: Keep = "never"
+    work_root: Path | None = None
+    results: Path | None = None
+    on_line: Line | None = None
+    environment: Mapping[str, str] | None = None
+
+    @property
+    def tool(self) -> str:
+        return f"vitis-{self.evidence}"
+
+    def version(self) -> str:
+        """The release: its updates are not told apart."""
+        if self.tools.form is None or self.tools.release is None:
+            raise ProfilingError(
+                "tool-missing", what="Vitis was not found, or its release is not known", where=self.tool,
+                hint="`penstock doctor` says what is there",
+            )  # fmt: skip
+        return str(self.tools.release)
+
+    def profile(self, request: ProfileRequest) -> Profile:
+        key = request.key(self.tool, self.version())
+        if self.work_root is not None:
+            check_work_folder(self.work_root)
+        with tempfile.TemporaryDirectory(dir=self.work_root, prefix="profile-") as scratch:
+            folder = Path(scratch)
+            try:
+                platform = load_platform(request.platform)
+                platform.check_clock(request.clock_mhz)
+                if not platform.part.startswith("xc"):
+                    raise ProfilingError(
+                        "bad-request", what=f"Vitis has no device {platform.part!r}", where=platform.name,
+                        hint="measure it by the open route",
+                    )  # fmt: skip
+                top = parse_request(request)
+                network = network_of(top, load_library(platform.operators, request.clock_mhz))
+                emit(top, request, platform, folder / "design")
+            except ProfilingError:
+                raise
+            except PenstockError as error:
+                raise ProfilingError(
+                    "bad-request",
+                    what=error.what,
+                    where=error.where or request.name,
+                    limit=error.limit,
+                    hint=error.hint,
+                ) from error
+            if self.evidence == "cosim":
+                simulate_c(folder / "design", self.runner)
+            job = HlsJob(folder / "design", top.sym_name.data, (self.evidence,), self.limits, self.keep)
+            run = run_hls(
+                job, self.tools, self.runner, self.results / key if self.results else folder / "results",
+                work_root=self.work_root, on_line=self.on_line, environment=self.environment,
+            )  # fmt: skip
+        return self._profile(key, request, platform, network, run)
+
+    def _profile(self, key: str, request: ProfileRequest, platform: Platform, network: Network, run: HlsRun) -> Profile:
+        report = run.synthesis
+        assert report is not None, "every job that ends well has csynth's report"
+        latency, interval = self._cycles(run, report)
+        delay, phases = first_output(network, report, platform, request.clock_mhz)
+        only = only_kernel(network, phases)
+        return Profile(
+            key=key, name=request.name, tool=self.tool, tool_version=self.version(), evidence=self.evidence,
+            clock_mhz=request.clock_mhz, latency_cycles=latency, interval_cycles=interval,
+            initial_delay_cycles=min(delay, latency), ii=only.ii if only else None, depth=only.depth if only else None,
+            resources=resources_of(report.used, report.source, has_uram=platform.available.uram > 0),
+            fmax_mhz=report.fmax_mhz,
+        )  # fmt: skip
+
+    def _cycles(self, run: HlsRun, report: SynthesisReport) -> tuple[int, int]:
+        """Latency and interval. A co-simulation of one transaction measures no interval: it is at most the latency."""
+        if self.evidence == "csynth":
+            if report.latency is None or report.interval is None:
+                raise unreadable(report.source, "the report gives no latency: the design's is not fixed")
+            return report.latency.high, report.interval.high
+        assert run.cosim is not None, "every co-simulation that ends well has a report"
+        if run.cosim.latency_max is None:
+            raise unreadable(run.cosim.source, "the co-simulation's report gives no latency")
+        return run.cosim.latency_max, run.cosim.interval_max or run.cosim.latency_max
+
+
+def emit(top: stream.TopOp, request: ProfileRequest, platform: Platform, folder: Path) -> None:
+    """The design's C++. A request holds no numbers: parameters are drawn, which changes neither cycles nor ports."""
+    clock_ns = round(1000 / request.clock_mhz, 3)
+    emit_hls(
+        top, drawn_parameters(top), folder, title=f"{request.name} on {platform.name}", part=platform.part,
+        clock_ns=clock_ns,
+    )  # fmt: skip
+
+
+def drawn_parameters(top: stream.TopOp) -> dict[str, Array]:
+    """The same numbers for the same names every time."""
+    shapes = {port.name: (port.shape, np.dtype(port.dtype)) for port in ports_of(top) if port.kind == "parameter"}
+    for op in top.walk():
+        if isinstance(op, stream.RomOp):
+            kind = op.result.type
+            shapes[op.parameter.data] = (tuple(kind.get_shape()), numpy_dtype(kind.element_type))
+    return {name: drawn(shape, dtype, zlib.crc32(name.encode())) for name, (shape, dtype) in shapes.items()}
+
+
+def drawn(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int) -> Array:
+    generator = np.random.default_rng(seed)
+    if dtype == np.bool_:
+        return generator.integers(0, 2, shape).astype(dtype)
+    if np.issubdtype(dtype, np.integer):
+        limits = np.iinfo(dtype)
+        return generator.integers(limits.min, limits.max, shape, endpoint=True, dtype=dtype)
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def simulate_c(folder: Path, runner: ToolRunner) -> None:
+    """Frames for the test bench and what must come out, by the C simulation."""
+    inputs = json.loads((folder / "interface.json").read_text())["inputs"]
+    frames = [
+        [drawn(tuple(entry["shape"]), np.dtype(entry["dtype"]), frame * 100 + i) for i, entry in enumerate(inputs)]
+        for frame in range(FRAMES)
+    ]
+    build_csim(folder, runner).run_frames(frames)
+
+
+def first_output(
+    network: Network, report: SynthesisReport, platform: Platform, clock_mhz: float
+) -> tuple[int, tuple[PhaseTiming, ...]]:
+    """Cycles before the first token leaves: our nests' token patterns at the II and depth of the report."""
+    converted = simulated_network(network, platform, clock_mhz)
+    parts = converted.steps if isinstance(converted, Sequence) else ((converted,),)
+    retimed = [[retime(n, report) for n in step if isinstance(n, SimulatedNetwork)] for step in parts]
+    phases = tuple(phase for step in retimed for one in step for phase in one.phases)
+    if isinstance(converted, Sequence):
+        measured: SimulatedNetwork | Sequence = Sequence("design", tuple(tuple(o.network for o in s) for s in retimed))
+    else:
+        measured = retimed[0][0].network
+    result = simulate(measured, rules_of(platform, clock_mhz))
+    if result.deadlock is not None:
+        raise ProfilingError(
+            "deadlock", what=f"with the report's figures the design stops for ever: {result.deadlock}",
+            where=report.source, hint="deepen a channel of the cycle",
+        )  # fmt: skip
+    return (result.latency if result.initial_delay is None else result.initial_delay), phases
+
+
+def only_kernel(network: Network, phases: tuple[PhaseTiming, ...]) -> PhaseTiming | None:
+    """The slowest pipeline of the one task that computes, as the report has it; None for a larger design."""
+    inside = [t for t in network.tasks if any(" " not in s.name for n in t.nests for s in n.stages)]
+    if len(inside) != 1:
+        return None
+    own = [p for p in phases if p.process == inside[0].name]
+    if not own or any(p.evidence != "csynth" for p in own):
+        return None
+    latency = {index: nest.latency for index, nest in enumerate(inside[0].nests)}
+    return max(own, key=lambda phase: latency[phase.index])
+
+
+def resources_of(used: Usage, source: str, *, has_uram: bool) -> Resources:
+    """What the report counts; a device without URAM has none to report."""
+    lacking = [name for name in used.missing if name != "uram" or has_uram]
+    if lacking:
+        raise unreadable(source, f"the report gives no {', '.join(lacking)}")
+    counts = {name: count for name, count in vars(used).items() if count is not None}
+    return Resources(**counts)

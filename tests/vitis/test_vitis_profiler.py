@@ -1,0 +1,89 @@
+"""The Vitis rungs behind the profiler protocol, against the stand-in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+from profiling.vitis.detect import VitisTools
+from profiling.vitis.profiler import VitisProfiler
+from tests.standin.install import Installation
+from tests.vitis.standins import lowered, tools_of
+
+REQUEST = ProfileRequest("drawn", str(lowered().stream), "u55c", 300.0)
+
+
+def profiler(installation: Installation, **changes: object) -> VitisProfiler:
+    made = VitisProfiler(tools_of(installation), environment=installation.environment)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    return Installation(tmp_path / "tools", "2024.2")
+
+
+def test_csynth_is_a_profiler(installation: Installation, tmp_path: Path) -> None:
+    """The recorded report's figures, with csynth as their evidence; equal requests give equal profiles."""
+    lines: list[str] = []
+    csynth = profiler(installation, results=tmp_path / "results", on_line=lines.append)
+    assert isinstance(csynth, Profiler)
+    profile = csynth.profile(REQUEST)
+    assert (profile.tool, profile.tool_version, profile.evidence) == ("vitis-csynth", "2024.2", "csynth")
+    assert (profile.latency_cycles, profile.interval_cycles) == (799519, 639612)
+    assert profile.key == REQUEST.key("vitis-csynth", "2024.2")
+    assert profile.fmax_mhz == pytest.approx(1e3 / 2.697)
+    assert profile.resources.bram18 == 630
+    assert 0 < profile.initial_delay_cycles < 100
+    assert Profile.from_json(json.loads(json.dumps(profile.to_json()))) == profile
+    assert any("Estimated Fmax" in line for line in lines)
+    assert (tmp_path / "results" / profile.key / "reports" / "csynth.xml").is_file()
+    assert csynth.profile(REQUEST) == profile
+
+
+def test_cosim_measures_with_frames_of_the_c_simulation(tmp_path: Path) -> None:
+    """The C simulation leaves its frames where the test bench of the release looks for them."""
+    installation = Installation(tmp_path / "tools", "2022.2")
+    profile = profiler(installation, evidence="cosim").profile(REQUEST)
+    assert (profile.tool, profile.evidence, profile.latency_cycles) == ("vitis-cosim", "cosim", 1277665)
+    assert profile.key != REQUEST.key("vitis-csynth", "2022.2")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [({"csynth": "source-error"}, "source-error"), ({"csynth": "report-garbage"}, "report-unreadable")],
+)
+def test_a_failed_job_is_its_failure(behaviour: dict[str, object], kind: str, installation: Installation) -> None:
+    installation.behave(behaviour)
+    with pytest.raises(ProfilingError) as caught:
+        profiler(installation).profile(REQUEST)
+    assert caught.value.kind == kind
+    assert caught.value.log_tail or kind == "report-unreadable"
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"text": "not a module"}, "not a valid stream-level module"),
+        ({"platform": "nowhere"}, "nowhere"),
+        ({"platform": "ecp5-85k", "clock_mhz": 100.0}, "no device"),
+        ({"clock_mhz": 5000.0}, "5000 MHz"),
+    ],
+)
+def test_what_cannot_be_measured_is_a_bad_request(
+    change: dict[str, object], words: str, installation: Installation
+) -> None:
+    with pytest.raises(ProfilingError, match=words) as caught:
+        profiler(installation).profile(replace(REQUEST, **change))  # type: ignore[arg-type]
+    assert caught.value.kind == "bad-request"
+    assert installation.calls() == []
+
+
+def test_without_tools_it_says_so() -> None:
+    with pytest.raises(ProfilingError, match="Vitis was not found") as caught:
+        VitisProfiler(VitisTools(None, None, {})).profile(REQUEST)
+    assert caught.value.kind == "tool-missing"
