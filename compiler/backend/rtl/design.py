@@ -31,6 +31,8 @@ class RtlPort:
     """The element's type as the IR prints it: i8, f32."""
     argument: str | None
     """The top's argument behind a memory port; None for a stream."""
+    channel: str | None = None
+    """The channel's name in the IR behind a stream; None for a memory."""
 
     @property
     def is_memory(self) -> bool:

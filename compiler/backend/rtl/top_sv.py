@@ -78,7 +78,9 @@ class TopEmitter:
             words = _tokens(module, value)
             kind = str(element_of(token))
             self.ports.append(
-                RtlPort(name, "stream_out" if writes else "stream_in", lanes * element, words, kind, None)
+                RtlPort(
+                    name, "stream_out" if writes else "stream_in", lanes * element, words, kind, None, _symbol(value)
+                )
             )
             return
         label = _symbol(value)
