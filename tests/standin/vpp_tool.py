@@ -194,7 +194,9 @@ class Vpp:
         trouble = str(self.behaviour.get("link", ""))
         if trouble == "licence-missing":
             self._failed("vpl", *playback.LICENCE_MISSING.format(device="xcu55c").splitlines())
-        if trouble == "hang":
+        if trouble == "hang" and not start:
+            with open(state, "w", encoding="utf-8") as file:
+                json.dump(tables.LINK_STEPS[: tables.LINK_STEPS.index("synth")], file)
             self.say("[19:06:23] Run vpl: Step synth: Started")
             misbehave.hang()
         # A first try for another feature, which v++ does without: not a failure.

@@ -1,0 +1,48 @@
+"""What a generated connectivity.cfg says, and the same file for the platforms of this machine."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from profiling.protocol import ProfilingError
+from profiling.vitis.detect import VitisTools
+
+FILE = "connectivity.cfg"
+_LINE = re.compile(r"^(platform|freqHz)=(\S+)\s*$", re.M)
+
+
+@dataclass(frozen=True)
+class Connectivity:
+    """The platform and the clock that a design is linked for; `text` names the platform's file."""
+
+    text: str
+    platform: Path
+    clock_hz: int
+
+
+def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = None) -> Connectivity:
+    """Read `folder`/connectivity.cfg; `platform` replaces the one that it names."""
+    try:
+        text = (folder / FILE).read_text()
+    except OSError as error:
+        raise ProfilingError(
+            "bad-target", what="the design has no link configuration", where=str(folder),
+            limit="only platforms with a shell can be linked for", hint="choose one with a shell, such as u55c or u280",
+        ) from error  # fmt: skip
+    said = dict(_LINE.findall(text))
+    name = platform or said.get("platform", "")
+    file = tools.platforms.get(name)
+    if file is None:
+        raise ProfilingError(
+            "bad-target", what=f"the platform {name!r} is not installed", where="v++",
+            limit=f"installed: {', '.join(sorted(tools.platforms)) or 'none'}",
+            hint="install its development package, or set PLATFORM_REPO_PATHS to the folder that holds it",
+        )  # fmt: skip
+    clock = said.get("freqHz", "").partition(":")[0]
+    if not clock.isdigit():
+        raise ProfilingError(
+            "bad-request", what="the link configuration names no clock", where=FILE, hint="emit the design again"
+        )
+    return Connectivity(re.sub(r"^platform=.*$", f"platform={file}", text, count=1, flags=re.M), file, int(clock))
