@@ -34,6 +34,8 @@ class LaneEmitter:
     spans: Mapping[Operation, Span]
     used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
     """Cores that were instantiated, by module and parameters."""
+    kept: set[Operation] = field(default_factory=set[Operation])
+    """Operations whose last register keeps its value while no iteration passes."""
 
     def run(self, block: Block, arguments: Sequence[Scalar], body: LaneBody) -> Scalar:
         values: dict[SSAValue, Scalar] = dict(zip(block.args, arguments, strict=True))
@@ -78,7 +80,8 @@ class LaneEmitter:
         for s in range(first, span[1]):
             last = s == span[1] - 1
             target = name if last else body.fresh(f"{label}_in{s + 1}")
-            body.register(target, range_.width, expression, s)
+            also = body.stages.valid(s) if last and op in self.kept else ""
+            body.register(target, range_.width, expression, s, also)
             expression = target
         return Scalar(range_, width, span[1], name=name)
 

@@ -7,6 +7,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
+from compiler.backend.rtl.accumulators import Accumulator, find_accumulators
 from compiler.backend.rtl.handshake import Handshake, Meeting
 from compiler.backend.rtl.lane_sv import LaneEmitter, Span
 from compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, total
@@ -43,7 +44,12 @@ class NestEmitter:
         self.loops = Loops(self.op.loops.data, self.stages)
         self.addressing = Addressing(self.loops, self.stages)
         self.handshake = Handshake(self.stages)
-        self.lane_emitter = LaneEmitter(self.timing.schedule.name, self.timing.spans, self.used)
+        found = find_accumulators(self.op, self.timing)
+        self.accumulators: dict[Operation, Accumulator] = {one.load: one for one in found}
+        self.kept: dict[Operation, Value] = {}
+        self.lane_emitter = LaneEmitter(
+            self.timing.schedule.name, self.timing.spans, self.used, {one.combine for one in found}
+        )
 
     def emit(self, before: str, *, starts: bool, begins: bool) -> Lines:
         """The body first, since it says what control must provide.
@@ -165,11 +171,20 @@ class NestEmitter:
 
     def _load(self, op: nest.LoadOp) -> None:
         start, end = self.timing.spans[op]
+        if (one := self.accumulators.get(op)) is not None:
+            ranges = {value: known.range for value, known in self.values.items()}
+            shape, bits = _shape(op.result), type_bits(op.result.type)
+            name = self.stages.fresh(self.names[op.memory])
+            kept = Value(name, shape, prod(shape), one.range(ranges, self.op.trips), bits, start)
+            self.values[op.result] = self.kept[one.total] = kept
+            return
         flag = self.loops.guard(op.when, start)
         fire = conjunction([self.stages.valid(start), *([flag] if flag else []), self.stages.fires(start)])
         self.values[op.result] = self.memories.load(self, op, (start, end), fire)
 
     def _store(self, op: nest.StoreOp) -> None:
+        if any(one.store is op for one in self.accumulators.values()):
+            return
         start = self.timing.start(op)
         flag = self.loops.guard(op.when, start)
         fire = conjunction([self.stages.valid(start), *([flag] if flag else []), self.stages.fires(start)])
@@ -216,8 +231,8 @@ class NestEmitter:
         self.values[op.result] = result
 
     def _map(self, op: nest.MapOp) -> None:
-        shape = _shape(op.result)
-        label = self.stages.fresh("map")
+        shape, kept = _shape(op.result), self.kept.get(op)
+        label = kept.name if kept else self.stages.fresh("map")
         block = op.body.block
         with self.out.lanes(shape, f"{label}_lane") as index:
             arguments: list[Scalar] = []
@@ -229,10 +244,12 @@ class NestEmitter:
             result = self.lane_emitter.run(block, arguments, body)
             stage = result.stage
             goal = lane(label, prod(shape), flat(shape, index))
-            self.out.add(f"assign {goal} = {result.text(stage or 0, body)};")
-        self.stages.declare(label, result.range.width, prod(shape))
+            spelled = result.term if kept else result.text
+            self.out.add(f"assign {goal} = {spelled(stage or 0, body)};")
+        range_ = kept.range if kept else result.range
+        self.stages.declare(label, range_.width, prod(shape))
         self.values[op.result] = Value(
-            label, shape, prod(shape), result.range, type_bits(op.result.type), stage, result.literal
+            label, shape, prod(shape), range_, type_bits(op.result.type), stage, result.literal
         )
 
     def _reduce(self, op: nest.ReduceOp) -> None:
