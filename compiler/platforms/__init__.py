@@ -3,15 +3,18 @@
 Nothing here needs more than the standard library, so every process may import it.
 """
 
+from compiler.platforms.board import Board, Pin
 from compiler.platforms.loader import load_platform, parse_platform, platform_names
 from compiler.platforms.platform import Die, Link, Memory, Platform
 from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 __all__ = [
     "RESOURCE_NAMES",
+    "Board",
     "Die",
     "Link",
     "Memory",
+    "Pin",
     "Platform",
     "Resources",
     "load_platform",

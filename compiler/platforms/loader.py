@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 
 from compiler.errors import PenstockError
+from compiler.platforms.board import SIGNALS, Board, Pin
 from compiler.platforms.platform import Die, Link, Memory, Platform
 from compiler.platforms.resources import RESOURCE_NAMES, Resources
 from compiler.platforms.toml_fields import Fields, parse_toml
@@ -38,10 +39,11 @@ def load_platform(name: str) -> Platform:
 def parse_platform(text: str, where: str) -> Platform:
     """The platform that a TOML text describes."""
     fields = parse_toml(text, where, _CODE)
+    name, part = fields.text("name"), fields.text("part")
     platform = Platform(
-        name=fields.text("name"),
+        name=name,
         title=fields.text("title"),
-        part=fields.text("part"),
+        part=part,
         shell=fields.text("shell"),
         operators=fields.text("operators"),
         clock_mhz=fields.number("clock_mhz", above=0),
@@ -50,6 +52,7 @@ def parse_platform(text: str, where: str) -> Platform:
         dies=tuple(_die(f) for f in fields.tables("die")),
         memories=tuple(_memory(f) for f in fields.tables("memory")),
         links=tuple(_link(f) for f in fields.tables("link")),
+        board=_board(fields.optional_table("board"), name, part),
     )
     fields.finish()
     _check_names(platform, where)
@@ -107,6 +110,48 @@ def _link(fields: Fields) -> Link:
     link = Link(between=(ends[0], ends[1]), wires=fields.count("wires", at_least=1))
     fields.finish()
     return link
+
+
+def _board(fields: Fields | None, name: str, part: str) -> Board | None:
+    if fields is None:
+        return None
+    board = Board(
+        name=name,
+        part=part,
+        oscillator_mhz=fields.number("oscillator_mhz", above=0),
+        baud=fields.count("baud", at_least=1200),
+        leds_active_low=fields.flag("leds_active_low"),
+        reset_active_low=fields.flag("reset_active_low"),
+        load=fields.texts("load"),
+        pins=tuple(_pin(f) for f in fields.tables("pin")),
+    )
+    fields.finish()
+    _check_pins(board, fields.where)
+    return board
+
+
+def _pin(fields: Fields) -> Pin:
+    pin = Pin(fields.text("signal"), fields.text("site"), fields.text("io_type"), fields.text("pull"))
+    fields.finish()
+    if pin.pull not in ("UP", "DOWN", "NONE"):
+        raise _bad(fields.where, f"field 'pull' is {pin.pull!r}", "it is UP, DOWN or NONE")
+    return pin
+
+
+def _check_pins(board: Board, where: str) -> None:
+    """Every signal of the shell on a pin of its own, LEDs counted from led0, and a command that loads."""
+    signals, sites = [pin.signal for pin in board.pins], [pin.site for pin in board.pins]
+    expected = (*SIGNALS, *(f"led{i}" for i in range(3, board.leds)))
+    for signal in expected:
+        if signals.count(signal) != 1:
+            raise _bad(where, f"signal {signal!r} is on {signals.count(signal)} pins", "give it one [[board.pin]]")
+    for signal, site in zip(signals, sites, strict=True):
+        if signal not in expected:
+            raise _bad(where, f"there is no signal {signal!r}", f"signals are {', '.join(SIGNALS)}, led3, led4, …")
+        if sites.count(site) > 1:
+            raise _bad(where, f"site {site!r} is used twice", "a pin carries one signal")
+    if not board.load or not all("{bitstream}" in command for command in board.load):
+        raise _bad(where, "field 'load' names no command with '{bitstream}'", "say how the board is loaded")
 
 
 def _check_names(platform: Platform, where: str) -> None:

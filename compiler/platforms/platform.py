@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from compiler.errors import PenstockError
+from compiler.platforms.board import Board
 from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 
@@ -68,6 +69,8 @@ class Platform:
     dies: tuple[Die, ...]
     memories: tuple[Memory, ...]
     links: tuple[Link, ...]
+    board: Board | None = None
+    """Pins and oscillator, where it is a board that bitstreams are made for."""
 
     @property
     def available(self) -> Resources:

@@ -101,15 +101,18 @@ class Accelerator:
         self.close()
 
 
-def load(path: str | Path | None = None, *, backend: str = "emulation", check: bool = True) -> Accelerator:
+def load(
+    path: str | Path | None = None, *, backend: str = "emulation", port: str | None = None, check: bool = True
+) -> Accelerator:
     """Open a package: its folder, its archive, or by default the folder that this runtime lies in.
 
-    With `check` every file is compared with the manifest first; turn it off to try changed sources.
+    `port` is the board's, for the serial backend. With `check` every file is compared with the manifest first;
+    turn it off to try changed sources.
     """
     package = open_package(here() if path is None else path)
     try:
         refuse(package.problems() if check else [])
-        return Accelerator(package, open_backend(backend, package))
+        return Accelerator(package, open_backend(backend, package, port))
     except BaseException:
         package.close()
         raise

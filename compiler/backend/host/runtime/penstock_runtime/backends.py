@@ -1,4 +1,5 @@
-"""What can execute the accelerator. Emulation compiles the package's HLS C++ for this machine's processor."""
+"""What can execute the accelerator. Emulation compiles the package's HLS C++ for this machine's processor; the others
+are a board, real or simulated."""
 
 from __future__ import annotations
 
@@ -7,15 +8,17 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Callable, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from .board import Serial
 from .build import build_library
 from .errors import PackageError
 from .layout import from_memory, memory_for, to_memory
 from .package import Package
 from .ports import Array
+from .simulation import Netlist, Simulation
 
 
 class Backend(Protocol):
@@ -37,7 +40,9 @@ class Emulation:
     evidence = "simulated"
     description = "the accelerator's C++ on this processor: the same bits, not the same speed"
 
-    def __init__(self, package: Package) -> None:
+    def __init__(self, package: Package, port: str | None = None) -> None:
+        if port is not None:
+            raise PackageError("emulation has no port", "leave --port away, or pass --backend serial")
         interface = package.json("interface.json")
         self._inputs: list[Mapping[str, Any]] = interface["inputs"]
         self._outputs: list[Mapping[str, Any]] = interface["outputs"]
@@ -64,14 +69,25 @@ class Emulation:
         """Nothing to release: a loaded library stays until the process ends."""
 
 
-BACKENDS: dict[str, Callable[[Package], Backend]] = {"emulation": Emulation}
+class Opener(Protocol):
+    """Makes a backend for a package; `port` is a board's serial port."""
+
+    def __call__(self, package: Package, port: str | None = None) -> Backend: ...
 
 
-def open_backend(name: str, package: Package) -> Backend:
+BACKENDS: dict[str, Opener] = {
+    "emulation": Emulation,
+    "netlist": Netlist,
+    "serial": Serial,
+    "simulation": Simulation,
+}
+
+
+def open_backend(name: str, package: Package, port: str | None = None) -> Backend:
     if name not in BACKENDS:
         known = ", ".join(sorted(BACKENDS))
         raise PackageError(f"there is no backend {name!r} in this package", f"choose one of: {known}")
-    return BACKENDS[name](package)
+    return BACKENDS[name](package, port)
 
 
 def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:

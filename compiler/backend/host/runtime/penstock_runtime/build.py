@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import PackageError
@@ -25,7 +26,8 @@ def build_library(package: Package) -> Path:
     if not sources:
         raise PackageError("the package holds no C++ sources", "fetch the package again")
     compiler = find_compiler()
-    library = _cache_folder(package) / f"csim-{_content_key(package, compiler)}.so"
+    paths = [path for path in package.paths() if path.startswith(("hls/", "csim/"))]
+    library = cache_folder(package) / f"csim-{content_key(package, compiler, FLAGS, paths)}.so"
     if library.exists():
         return library
     # Compiled under a private name and renamed, so that two processes may do it at the same time.
@@ -67,20 +69,19 @@ def _compile(compiler: str, root: Path, sources: list[str], library: Path) -> No
         raise PackageError(f"{compiler} failed: {cause}", f"repeat it in {root}: {' '.join(command)}")
 
 
-def _content_key(package: Package, compiler: str) -> str:
-    """What the library depends on: the C++ files as the manifest has them, the compiler and its flags."""
-    digest = hashlib.sha256(" ".join((compiler, *FLAGS, sys.platform)).encode())
+def content_key(package: Package, compiler: str, flags: Sequence[str], paths: Sequence[str]) -> str:
+    """What a program depends on: the files that it is made of, the compiler and its flags."""
+    digest = hashlib.sha256(" ".join((compiler, *flags, sys.platform)).encode())
     try:
         digest.update(str(os.stat(compiler).st_mtime_ns).encode())
     except OSError as error:
         raise PackageError(f"{compiler} cannot be read ({error})", "set CXX to a working compiler") from error
-    for path in package.paths():
-        if path.startswith(("hls/", "csim/")):
-            digest.update(path.encode() + b"\0" + (package.root / path).read_bytes() + b"\0")
+    for path in paths:
+        digest.update(path.encode() + b"\0" + (package.root / path).read_bytes() + b"\0")
     return digest.hexdigest()[:24]
 
 
-def _cache_folder(package: Package) -> Path:
+def cache_folder(package: Package) -> Path:
     """A folder inside the package, or a private one of this user where the package cannot be written."""
     inside = package.root / ".cache"
     if not package.from_archive and _is_writable(inside):

@@ -29,20 +29,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.self_test and problems:
                 return report_problems(package, problems, options.json)
             refuse(problems)
-            accelerator = Accelerator(package, open_backend(options.backend, package))
-            if options.self_test:
-                return self_test(accelerator, options.json)
-            if options.evaluate:
-                return evaluate(accelerator, options.json)
-            if options.example is not None:
-                return example(accelerator, options.example, options.json)
-            return run_files(accelerator, options.input, options.output)
+            accelerator = Accelerator(package, open_backend(options.backend, package, options.port))
+            try:
+                return _act(accelerator, options)
+            finally:
+                accelerator.backend.close()
     except PackageError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+
+
+def _act(accelerator: Accelerator, options: argparse.Namespace) -> int:
+    if options.self_test:
+        return self_test(accelerator, options.json)
+    if options.evaluate:
+        return evaluate(accelerator, options.json)
+    if options.example is not None:
+        return example(accelerator, options.example, options.json)
+    return run_files(accelerator, options.input, options.output)
 
 
 def report_problems(package: Package, problems: Sequence[str], as_json: bool) -> int:
@@ -190,6 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", type=Path, metavar="Y.npy", help="where to write the answer to --input")
     parser.add_argument("--package", type=Path, help="another package (folder or archive) than this one")
     parser.add_argument("--backend", default="emulation", help="one of: " + ", ".join(sorted(BACKENDS)))
+    parser.add_argument("--port", help="the board's serial port, for --backend serial")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-check", action="store_true", help="do not compare the files with the manifest")
     return parser
