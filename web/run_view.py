@@ -18,6 +18,7 @@ Record = Mapping[str, Any]
 OVER = ("succeeded", "failed", "cancelled")
 _AFTER_TRIALS = ("select", "verify", "package")
 _SHOWN_ELSEWHERE = ("chosen_trial", "evidence", "latency_cycles", "latency_us", "resource_share", "trials")
+_PICTURES = ("dies.svg", "memories.svg")
 _STEP_LOOK = {"blocked": "pending"}
 
 
@@ -57,6 +58,20 @@ class StepRow:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """The design that the run settled on: its times by the evidence that it was chosen by, and where it stands."""
+
+    trial: int
+    evidence: str
+    latency: str
+    beside: str
+    interval: str
+    fifos: str
+    fifos_before: str
+    pictures: tuple[FileRow, ...]
+
+
+@dataclass(frozen=True)
 class RunView:
     run: Record
     state: str
@@ -76,6 +91,7 @@ class RunView:
     lasted: str
     findings: tuple[tuple[str, str], ...]
     binding: str
+    chosen: Chosen | None
 
 
 def view_run(
@@ -109,7 +125,33 @@ def view_run(
         lasted=text.between(run["started_at"], run["finished_at"], now),
         findings=_findings(run["summary"]),
         binding=_binding(run["best"], trials),
+        chosen=_chosen(run["summary"], artifacts),
     )
+
+
+def _chosen(summary: Record, artifacts: Sequence[Record]) -> Chosen | None:
+    """None until a design was chosen."""
+    latency, trial, evidence = (summary.get(name) for name in ("latency_us", "chosen_trial", "evidence"))
+    if not _is_number(latency) or not isinstance(trial, int) or not isinstance(evidence, str):
+        return None
+    before, bits = summary.get("unsized_fifo_bits"), summary.get("fifo_bits")
+    modelled = summary.get("modelled_latency_cycles")
+    modelled_text = f", modelled {text.quantity(modelled)}" if modelled is not None and evidence != "modelled" else ""
+    return Chosen(
+        trial=trial,
+        evidence=evidence,
+        latency=text.microseconds(float(latency)),  # pyright: ignore[reportArgumentType]
+        beside=f"{_cycles(summary, 'latency_cycles')}{modelled_text}",
+        interval=_cycles(summary, "interval_cycles"),
+        fifos="" if bits is None else f"{text.quantity(bits)} bit",
+        fifos_before="" if before is None else f"{text.quantity(before)} without sizing",
+        pictures=tuple(_file_row(a) for name in _PICTURES for a in artifacts if a["name"] == name),
+    )
+
+
+def _cycles(summary: Record, name: str) -> str:
+    value = summary.get(name)
+    return f"{text.quantity(value)} cycles" if value is not None else "not measured"
 
 
 def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datetime) -> Story:
@@ -264,7 +306,7 @@ def _findings(summary: Record) -> tuple[tuple[str, str], ...]:
     """The plain facts of a run's summary; whatever is nested has a place of its own in the report."""
     found: list[tuple[str, str]] = []
     for name, value in summary.items():
-        if name in _SHOWN_ELSEWHERE or name.endswith(("_share", "_cycles")):
+        if name in _SHOWN_ELSEWHERE or name.endswith(("_share", "_cycles", "fifo_bits")):
             continue  # figures of the chosen trial are shown with their evidence
         if isinstance(value, bool):
             found.append((name.replace("_", " "), "yes" if value else "no"))

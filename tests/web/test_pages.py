@@ -99,6 +99,25 @@ def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
     assert "clock_mhz=300" in text
 
 
+def test_the_chosen_design_has_its_figures_with_their_evidence_and_its_pictures(
+    client: httpx.Client, seeder: Seeder
+) -> None:
+    run = seeder.finished_run(6)
+    card = page(client, f"/runs/{run.id}").split('id="chosen"')[1].split("</section>")[0]
+    assert f"trial {run.summary['chosen_trial']}" in card
+    assert 'class="evidence simulated"' in card
+    for shown in ("7.50 µs", "2,250 cycles, modelled 2,100", "1,400 cycles", "3,840 bit", "12,800 without sizing"):
+        assert shown in card
+    urls = re.findall(r'<img class="drawing" src="(/v1/artifacts/\w+\?inline=true)" alt="([^"]+)"', card)
+    assert [alt.split()[0] for _, alt in urls] == ["Which", "What"]
+    for url, _ in urls:
+        answer = client.get(url)
+        assert answer.headers["content-type"] == "image/svg+xml"
+        assert answer.headers["content-disposition"].startswith("inline")
+    running = seeder.run(trials=8)
+    assert 'id="chosen"' not in page(client, f"/runs/{running.id}"), "nothing was chosen yet"
+
+
 def test_a_running_run_tells_what_is_being_done_and_can_be_stopped(client: httpx.Client, seeder: Seeder) -> None:
     run = seeder.run(trials=8)
     seeder.explore(run, 8)

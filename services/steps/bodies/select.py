@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from db.records import Step, Trial
+from dse.evaluate import Evaluation
 from dse.explore import pareto_front, select_best
+from dse.fifo import total_bits
 from dse.memory import memory_svg
 from dse.partition import partition_svg
 from dse.rungs import BEST
@@ -42,7 +44,7 @@ def select(context: StepContext) -> StepResult:
     missing = [Told(number=n, state="fail", params={}, values=None, constraints={}) for n in failed]
     everything = sorted([*told.values(), *missing], key=lambda t: t.number)
     section = search_section(everything, choice, SearchSettings(options.sampler, options.seed), searched_by)
-    summary = _summary(choice) | {
+    summary = _summary(choice, candidates[choice.trial]) | {
         "trials": len(everything), "on_front": len(pareto_front(list(told.values()))),
     }  # fmt: skip
     placed = choice.finished.placement
@@ -58,16 +60,21 @@ def select(context: StepContext) -> StepResult:
     )
 
 
-def _summary(choice: Choice) -> dict[str, Any]:
+def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
     """The chosen design's figures with their evidence, as the run's page shows them."""
     clock = choice.finished.design.clock_mhz
     figures = choice.figures
+    bits = {c.name: c.bits for c in candidate.figures.channels if c.kind == "stream"}
     return {
         "chosen_trial": choice.trial,
         "evidence": figures.evidence,
         "latency_cycles": figures.latency,
         "latency_us": figures.latency / clock,
+        "initial_delay_cycles": figures.initial_delay,
         "interval_cycles": figures.interval,
+        "modelled_latency_cycles": candidate.figures.latency,
+        "fifo_bits": total_bits(choice.finished.design.fifo_depths, bits),
+        "unsized_fifo_bits": total_bits(candidate.design.fifo_depths, bits),
         "resource_share": max(choice.finished.evaluation.shares.values()),
         "dies": len(set(choice.finished.design.dies.values())),
     }
