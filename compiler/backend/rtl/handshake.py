@@ -29,7 +29,8 @@ class Handshake:
     stages: Stages
     meetings: list[Meeting] = field(default_factory=list[Meeting])
 
-    def write(self, out: Lines) -> None:
+    def write(self, out: Lines, signals: dict[str, list[str]]) -> None:
+        """Adds to `signals` when each is given: other nests of the task may meet the same channel."""
         stages = self.stages
         front = [m for m in self.meetings if m.stage <= stages.front]
         behind = [m for m in self.meetings if m.stage > stages.front]
@@ -37,7 +38,6 @@ class Handshake:
         stages.declare(stages.go, 1)
         out.add(f"assign {stages.ce} = {self._possible(behind)};")
         out.add(f"assign {stages.go} = {self._possible(front, stages.ce)};")
-        signals: dict[str, list[str]] = {}
         for meeting in self.meetings:
             group = front if meeting in front else behind
             others = [m for m in group if m.signal != meeting.signal]
@@ -46,10 +46,14 @@ class Handshake:
                 enable = self._possible(others, stages.ce if group is front else "")
             terms = [meeting.due] if enable == "1'b1" else [meeting.due, enable]
             signals.setdefault(meeting.signal, []).append(conjunction(terms))
-        for signal, whens in signals.items():
-            out.add(f"assign {signal} = {' | '.join(f'({w})' for w in whens) if len(whens) > 1 else whens[0]};")
 
     def _possible(self, meetings: list[Meeting], also: str = "") -> str:
         terms = list(dict.fromkeys(f"(~({m.due}) | {m.ready})" if " " in m.due else f"(~{m.due} | {m.ready})"
                                    for m in meetings))  # fmt: skip
         return conjunction(([also] if also else []) + terms)
+
+
+def write_signals(out: Lines, signals: dict[str, list[str]]) -> None:
+    """What a task tells its channels: any of the times at which any of its nests does."""
+    for signal, whens in signals.items():
+        out.add(f"assign {signal} = {' | '.join(f'({w})' for w in whens) if len(whens) > 1 else whens[0]};")

@@ -39,6 +39,8 @@ class NestEmitter:
     out: Lines = field(default_factory=Lines)
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
+    signals: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """To the task's channels, by when each is given."""
 
     def __post_init__(self) -> None:
         self.loops = Loops(self.op.loops.data, self.stages)
@@ -62,7 +64,7 @@ class NestEmitter:
         self._blocks()
         head = Lines()
         self._control(head, before, starts=starts, begins=begins)
-        self.handshake.write(head)
+        self.handshake.write(head, self.signals)
         self.stages.write_valid(head)
         self.stages.write(head)
         text = Lines()
@@ -200,7 +202,7 @@ class NestEmitter:
             self._meet(stage, first, f"{name}_free" if writes else f"{name}_full", f"{name}_claim", offers=False)
             flag = [self.stages.later(last, 0, stage, 1)] if last is not None else []
             release = conjunction([self.stages.valid(stage), *flag, self.stages.fires(stage)])
-            self.out.add(f"assign {name}_release = {release};")
+            self.signals.setdefault(f"{name}_release", []).append(release)
 
     def _met_blocks(self) -> list[tuple[SSAValue, int, bool]]:
         found: dict[SSAValue, tuple[int, bool]] = {}

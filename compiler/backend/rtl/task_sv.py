@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
 from compiler.backend.rtl.geometry import Geometry, accesses_of
+from compiler.backend.rtl.handshake import write_signals
 from compiler.backend.rtl.lines import Lines, clog2, packed
 from compiler.backend.rtl.nest_sv import NestEmitter
 from compiler.backend.rtl.numbers import type_bits
@@ -74,9 +75,10 @@ def emit_task(
     _head(out, task, nests, timings)
     prefixes = [f"n{i}_" if len(nests) > 1 else "" for i in range(len(nests))]
     sections: list[Lines] = []
+    signals: dict[str, list[str]] = {}
     for position, (op, timing, prefix) in enumerate(zip(nests, timings, prefixes, strict=True)):
         stages = Stages(timing.schedule.depth, front_of(op, timing), prefix, taken=set(taken) | set(own.values()))
-        emitter = NestEmitter(op, timing, own, memories, stages, used=cores)
+        emitter = NestEmitter(op, timing, own, memories, stages, used=cores, signals=signals)
         before = f"{prefixes[position - 1]}ended"
         sections.append(emitter.emit(before, starts=starts and position == 0, begins=position == 0))
     memories.write()
@@ -88,7 +90,9 @@ def emit_task(
     out.add(*memories.declarations)
     for op, section in zip(nests, sections, strict=True):
         out.add("", f"// {op.sym_name.data}", *section.text)
-    out.add("", *memories.out.text)
+    told = Lines()
+    write_signals(told, signals)
+    out.add("", *told.text, "", *memories.out.text)
     if len(nests) > 1:
         out.add(f"assign ended = {prefixes[-1]}ended;")
     out.indent -= 1
