@@ -1,6 +1,6 @@
 """What the stand-in prints and writes: lines as the real tools print them, and recorded reports under the job's names.
 
-The figures of a report are the recording's (recorded/README.md); top, part, clock and release are the job's.
+The figures of a report are the recording's (tests/data/hls-reports); top, part, clock and release are the job's.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import re
 import zipfile
 from typing import Any
 
-RECORDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recorded")
+RECORDED = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "..", "data", "hls-reports",
+    "streamhls__polybench__streamhls__2560_DSPs__opt1__atax",
+)  # fmt: skip
 RECORDED_TOP, RECORDED_PART, RECORDED_RELEASE = "forward", "xcu280-fsvh2892-2L-e", "2023.2"
 
 BANNER = """
@@ -158,14 +161,14 @@ def write_synthesis(folder: str, top: str, part: str, period: float, release: st
     if damage == "report-garbage":
         text = text[: len(text) // 2]
     _write(os.path.join(folder, "csynth.xml"), text)
-    with open(os.path.join(RECORDED, "csynth.rpt"), encoding="utf-8") as file:
+    with open(os.path.join(RECORDED, "forward_csynth.rpt"), encoding="utf-8") as file:
         _write(os.path.join(folder, f"{top}_csynth.rpt"), file.read().replace(f"'{RECORDED_TOP}'", f"'{top}'"))
 
 
 def write_simulation(folder: str, top: str, passed: bool) -> None:
     """The report, and beside it the one from before the simulation, which always says that it failed."""
     os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(RECORDED, "cosim.rpt"), encoding="utf-8") as file:
+    with open(os.path.join(RECORDED, "forward_cosim.rpt"), encoding="utf-8") as file:
         text = file.read()
     before = re.sub(r"Pass\|.*", lambda row: "Fail|" + re.sub(r"\d+", "NA", row.group()[5:]), text)
     _write(os.path.join(folder, "_cosim.rpt"), before.replace("Simulation tool   : xsim.\n", ""))
