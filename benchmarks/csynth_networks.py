@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.networks import ROOT
 from benchmarks.registry import Figures, Value
 from compiler.errors import PenstockError
 from compiler.simulator import VITIS, Network, simulate
@@ -17,6 +16,7 @@ from profiling.vitis.csynth_xml import read_csynth_xml
 from profiling.vitis.records import SynthesisReport
 from profiling.vitis.retime import retime, retime_sequence
 
+ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data"
 
 
@@ -28,7 +28,7 @@ def run(data: Path | None = None) -> Figures:
 
 
 def find_pairs(data: Path | None = None) -> Path:
-    """A folder that has both networks and reports: the one asked for, PENSTOCK_DATA, beside the repository, a sample."""
+    """A folder with networks and reports: the one asked for, PENSTOCK_DATA's, one beside the repository, a sample."""
     if data is None and "PENSTOCK_DATA" in os.environ:
         data = Path(os.environ["PENSTOCK_DATA"])
     beside = [parent / part for parent in ROOT.parents for part in ("data", "shared/data")]
@@ -41,6 +41,15 @@ def find_pairs(data: Path | None = None) -> Path:
             hint="name the folder that holds both folders",
         )  # fmt: skip
     return found
+
+
+def figures_beside(networks: Path) -> dict[str, Value]:
+    """The summary for a folder of process networks that has a folder of reports beside it; nothing for others."""
+    found = list(pairs(networks.parent)) if networks.name == "process-networks" else []
+    if not found:
+        return {}
+    summary = summarise(_row(*pair) for pair in found)
+    return {f"with_reports_{name}": value for name, value in summary.items()}
 
 
 def pairs(folder: Path) -> Iterable[tuple[Path, Path]]:

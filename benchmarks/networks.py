@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.csynth_networks import figures_beside
 from benchmarks.registry import Figures, Value
 from compiler.errors import PenstockError
 from compiler.simulator import VITIS, simulate
@@ -19,8 +20,9 @@ SAMPLE = ROOT / "tests" / "data" / "process-networks"
 
 
 def run(data: Path | None = None) -> Figures:
-    rows = [_row(path) for path in sorted(find_data(data).glob("*.json"))]
-    return Figures("simulated", rows, summarise(rows))
+    folder = find_data(data)
+    rows = [_row(path) for path in sorted(folder.glob("*.json"))]
+    return Figures("simulated", rows, summarise(rows) | figures_beside(folder))
 
 
 def find_data(data: Path | None = None) -> Path:

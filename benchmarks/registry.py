@@ -34,6 +34,9 @@ class Benchmark:
 BENCHMARKS: dict[str, Benchmark] = {
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
     "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
+    "csynth": Benchmark(
+        "benchmarks.csynth_networks", "csynth's latency against RTL, and the simulator's fed with csynth"
+    ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
     "networks": Benchmark("benchmarks.networks", "simulated cycles of real designs against RTL"),
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),

@@ -14,7 +14,6 @@ from profiling.vitis.values import Notes, between, decimal, name_of, span, usage
 
 _TOP = re.compile(r"^== .*Report for '([^'\n]{1,500})'", re.MULTILINE)
 _FACT = re.compile(r"^\s*\* (Version|Solution|Product family|Target device):[ \t]*(\S.*)$", re.MULTILINE)
-_HEADS = ("instance", "memory", "name", "variable name", "total")
 _UNITS = {"s": 1e9, "sec": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3}
 
 
@@ -147,11 +146,11 @@ def _loops(tables: list[Table], module: str, notes: Notes) -> Iterator[Loop]:
 
 
 def _parts(tables: list[Table], name: str) -> Iterator[tuple[Table, tuple[str, ...]]]:
-    """The rows of a detail of the utilisation, without heads and totals."""
+    """The rows of a detail of the utilisation, without totals: they have that name, and a line above them."""
     for table in tables:
         if table.under("utilization estimates", "detail", name):
-            for row in table.rows:
-                if row[0].strip().lower() not in _HEADS:
+            for row in table.rows[: table.first]:
+                if row[0].strip().lower() != "total":
                     yield table, row
 
 

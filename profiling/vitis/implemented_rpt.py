@@ -33,6 +33,8 @@ def read_utilization(path: Path) -> ImplementedReport:
     tables = read_tables(text)
     if tables and not tables[-1].closed:
         raise unreadable(path, "the report ends inside a table", hint="it was cut off: run the step again")
+    if crooked := sum(table.crooked for table in tables):
+        notes.add(f"{crooked} rows do not fit their columns: left out")
     state = _state(head, path)
     for reader in (_by_kernel, _by_instance):
         for table in tables:

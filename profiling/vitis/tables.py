@@ -23,6 +23,8 @@ class Table:
     headings: tuple[str, ...]
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    first: int
+    """How many rows stand above the first line that is drawn between rows: totals come below it."""
     crooked: int
     """Rows that do not fit the columns and were left out."""
     closed: bool
@@ -90,30 +92,30 @@ def _table(lines: list[str], start: int, headings: tuple[str, ...]) -> tuple[Tab
             break
         index += 1
     closed = not groups[-1] and len(groups) > 1
-    heads, body = groups[0], [line for group in groups[1:] for line in group]
+    heads = groups[0]
     if not heads:
         return None, index
     for line in heads:  # some borders are drawn over merged heads only
         bars = [place for place, sign in enumerate(line) if sign == "|"]
         places = bars if set(bars) > set(places) else places
     columns = _columns(heads, places)
-    rows: list[tuple[str, ...]] = []
-    crooked = 0
-    for line in body:
-        if (cells := _cells(line, places)) is None:
-            crooked += 1
-        else:
-            rows.append(cells)
-    return Table(headings, columns, tuple(rows), crooked, closed), index
+    straight = all(set(_bars(line)) <= set(places) for line in heads)
+    fitting = [[cells for line in group if straight and (cells := _cells(line, places))] for group in groups[1:]]
+    rows = tuple(row for group in fitting for row in group)
+    crooked = sum(len(group) for group in groups[1:]) - len(rows)
+    return Table(headings, columns, rows, len(fitting[0]) if fitting else 0, crooked, closed), index
+
+
+def _bars(line: str) -> list[int]:
+    signs = "+|" if line.lstrip().startswith("+") else "|"
+    return [place for place, sign in enumerate(line) if sign in signs]
 
 
 def _columns(heads: list[str], places: list[int]) -> tuple[str, ...]:
     """The words over each column; a head over several columns belongs to each of them."""
     found: list[list[str]] = [[] for _ in places[1:]]
     for line in heads:
-        signs = "+|" if line.lstrip().startswith("+") else "|"
-        bars = [place for place, sign in enumerate(line) if sign in signs]
-        for left, right in pairwise(bars):
+        for left, right in pairwise(_bars(line)):
             words = line[left + 1 : right].strip()
             if not words.strip("-"):
                 continue

@@ -66,13 +66,14 @@ def _heads(text: str, title: str) -> list[str]:
 
 
 def _row_after(text: str, title: str, word: str) -> list[str] | None:
-    lines = _section(text, title)
+    """The figures under the heads: as many as there are heads, and all of them numbers."""
+    lines, heads = _section(text, title), _heads(text, title)
     for index, line in enumerate(lines):
         if word in line:
-            for row in lines[index + 1 :]:
-                if row.strip() and set(row.strip()) - set("- "):
-                    return row.split()
-            return None
+            rows = (row.split() for row in lines[index + 1 :])
+            row = next((row for row in rows if row and set("".join(row)) - {"-"}), [])
+            fits = len(row) == len(heads) and all(decimal(cell) is not None or cell == "NA" for cell in row)
+            return row if fits else None
     return None
 
 
@@ -85,8 +86,9 @@ def _clocks(text: str) -> list[ClockTiming]:
         place = head.index("WNS(ns)")
         for line in lines[lines.index(head) + 2 :]:
             if line.strip():
-                # Columns are aligned: a clock without paths leaves the place of its slack blank.
-                slacks[line.split()[0]] = decimal(line[max(0, place - 3) : place + 8].strip())
+                # Columns end at the same place: a clock without paths leaves its slack blank.
+                cells = {cell.end(): cell.group() for cell in re.finditer(r"\S+", line)}
+                slacks[line.split()[0]] = decimal(cells.get(place + len("WNS(ns)")))
     clocks: list[ClockTiming] = []
     for line in _section(text, "Clock Summary"):
         found = re.match(r"\s*(\S+)\s+\{[^}]*\}\s+([\d.]+)\s+([\d.]+)\s*$", line)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 # No digits, blanks or signs of tables: damage of these kinds never writes a figure, so it can never make a 0.
 GARBAGE = "abcXYZ?!@#$%^&*(){}[];,.\\\"'_=\u0663\u00e9\u2603"
-UNKNOWN = ("", "?", "undef", "-", "NA", "1e9", "-5", "0x1f", "9" * 30, "\u0663", "1,234", "nan", "12..7", "<b/>")
+UNKNOWN = ("", "?", "undef", "-", "NA", "1e9", "-5", "x1f", "9" * 30, "\u0663", "1,234", "nan", "12..7", "<b/>")
 
 
 def cut(text: str, chance: random.Random) -> str:

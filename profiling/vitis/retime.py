@@ -1,0 +1,171 @@
+"""Networks with the II and depth that high-level synthesis reached in place of those that were planned.
+
+Guards, channels and trip counts are ours: our nests know which iteration touches which channel, which no report says.
+What a report knows better is how fast each pipeline turns and how long it is. The simulator and FIFO sizing then work
+as before, on the network that will be built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from compiler.simulator import Network, Phase, Process, Repeat, Sequence
+from compiler.simulator.network import Item
+from profiling.evidence import Evidence
+from profiling.protocol import ProfilingError
+from profiling.vitis.records import Loop, SynthesisReport
+
+
+@dataclass(frozen=True)
+class PhaseTiming:
+    """One phase's pipeline, and where its figures come from."""
+
+    process: str
+    index: int
+    loop: str | None
+    ii: int
+    depth: int
+    initial_delay: int
+    """Cycles before its first token leaves; all of its cycles if it writes to no channel."""
+    evidence: Evidence
+
+
+@dataclass(frozen=True)
+class Retimed:
+    """`kept` are the processes whose loops the report does not have: their figures are still the planned ones."""
+
+    network: Network
+    phases: tuple[PhaseTiming, ...]
+    kept: tuple[str, ...]
+    depths: Mapping[str, int]
+    """FIFO depths that the report gives and the network now has."""
+
+
+def retime(network: Network, report: SynthesisReport) -> Retimed:
+    """Put the report's figures into a network. Phases fit loops by module, order and trip count, or not at all."""
+    processes: list[Process] = []
+    phases: list[PhaseTiming] = []
+    kept: list[str] = []
+    for process in network.processes:
+        matched = _matched(process, report)
+        if matched is None:
+            kept.append(process.name)
+            phases += _described(process, None)
+            processes.append(process)
+        else:
+            new = replace(
+                process, phases=tuple(_set(p, loop) for p, loop in zip(process.phases, matched, strict=True))
+            )
+            phases += _described(new, matched)
+            processes.append(new)
+    depths = _depths(network, report)
+    changed = replace(network, processes=tuple(processes)).with_depths(depths)
+    return Retimed(changed, tuple(phases), tuple(kept), depths)
+
+
+def own_loops(report: SynthesisReport, module: str) -> list[Loop]:
+    """The loops of a function: the tool makes modules `<name>_Pipeline_<loop>` of some, and `<name>_1` of copies."""
+    owners = [m for m in (module, f"{module}_1") if any(_belongs(loop.module, m) for loop in report.loops)]
+    return [loop for loop in report.loops if owners and _belongs(loop.module, owners[0])]
+
+
+def _belongs(module: str, function: str) -> bool:
+    return module == function or module.startswith(f"{function}_Pipeline_")
+
+
+def _matched(process: Process, report: SynthesisReport) -> list[Loop | None] | None:
+    """A loop for every phase; None for a phase of one iteration, which is no loop to the tool."""
+    pipelined = [loop for loop in own_loops(report, process.name) if loop.pipelined]
+    wanted = [phase for phase in process.phases if phase.iterations > 1]
+    if len(pipelined) != len(wanted) or not all(map(_fits, wanted, pipelined)):
+        return None
+    rest = iter(pipelined)
+    return [next(rest) if phase.iterations > 1 else None for phase in process.phases]
+
+
+def _fits(phase: Phase, loop: Loop) -> bool:
+    return loop.trip is not None and loop.trip.exact == phase.iterations and _figures(loop) is not None
+
+
+def _figures(loop: Loop) -> tuple[int, int] | None:
+    ii = loop.ii.exact if loop.ii is not None else None
+    depth = loop.depth.exact if loop.depth is not None else None
+    return (ii, depth) if ii and depth else None
+
+
+def _set(phase: Phase, loop: Loop | None) -> Phase:
+    """Accesses go where the tool's rules put them: planned stages belong to the planned pipeline."""
+    figures = _figures(loop) if loop is not None else None
+    if figures is None:
+        return phase
+    accesses = tuple(replace(access, stage=None) for access in phase.accesses)
+    return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses)
+
+
+def _described(process: Process, loops: Iterable[Loop | None] | None) -> list[PhaseTiming]:
+    found = list(loops) if loops is not None else [None] * len(process.phases)
+    return [
+        PhaseTiming(
+            process.name, index, loop.name if loop is not None else None, phase.ii, phase.depth, _delay(phase),
+            "csynth" if loop is not None else "modelled",
+        )
+        for index, (phase, loop) in enumerate(zip(process.phases, found, strict=True))
+    ]  # fmt: skip
+
+
+def _delay(phase: Phase) -> int:
+    """Under Vitis' rules: tokens leave in the last stage."""
+    firsts = [
+        access.pattern.iteration(0) * phase.ii + (phase.depth - 1 if access.stage is None else access.stage)
+        for access in phase.accesses
+        if access.direction == "write"
+    ]
+    return min(firsts, default=phase.length)
+
+
+def _depths(network: Network, report: SynthesisReport) -> dict[str, int]:
+    """Depths of FIFOs by name; an array of them is one channel, and all of its FIFOs must be equally deep."""
+    reported: dict[str, set[int]] = {}
+    names = {channel.name for channel in network.channels if channel.kind == "fifo"}
+    for fifo in report.fifos:
+        name = fifo.name.removesuffix("_U")
+        while name not in names and name.rpartition("_")[2].isdigit():
+            name = name.rpartition("_")[0]
+        if name in names and fifo.depth:
+            reported.setdefault(name, set()).add(fifo.depth)
+    return {name: depths.pop() for name, depths in reported.items() if len(depths) == 1}
+
+
+def retime_sequence(sequence: Sequence, report: SynthesisReport) -> Sequence:
+    """The same for regions that run one after the other: their loops come in the report in their order."""
+    rest = list(report.loops)
+
+    def take(iterations: int, pipelined: bool) -> Loop:
+        if not rest or bool(rest[0].pipelined) != pipelined or not rest[0].trip or rest[0].trip.exact != iterations:
+            raise _unfit(report, f"expected a loop of {iterations} iterations")
+        return rest.pop(0)
+
+    def timed(item: Item) -> Item:
+        if isinstance(item, Network):
+            return retime(item, report).network
+        if isinstance(item, Phase):
+            return _set(item, take(item.iterations, True))
+        body = tuple(_set(phase, take(phase.iterations, True)) for phase in item.body)
+        outer = take(item.times, False)
+        latency = outer.iteration_latency.exact if outer.iteration_latency is not None else None
+        if latency is None:
+            raise _unfit(report, f"loop {outer.name!r} has no iteration latency")
+        return Repeat(item.times, latency, body)
+
+    steps = tuple(tuple(timed(item) for item in step) for step in sequence.steps)
+    if rest:
+        raise _unfit(report, f"loop {rest[0].name!r} fits nothing")
+    return replace(sequence, steps=steps)
+
+
+def _unfit(report: SynthesisReport, what: str) -> ProfilingError:
+    return ProfilingError(
+        "bad-request", what=f"the report's loops are not those of the design: {what}",
+        where=f"{report.source} of {report.top}", hint="give the report of this very design",
+    )  # fmt: skip
