@@ -58,7 +58,8 @@ class Stages:
     def later(self, name: str, stage: int, target: int, width: int, lanes: int = 1) -> str:
         """The signal `name` of a stage, as registers carry it to a later one."""
         current = name
-        own = name if name.startswith(self.prefix) else f"{self.prefix}{name}"  # a channel's, which other nests meet too
+        # a channel's own signals have no prefix, and other nests may meet it too
+        own = name if name.startswith(self.prefix) else f"{self.prefix}{name}"
         for s in range(stage, target):
             following = f"{own}_s{s + 1}"
             if following not in self.made:
