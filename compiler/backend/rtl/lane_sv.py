@@ -21,7 +21,7 @@ Span = tuple[int, int]
 _LABELS = {
     "muli": "product", "mulf": "product", "addi": "sum", "addf": "sum", "extsi": "wide", "trunci": "narrow",
     "maxsi": "upper", "maximumf": "upper", "minsi": "lower", "minimumf": "lower", "shrsi": "shifted", "subi": "less",
-    "subf": "less", "divf": "quotient", "sitofp": "real", "fptosi": "whole", "exp": "power", "rsqrt": "scale",
+    "subf": "less", "divf": "quotient", "sitofp": "number", "fptosi": "whole", "exp": "power", "rsqrt": "scale",
     "select": "chosen", "cmpi": "holds", "cmpf": "holds", "roundeven": "rounded",
 }  # fmt: skip
 
