@@ -105,7 +105,9 @@ def _synthesise(
             cells = document["design"]["num_cells_by_type"]
         except (OSError, ValueError, KeyError) as error:
             if not result.ok:
-                raise failed("yosys", result, "see the end of its log; the SystemVerilog may be more than it reads")
+                raise failed(
+                    "yosys", result, "see the end of its log; the SystemVerilog may be more than it reads"
+                ) from error
             raise ProfilingError(
                 "report-missing", what="yosys left no count of cells", where=design.top,
                 hint="see the end of its log", log_tail=result.tail,

@@ -1,0 +1,178 @@
+"""Measures kernels with the open tools, behind the one interface of all profilers; evidence `open-rtl`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from compiler.dialects import stream
+from compiler.errors import PenstockError
+from profiling.evidence import Evidence
+from profiling.open_rtl.area import REVISION as AREA_REVISION
+from profiling.open_rtl.area import family_of, measure_area
+from profiling.open_rtl.cache import Store
+from profiling.open_rtl.fmax import device_of, measure_fmax
+from profiling.open_rtl.kernels import Kernel, nests_of, prepare
+from profiling.open_rtl.measure import Measurement, measure_many
+from profiling.open_rtl.tools import find_cxx, find_verilator, find_yosys
+from profiling.protocol import Profile, ProfileRequest, ProfilingError
+from profiling.tool_runner import ToolRunner
+
+REVISION = "1"
+"""Raise it whenever this measures in another way."""
+
+
+@dataclass(frozen=True)
+class OpenRtlProfiler:
+    """Cycles from Verilator, area from yosys; with `clock`, Fmax from nextpnr where the platform is an ECP5."""
+
+    tools: ToolRunner | None = None
+    clock: bool = False
+    processes: int = 2
+
+    tool = "penstock-open-rtl"
+    evidence: Evidence = "open-rtl"
+
+    def version(self) -> str:
+        """All that a figure depends on: the tools, the RTL backend, the operator tables."""
+        programs = (find_verilator().version, find_cxx().version, find_yosys().version)
+        digest = hashlib.sha256("\n".join((*programs, _sources_digest(), str(AREA_REVISION))).encode()).hexdigest()
+        return f"{REVISION}{'c' if self.clock else ''}.{digest[:16]}"
+
+    def profile(self, request: ProfileRequest) -> Profile:
+        result = self.profile_many([request])[0]
+        if isinstance(result, ProfilingError):
+            raise result
+        return result
+
+    def profile_many(self, requests: Sequence[ProfileRequest]) -> list[Profile | ProfilingError]:
+        """Measure what is not known yet, each content once, many kernels in one build."""
+        version = self.version()
+        keys = [request.key(self.tool, version) for request in requests]
+        store = Store("profiles", keep=50_000)
+        asked = dict(zip(keys, requests, strict=True))
+        found: dict[str, Profile | ProfilingError] = {}
+        with ExitStack() as locks:
+            for key in sorted(asked):  # in one order, so that two batches never wait for each other
+                if known := _known(store, key):
+                    found[key] = known
+                    continue
+                locks.enter_context(store.making(key))
+                if known := _known(store, key):  # somebody else has just measured it
+                    found[key] = known
+            waiting = {key: asked[key] for key in keys if key not in found}
+            for key, result in self._measure(waiting, version).items():
+                found[key] = result
+                if isinstance(result, Profile):
+                    store.write(key, result.to_json())
+        return [_named(found[key], request) for key, request in zip(keys, requests, strict=True)]
+
+    def _measure(self, asked: dict[str, ProfileRequest], version: str) -> dict[str, Profile | ProfilingError]:
+        result: dict[str, Profile | ProfilingError] = {}
+        kernels: dict[str, Kernel] = {}
+        inner: dict[str, Kernel] = {}
+        for key, request in asked.items():
+            try:
+                kernels[key] = prepare(request)
+                if alone := _only_computing_task(kernels[key]):
+                    inner[key] = prepare(request, [alone])
+            except ProfilingError as error:
+                result[key] = error
+                kernels.pop(key, None)
+        tools = self.tools or ToolRunner()
+        every = [*kernels.values(), *inner.values()]
+        measured = dict(zip(map(id, every), measure_many(every, tools, self.processes), strict=True))
+        for key, kernel in kernels.items():
+            whole, alone = measured[id(kernel)], measured[id(inner[key])] if key in inner else None
+            problem = next((one for one in (whole, alone) if isinstance(one, ProfilingError)), None)
+            if problem is not None:
+                result[key] = problem
+                continue
+            assert isinstance(whole, Measurement)
+            try:
+                result[key] = self._profile(key, asked[key], version, kernel, whole, alone, tools)
+            except ProfilingError as error:
+                result[key] = error
+        return result
+
+    def _profile(
+        self, key: str, request: ProfileRequest, version: str, kernel: Kernel, whole: Measurement,
+        alone: Measurement | ProfilingError | None, tools: ToolRunner,
+    ) -> Profile:  # fmt: skip
+        area = measure_area(kernel.design, family_of(kernel.platform), tools)
+        fmax = None
+        if self.clock and family_of(kernel.platform) == "ecp5":
+            target = request.clock_mhz
+            fmax = measure_fmax(kernel.design, device_of(kernel.platform), target_mhz=target, tools=tools).mhz
+        single = alone if isinstance(alone, Measurement) else whole
+        return Profile(
+            key=key,
+            name=request.name,
+            tool=self.tool,
+            tool_version=version,
+            evidence=self.evidence,
+            clock_mhz=request.clock_mhz,
+            latency_cycles=whole.latency,
+            interval_cycles=min(whole.interval, whole.latency),
+            initial_delay_cycles=whole.initial_delay,
+            ii=single.ii,
+            depth=single.depth,
+            resources=area.resources,
+            fmax_mhz=fmax,
+        )
+
+
+def _known(store: Store, key: str) -> Profile | None:
+    document = store.read(key)
+    try:
+        return Profile.from_json(document) if isinstance(document, dict) else None
+    except PenstockError:
+        return None  # of another schema: it is measured again
+
+
+def _named(result: Profile | ProfilingError, request: ProfileRequest) -> Profile | ProfilingError:
+    """The name is not part of the content, so a kept profile may carry another."""
+    return replace(result, name=request.name) if isinstance(result, Profile) else result
+
+
+def _only_computing_task(kernel: Kernel) -> str | None:
+    """The one task that computes, in a design where the others only move data; None for others."""
+    if len(kernel.tasks) == 1:
+        return None
+    computing = [
+        task.sym_name.data
+        for task in kernel.tasks
+        if any(" " not in stage.name for one in kernel.schedules[task.sym_name.data] for stage in one.stages)
+    ]
+    single = len(computing) == 1 and len(nests_of(_task(kernel, computing[0]))) == 1
+    return computing[0] if single else None
+
+
+def _task(kernel: Kernel, name: str) -> stream.TaskOp:
+    return next(task for task in kernel.tasks if task.sym_name.data == name)
+
+
+@cache
+def _sources_digest() -> str:
+    """A change of the RTL backend, the schedule or this package is another version."""
+    digest = hashlib.sha256()
+    for package in ("compiler.backend.rtl", "compiler.schedule", "compiler.platforms", "profiling.open_rtl"):
+        for name, text in sorted(_texts(files(package))):
+            digest.update(f"{package}/{name}\0".encode() + text + b"\0")
+    return digest.hexdigest()
+
+
+def _texts(folder: Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for entry in folder.iterdir():
+        name = f"{prefix}{entry.name}"
+        if entry.is_dir() and entry.name != "__pycache__":
+            found += _texts(entry, f"{name}/")
+        elif entry.is_file() and entry.name.endswith((".py", ".sv", ".toml", ".h", ".cpp")):
+            found.append((name, entry.read_bytes()))
+    return found
