@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.backend.rtl import RtlDesign, RtlPort
-from compiler.backend.rtl.shell import UartLink, device_of, wrap_core
+from compiler.backend.rtl.shell import UartLink, wrap_core
 from compiler.backend.rtl.shell.pll import COMPARED_MHZ, OSCILLATOR_MHZ, OUTPUT_MHZ, find_pll
 from compiler.errors import PenstockError
 from compiler.platforms import Board, load_platform, parse_platform
@@ -57,13 +57,6 @@ def test_every_pin_of_the_top_has_a_place() -> None:
         assert sum(port.startswith("leds[") for port in located) == design.board.leds == 8
         assert f'FREQUENCY PORT "clock" {design.board.oscillator_mhz:g} MHZ;' in design.constraints
     assert (located["clock"], located["uart_rx"], located["uart_tx"]) == ("A10", "P2", "P3")
-
-
-def test_part_numbers_become_options_of_nextpnr() -> None:
-    assert device_of("LFE5U-85F-6BG381C").options() == ("--85k", "--package", "CABGA381", "--speed", "6")
-    assert device_of("LFE5UM5G-85F-8BG381C").options() == ("--um5g-85k", "--package", "CABGA381", "--speed", "8")
-    with pytest.raises(PenstockError, match="no bitstream can be made for part 'xcu55c'"):
-        device_of("xcu55c")
 
 
 def test_what_lies_between_two_groups_is_hidden_from_the_host() -> None:

@@ -184,6 +184,7 @@ def test_a_simulated_board_ends_with_its_user(package: Path) -> None:
     assert child.poll() == 0
 
 
+@pytest.mark.slow
 def test_a_core_that_never_ends_is_reset_and_reported(tmp_path: Path) -> None:
     package = write_package(tmp_path / "stuck", wrapped(8, stuck=True), 8)
     with runtime.load(package, backend="simulation") as accelerator:
