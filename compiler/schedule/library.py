@@ -30,6 +30,7 @@ class Operator:
     ff: int
     ff_per_bit: float
     dsp: int
+    bram18: int
     evidence: str
 
     def area(self, bits: int) -> Resources:
@@ -37,6 +38,7 @@ class Operator:
             lut=self.lut + round(self.lut_per_bit * bits),
             ff=self.ff + round(self.ff_per_bit * bits),
             dsp=self.dsp,
+            bram18=self.bram18,
         )
 
 
@@ -204,6 +206,7 @@ def _operator(fields: Fields) -> Operator:
         ff=fields.count("ff", default=0),
         ff_per_bit=fields.number("ff_per_bit", default=0.0),
         dsp=fields.count("dsp", default=0),
+        bram18=fields.count("bram18", default=0),
         evidence=fields.text("evidence"),
     )
     fields.finish()

@@ -25,14 +25,10 @@ static float flushed(u64 bits) {
     return as_float((low & 0x7F800000u) == 0 ? low & 0x80000000u : low);
 }
 
-// An exact or nearly exact value as the cores round it: to 24 bits first, then to 0 below the normal numbers.
+// An exact or nearly exact value as the cores round it: 0 below the normal numbers.
 static u32 rounded(double value) {
     if (std::isnan(value)) return 0x7FC00000u;
-    if (value != 0 && std::fabs(value) < 0x1p-100) {
-        const float scaled = static_cast<float>(value * 0x1p60);
-        if (std::fabs(scaled) < 0x1p-66f) return std::signbit(value) ? 0x80000000u : 0;
-        return as_bits(static_cast<float>(scaled * 0x1p-60f));
-    }
+    if (std::fabs(value) < 0x1p-126) return std::signbit(value) ? 0x80000000u : 0;
     return as_bits(static_cast<float>(value));
 }
 

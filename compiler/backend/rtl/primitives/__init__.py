@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from compiler.backend.rtl.primitives.registry import Primitive, find_primitive, source
+from compiler.backend.rtl.primitives.rom import Rom, is_tabulated, tabulate
 
-__all__ = ["Primitive", "find_primitive", "source"]
+__all__ = ["Primitive", "Rom", "find_primitive", "is_tabulated", "source", "tabulate"]

@@ -6,14 +6,19 @@ exactly `latency` register stages, all held while `ce` is low.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.resources import files
 
+from compiler.backend.rtl.primitives.functions import TABLES
+from compiler.backend.rtl.primitives.polynomials import polynomial_module
 from compiler.errors import PenstockError
 
 _FOLDER = files("compiler.backend.rtl.primitives")
 _MULT18 = ("ecp5_mult18.sv", "mult18.sv")
+_ODD = (*_MULT18, "significand_product.sv", "tanh_polynomial.sv", "erf_polynomial.sv")
+_LOG = (*_MULT18, "significand_product.sv", "log_polynomial.sv", "log2_polynomial.sv")
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,21 @@ def find_primitive(
     for kind in (*operand_types, result_type):
         if kind != "f32" and not (kind.startswith("i") and kind[1:].isdigit()):
             raise _unsupported(op, operand_types, f"{kind} is neither f32 nor an integer")
-    if op in ("arith.muli", "mac"):
-        return _multiply(op, operand_types, result_type)
-    build = _CORES.get(op)
-    if build is None:
-        raise _unsupported(op, operand_types, "cores: " + ", ".join(sorted(_CORES)))
-    return build
+    if (by_width := _BY_WIDTH.get(op)) is not None:
+        return by_width(op, operand_types, result_type, attributes)
+    core = _CORES.get(op)
+    if core is None:
+        raise _unsupported(op, operand_types, "cores: " + ", ".join(sorted([*_CORES, *_BY_WIDTH])))
+    if set(operand_types) != {"f32"} or len(operand_types) != len(core.inputs):
+        raise _unsupported(op, operand_types, f"it takes {len(core.inputs)} f32")
+    return core
 
 
+@cache
 def source(file_name: str) -> str:
-    """The SystemVerilog of a file that a primitive names."""
+    """The SystemVerilog of a file that a primitive names: written by hand, or generated."""
+    if file_name in TABLES:
+        return polynomial_module(TABLES[file_name])
     return _FOLDER.joinpath(file_name).read_text()
 
 
@@ -72,20 +82,75 @@ _CORES: dict[str, Primitive] = {
     "arith.addf": _float("fp32_add", 5, 2),
     "arith.subf": _float("fp32_add", 5, 2, SUBTRACT=1),
     "arith.mulf": _float("fp32_mul", 4, 2, *_MULT18),
+    "arith.divf": _float("fp32_div", 27, 2),
+    "arith.maximumf": _float("fp32_extreme", 1, 2, LARGER=1, NAN_WINS=1),
+    "arith.minimumf": _float("fp32_extreme", 1, 2, LARGER=0, NAN_WINS=1),
+    "arith.maxnumf": _float("fp32_extreme", 1, 2, LARGER=1, NAN_WINS=0),
+    "arith.minnumf": _float("fp32_extreme", 1, 2, LARGER=0, NAN_WINS=0),
+    "reciprocal": _float("fp32_reciprocal", 6, 1, *_MULT18, "reciprocal_polynomial.sv"),
+    "math.rsqrt": _float("fp32_rsqrt", 6, 1, *_MULT18, "rsqrt_polynomial.sv"),
+    "math.exp": _float("fp32_exp", 9, 1, *_MULT18, "exp2_polynomial.sv"),
+    "math.exp2": _float("fp32_exp", 9, 1, *_MULT18, "exp2_polynomial.sv", BASE_TWO=1),
+    "math.tanh": _float("fp32_odd", 11, 1, *_ODD),
+    "math.erf": _float("fp32_odd", 11, 1, *_ODD, ERF=1),
+    "math.log": _float("fp32_log", 13, 1, *_LOG),
+    "math.log2": _float("fp32_log", 13, 1, *_LOG, BASE_TWO=1),
+    "math.sqrt": _float("fp32_sqrt", 21, 1),
+    "math.trunc": _float("fp32_round", 3, 1, MODE=0),
+    "math.floor": _float("fp32_round", 3, 1, MODE=1),
+    "math.ceil": _float("fp32_round", 3, 1, MODE=2),
+    "math.roundeven": _float("fp32_round", 3, 1, MODE=3),
+    "math.round": _float("fp32_round", 3, 1, MODE=4),
 }
 
 
-def _multiply(op: str, operand_types: tuple[str, ...], result_type: str) -> Primitive:
+def _compare(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
+    predicate = attributes.get("predicate", "")
+    if not (predicate.isdigit() and int(predicate) < 16):
+        raise _unsupported(op, types, f"the predicate is a number from 0 to 15, not {predicate!r}")
+    return Primitive("fp32_compare", 1, (32, 32), 1, ("fp32_compare.sv",), {"PREDICATE": int(predicate)})
+
+
+def _from_integer(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
+    width = _integer_width(op, types, types[0])
+    signed = int(op == "arith.sitofp")
+    latency = 4 if width <= 32 else 5
+    return Primitive("int_to_fp32", latency, (width,), 32, ("int_to_fp32.sv",), {"W": width, "SIGNED": signed})
+
+
+def _to_integer(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
+    width = _integer_width(op, types, result)
+    signed = int(op == "arith.fptosi")
+    return Primitive("fp32_to_int", 3, (32,), width, ("fp32_to_int.sv",), {"W": width, "SIGNED": signed})
+
+
+def _multiply(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
     """The row of the operator library goes by the wider operand."""
-    a, b, y = (int(kind[1:]) for kind in (*operand_types, result_type))
+    a, b, y = (_integer_width(op, types, kind) for kind in (*types, result))
     widest = max(a, b)
-    if widest > 64:
-        raise _unsupported(op, operand_types, "products of up to 64 bits")
     if widest <= 18:
         return Primitive("int_mul", 2, (a, b), y, (*_MULT18, "int_mul.sv"), {"AW": a, "BW": b, "YW": y})
     latency = 4 if widest <= 36 else 5
     parameters = {"AW": a, "BW": b, "YW": y, "LATENCY": latency}
     return Primitive("int_mul_wide", latency, (a, b), y, (*_MULT18, "int_mul_wide.sv"), parameters)
+
+
+_BY_WIDTH: dict[str, Callable[[str, tuple[str, ...], str, Mapping[str, str]], Primitive]] = {
+    "arith.muli": _multiply,
+    "mac": _multiply,
+    "arith.cmpf": _compare,
+    "arith.sitofp": _from_integer,
+    "arith.uitofp": _from_integer,
+    "arith.fptosi": _to_integer,
+    "arith.fptoui": _to_integer,
+}
+
+
+def _integer_width(op: str, operand_types: tuple[str, ...], kind: str) -> int:
+    width = int(kind[1:]) if kind[1:].isdigit() and kind[0] == "i" else 0
+    if not 1 <= width <= 64:
+        raise _unsupported(op, operand_types, f"{kind} is not an integer of up to 64 bits")
+    return width
 
 
 def _unsupported(op: str, operand_types: tuple[str, ...], limit: str) -> PenstockError:
