@@ -12,6 +12,7 @@ from pathlib import Path
 
 from profiling.protocol import FailureKind, ProfilingError
 from profiling.tool_runner import Outcome, ToolResult
+from profiling.vitis.known import known_trouble
 from profiling.vitis.log import Step, StepOutcome, judge_log
 from profiling.vitis.reading import LogWindow, read_log
 from profiling.vitis.watch import Watch
@@ -53,9 +54,18 @@ def check_run(result: ToolResult, steps: Sequence[Step], watch: Watch, source: s
                 outcome, kind="out-of-memory", message=message if result.killed_inside else outcome.message
             )
         if not outcome.ok:
-            raise outcome.error()
+            raise _explained(outcome.error(), window)
         outcomes.append(outcome)
     return outcomes
+
+
+def _explained(error: ProfilingError, log: LogWindow) -> ProfilingError:
+    """With what helps, where the log shows a known trouble of the installation rather than of the design."""
+    if error.kind not in ("tool-failed", "source-error", "csim-mismatch", "report-missing"):
+        return error
+    if not (hint := known_trouble(log.text)):
+        return error
+    return ProfilingError("tool-failed", what=error.what, where=error.where, hint=hint, log_tail=error.log_tail)
 
 
 def whole_log(result: ToolResult) -> LogWindow:

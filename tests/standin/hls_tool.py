@@ -89,6 +89,9 @@ class Project:
             misbehave.fill_disk(self.folder, int(size))
         elif kind == "no-space":
             self.refuse(playback.NO_SPACE.format(file="csynth.rpt"))
+        elif kind == "no-library":
+            print(playback.NO_LIBRARY, file=sys.stderr)
+            sys.exit(127)
         elif kind == "silence":
             sys.exit(0)
 
@@ -141,7 +144,8 @@ class Project:
             misbehave.exhaust_memory(playback.OUT_OF_MEMORY)
         if trouble != "report-missing":
             report = os.path.join(self.folder, "syn", "report")
-            playback.write_synthesis(report, self.top, self.part, self.period, self.release, trouble)
+            recording = str(self.behaviour.get("recording", ""))
+            playback.write_synthesis(report, self.top, self.part, self.period, self.release, trouble, recording)
             os.makedirs(os.path.join(self.folder, "syn", "verilog"), exist_ok=True)
         self.say(playback.CSYNTH_END)
         self.say(playback.finished(self.release, "csynth_design"))
@@ -186,8 +190,10 @@ class Project:
         if not os.path.isdir(os.path.join(self.folder, "syn", "verilog")):
             self.refuse(f"ERROR: [HLS 200-1442] '{command}' needs the RTL of 'csynth_design', which has not been run.")
 
-    def _export(self, _trouble: str, path: str = "") -> None:
+    def _export(self, trouble: str, path: str = "") -> None:
         self._needs_rtl("export_design")
+        if trouble == "date":
+            self.refuse(playback.DATE_TROUBLE)
         path = path or self.output or f"{self.top}.xo"
         playback.write_kernel(path, self.top, self.sources)
         self.say(f"INFO: [HLS 200-802] Generated output file {path}")

@@ -107,6 +107,17 @@ LICENCE_GOT = """\
 Attempting to get a license for feature 'Synthesis' and/or device '{device}'
 INFO: [Common 17-349] Got license for feature 'Synthesis' and/or device '{device}'"""
 NO_SPACE = "ERROR: [Common 17-1257] Failed to write '{file}': No space left on device"
+DATE_TROUBLE = """\
+source run_ippack.tcl -notrace
+bad lexical cast: source type value could not be interpreted as target
+    while executing
+"rdi::set_property core_revision 2210181547 {component component_1}"
+INFO: [Common 17-206] Exiting Vivado at Tue Oct 18 15:48:19 2022...
+ERROR: [IMPL 213-28] Failed to generate IP."""
+NO_LIBRARY = (
+    "unwrapped/lnx64.o/vitis_hls: error while loading shared libraries: libtinfo.so.5: cannot open shared object file: "
+    "No such file or directory"
+)
 EXPORT_REPORT = """
 
 Implementation tool: Xilinx Vivado v.{release}
@@ -150,10 +161,10 @@ def finished(release: str, command: str) -> str:
     return f"INFO: [HLS 200-2161] Finished Command {command} Elapsed time: 00:00:19; Allocated memory: 97.7 MB."
 
 
-def write_synthesis(folder: str, top: str, part: str, period: float, release: str, damage: str) -> None:
+def write_synthesis(folder: str, top: str, part: str, period: float, release: str, damage: str, recording: str) -> None:
     """csynth.xml and the report of the top, as a real run leaves them."""
     os.makedirs(folder, exist_ok=True)
-    with gzip.open(os.path.join(RECORDED, "csynth.xml.gz"), "rt") as file:
+    with gzip.open(recording or os.path.join(RECORDED, "csynth.xml.gz"), "rt") as file:
         text = file.read()
     text = re.sub(rf">{RECORDED_TOP}<", f">{top}<", text).replace(RECORDED_PART, part)
     text = text.replace(f"<Version>{RECORDED_RELEASE}", f"<Version>{release}")

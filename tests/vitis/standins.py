@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 from compiler.design import Design, KernelDesign
+from compiler.dialects import stream
 from compiler.pipeline import Lowered, emit, lower
+from compiler.platforms import load_platform
+from compiler.schedule import load_library
+from profiling.network import network_of
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.commands import HlsStep
 from profiling.vitis.detect import VitisTools, find_vitis
@@ -63,3 +68,31 @@ def run(
         job, tools_of(installation), runner or ToolRunner(), folder / "results",
         work_root=work_root or folder / "work", on_line=on_line, environment=installation.environment,
     )  # fmt: skip
+
+
+def recording(path: Path, design: stream.TopOp, deeper: int) -> Path:
+    """A packed csynth.xml as HLS writes it of a design, each pipeline `deeper` than planned and at twice its II."""
+    network = network_of(design, load_library(load_platform("u55c").operators, 300.0))
+    modules = "".join(
+        f"<Module><Name>{task.name}</Name><PerformanceEstimates><SummaryOfLoopLatency>"
+        + "".join(
+            f"<loop{i}><Name>loop{i}</Name><TripCount>{nest.iterations}</TripCount><Latency>9</Latency>"
+            f"<PipelineII>{2 * nest.ii}</PipelineII><PipelineDepth>{nest.depth + deeper}</PipelineDepth>"
+            f"<PipelineType>yes</PipelineType></loop{i}>"
+            for i, nest in enumerate(task.nests)
+        )
+        + "</SummaryOfLoopLatency></PerformanceEstimates></Module>"
+        for task in network.tasks
+    )
+    text = (
+        "<profile><ReportVersion><Version>2023.2</Version></ReportVersion><UserAssignments>"
+        "<Part>xcu280-fsvh2892-2L-e</Part><TopModelName>forward</TopModelName>"
+        "<TargetClockPeriod>3.33</TargetClockPeriod></UserAssignments><PerformanceEstimates>"
+        "<SummaryOfTimingAnalysis><EstimatedClockPeriod>2.5</EstimatedClockPeriod></SummaryOfTimingAnalysis>"
+        "<SummaryOfOverallLatency><Best-caseLatency>5000</Best-caseLatency><Worst-caseLatency>5000</Worst-caseLatency>"
+        "<Interval-min>4000</Interval-min><Interval-max>4000</Interval-max></SummaryOfOverallLatency>"
+        "</PerformanceEstimates><AreaEstimates><Resources><BRAM_18K>1</BRAM_18K><DSP>2</DSP><FF>3</FF><LUT>4</LUT>"
+        f"<URAM>0</URAM></Resources></AreaEstimates><ModuleInformation>{modules}</ModuleInformation></profile>"
+    )
+    path.write_bytes(gzip.compress(text.encode()))
+    return path

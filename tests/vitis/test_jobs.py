@@ -58,6 +58,14 @@ def test_without_v_the_script_goes_through_vitis_run(tmp_path: Path) -> None:
     assert installation.calls() == [["vitis-run", "--mode", "hls", "--tcl", "run_hls.tcl"]]
 
 
+def test_the_bridge_release_goes_the_new_way_without_the_old_program(tmp_path: Path) -> None:
+    """2023.2 has both: the configuration is taken where only Vitis, not Vitis HLS, is installed."""
+    installation = Installation(tmp_path / "tools", "2023.2")
+    (installation.folder("Vitis_HLS") / "bin" / "vitis_hls").unlink()
+    assert run(installation, tmp_path).synthesis is not None
+    assert installation.calls()[0][:4] == ["v++", "-c", "--mode", "hls"]
+
+
 def test_an_exit_code_alone_does_not_fail_a_job(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2022.2")
     installation.behave({"exit-1": True})

@@ -33,6 +33,8 @@ FAILURES: dict[str, tuple[dict[str, object], HlsStep, str, str]] = {
     "no report": ({"csynth": "report-missing"}, "csynth", "report-missing", "not there"),
     "cut report": ({"csynth": "report-garbage"}, "csynth", "report-unreadable", ""),
     "garbage": ({"csynth": "babble:1"}, "csynth", "tool-failed", "without saying that csynth finished"),
+    "date": ({"export": "date"}, "export", "tool-failed", "IMPL 213-28"),
+    "library": ({"csynth": "no-library"}, "csynth", "tool-failed", ""),
     "silence": ({"csynth": "silence"}, "csynth", "tool-failed", "without saying that csynth finished"),
 }  # fmt: skip
 
@@ -48,6 +50,19 @@ def test_failures_have_a_kind(case: str, tmp_path: Path) -> None:
     assert (caught.value.kind, words in caught.value.what) == (kind, True), caught.value.one_line()
     assert caught.value.retry_later == (kind == "licence")
     assert list((tmp_path / "work").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "hint"), [({"export": "date"}, "y2k22"), ({"csynth": "no-library"}, "install libtinfo5")]
+)
+def test_known_troubles_of_installations_say_what_helps(
+    behaviour: dict[str, object], hint: str, tmp_path: Path
+) -> None:
+    installation = Installation(tmp_path / "tools", "2021.1")
+    installation.behave(behaviour)
+    with pytest.raises(ProfilingError) as caught:
+        run(installation, tmp_path, "export")
+    assert hint in caught.value.hint
 
 
 def test_a_failed_cosimulation_that_ends_with_0_is_a_failure(tmp_path: Path) -> None:

@@ -8,11 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from compiler.design import Design, KernelDesign
+from compiler.pipeline import lower
+from profiling.model import ModelProfiler
 from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.profiler import VitisProfiler
+from tests.schedule.gemms import gemm_program
 from tests.standin.install import Installation
-from tests.vitis.standins import lowered, tools_of
+from tests.vitis.standins import lowered, recording, tools_of
 
 REQUEST = ProfileRequest("drawn", str(lowered().stream), "u55c", 300.0)
 
@@ -51,6 +55,25 @@ def test_cosim_measures_with_frames_of_the_c_simulation(tmp_path: Path) -> None:
     profile = profiler(installation, evidence="cosim").profile(REQUEST)
     assert (profile.tool, profile.evidence, profile.latency_cycles) == ("vitis-cosim", "cosim", 1277665)
     assert profile.key != REQUEST.key("vitis-csynth", "2022.2")
+
+
+def test_ii_and_depth_of_a_single_kernel_are_the_reports(installation: Installation, tmp_path: Path) -> None:
+    """Our nests say which iteration writes first; how fast and how deep their pipelines are, the report says."""
+    design = Design("u55c", 300.0, {"fc": KernelDesign((1, 8, 64), (1, 2, 4), (0, 1, 2))})
+    gemm = lower(gemm_program(16, 32, 64, "int8"), design)
+    request = ProfileRequest("gemm", str(gemm.stream), "u55c", 300.0)
+    modelled = ModelProfiler().profile(request)
+    assert modelled.ii is not None
+    assert modelled.depth is not None
+    delays: list[int] = []
+    for deeper in (3, 40):
+        installation.behave({"recording": str(recording(tmp_path / "report.xml.gz", gemm.top, deeper))})
+        measured = profiler(installation).profile(request)
+        assert (measured.ii, measured.depth) == (2 * modelled.ii, modelled.depth + deeper)
+        assert (measured.latency_cycles, measured.interval_cycles, measured.resources.lut) == (5000, 4000, 4)
+        delays.append(measured.initial_delay_cycles)
+    assert delays[1] - delays[0] >= 37
+    assert delays[0] > modelled.initial_delay_cycles
 
 
 @pytest.mark.parametrize(
