@@ -7,13 +7,19 @@ a stronger rung looks at the best of them and ranks these anew. Figures of two r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from compiler.errors import PenstockError
-from compiler.platforms import Resources
+from compiler.pipeline import lower
+from compiler.pipeline.verify import make_inputs, verify_rtl
+from compiler.platforms import Platform, Resources
 from compiler.simulator import Simulation
 from dse.evaluate import Evaluation, Evaluator
+from dse.open_rtl import Core, build_all, open_library
 from profiling.evidence import Evidence
+from profiling.open_rtl.tools import find_cxx, find_verilator
+from profiling.protocol import ProfilingError
 from profiling.simulated import simulate_design
 
 BEST = 8
@@ -51,13 +57,59 @@ def simulated(evaluator: Evaluator, evaluation: Evaluation) -> Measured:
     return Measured(found.evidence, found.latency, found.initial_delay, steady_interval(found))
 
 
+def open_rtl(evaluator: Evaluator, evaluation: Evaluation) -> Measured:
+    """The design's SystemVerilog in Verilator with the model's data; what it answers must be the interpreter's."""
+    core = core_of(evaluator, evaluation)
+    inputs = make_inputs(core.lowered, random_sets=1)[0]
+    run = core.run(inputs, frames=FRAMES)
+    core.check(run)
+    found = verify_rtl(core.lowered, [core.lowered.run_memories(lambda _: run.outputs, inputs)], [inputs])
+    if not found.equal:
+        raise PenstockError(
+            code="rtl-differs", what=f"{found.mismatches} of {found.values} values differ from the interpreter's",
+            where=evaluator.program.name, limit=f"largest difference {found.max_difference:.3g}",
+            hint="this is a defect in the RTL backend; please report it",
+        )  # fmt: skip
+    assert run.latency is not None
+    return Measured(run.evidence, run.latency, run.initial_delay, run.interval)
+
+
+def _build_together(evaluator: Evaluator, candidates: Sequence[Evaluation]) -> None:
+    """Several programs are built quicker at once; a design that cannot be emitted says so when its turn comes."""
+    cores: list[Core] = []
+    for candidate in candidates:
+        with suppress(PenstockError):
+            cores.append(core_of(evaluator, candidate))
+    build_all(cores)
+
+
+def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Evidence, str]:
+    """The rung that was asked for, or a weaker one and why, where this machine lacks what it takes.
+
+    A rung that has no meaning for the platform is an error.
+    """
+    if evidence != "open-rtl":
+        return evidence, ""
+    open_library(platform, clock_mhz)
+    try:
+        find_verilator()
+        find_cxx()
+    except ProfilingError as missing:
+        return "simulated", f"open-rtl figures were asked for, but {missing.one_line()}"
+    return evidence, ""
+
+
+def core_of(evaluator: Evaluator, evaluation: Evaluation) -> Core:
+    return Core.of(lower(evaluator.program, evaluation.design), evaluator.platform)
+
+
 def steady_interval(simulation: Simulation) -> int | None:
     """Cycles between two inputs once the pipeline is full: over the second half of all frames, rounded up."""
     ends = simulation.frame_ends[len(simulation.frame_ends) // 2 - 1 :]
     return -(-(ends[-1] - ends[0]) // (len(ends) - 1)) if len(simulation.frame_ends) > 1 else None
 
 
-RUNGS: Mapping[Evidence, Rung] = {"modelled": modelled, "simulated": simulated}
+RUNGS: Mapping[Evidence, Rung] = {"modelled": modelled, "simulated": simulated, "open-rtl": open_rtl}
 """Every way to choose among designs, by its evidence; `profiling.evidence.RUNGS` lists the names for users."""
 
 
@@ -84,6 +136,8 @@ def rank(
     """
     order = sorted((c for c in candidates if c.feasible), key=lambda c: c.values[::-1] if smallest else c.values)
     distinct = list({c.design.digest(): c for c in reversed(order)}.values())[::-1][:best]
+    if evidence == "open-rtl":
+        _build_together(evaluator, distinct)
     found: list[Ranked] = []
     for candidate in distinct:
         try:

@@ -14,7 +14,7 @@ from compiler.platforms import platform_names
 
 Objective = Literal["latency", "resources"]
 Quantise = Literal["w8a8"]
-Rung = Literal["modelled", "simulated"]
+Rung = Literal["modelled", "simulated", "open-rtl"]
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
 

@@ -41,7 +41,7 @@ def submit(
     seed: Annotated[int | None, typer.Option(help="Of the search.")] = None,
     objective: Annotated[list[str] | None, typer.Option(help="latency or resources; may be given twice.")] = None,
     evidence: Annotated[
-        str | None, typer.Option(help="What the choice and its figures come from: modelled or simulated.")
+        str | None, typer.Option(help="What the choice and its figures come from: modelled, simulated or open-rtl.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,

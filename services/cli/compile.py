@@ -19,7 +19,7 @@ def compile(
     quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     evidence: Annotated[
-        str, typer.Option(help="what the choice and its figures come from: modelled or simulated")
+        str, typer.Option(help="what the choice and its figures come from: modelled, simulated or open-rtl")
     ] = "simulated",
     trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
     seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,

@@ -22,7 +22,7 @@ def explore(
     sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random")] = "tpe",
     seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
     evidence: Annotated[
-        str, typer.Option(help="what the choice among the best comes from: modelled or simulated")
+        str, typer.Option(help="what the choice among the best comes from: modelled, simulated or open-rtl")
     ] = "simulated",
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,

@@ -14,13 +14,14 @@ from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.pipeline import QUANTISATIONS
 from compiler.platforms import Platform, load_platform
+from dse.rungs import usable
 from profiling.evidence import EVIDENCE, RUNGS, Evidence
 from services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
 FAILED, USAGE, CONSTRAINTS_UNMET = 1, 2, 3
 DOES_NOT_FIT = {"does-not-fit", "nothing-fits", "memory-short", "memory-too-large"}
-MISTAKES = {"clock-out-of-range", "evidence-not-available", "design-conflict", "unsafe-depth"}
+MISTAKES = {"clock-out-of-range", "no-open-route", "evidence-not-available", "design-conflict", "unsafe-depth"}
 MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
 
 
@@ -77,7 +78,9 @@ def check_target(
                 )  # fmt: skip
         platform, clock, quantize = design.platform, design.clock_mhz, design.quantize
     board = load_platform(platform or DEFAULT_PLATFORM)
-    return Target(board, board.check_clock(board.clock_mhz if clock is None else clock), quantize, evidence)
+    clock = board.check_clock(board.clock_mhz if clock is None else clock)
+    usable(evidence, board, clock)
+    return Target(board, clock, quantize, evidence)
 
 
 def write_output(built: Built, out: Path) -> Path:
@@ -126,6 +129,9 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"{'PyTorch  ' if pytorch.reference == 'PyTorch' else 'reference'}   largest difference "
         f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
+    if (rtl := report.verify.rtl) is not None:
+        shown = f"{rtl.values} values in {rtl.samples} runs {_tag(rtl.evidence)}"
+        lines.append(f"RTL         {_equal(rtl.equal)} the interpreter, {rtl.note}: {shown}")
     if report.host is not None:
         count = len(report.host.before) + len(report.host.after)
         whole = report.verify.whole

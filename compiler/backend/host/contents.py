@@ -25,6 +25,7 @@ RUNTIME = Path(__file__).parent / "runtime"
 EMITTED = {
     "hls": (".cpp", ".h", ".tcl", ".cfg"),
     "csim": (".cpp", ".h"),
+    "rtl": (".sv", ".hex"),
     "link": (".cfg", ".tcl"),
     "parameters": (".bin",),
     "ir": (".mlir",),

@@ -127,6 +127,20 @@ class CsimCheck(Record):
     note: str = ""
 
 
+class RtlCheck(Record):
+    """The SystemVerilog, simulated with data, against the interpreter and the emitted C++; and the times it took."""
+
+    equal: bool | None
+    values: Count = None
+    values_equal: Count = None
+    samples: Count = None
+    max_abs_error: float | None = None
+    tolerance: float | None = Field(default=None, description="of the largest output; 0: bit for bit")
+    evidence: From = None
+    times: TimeFigures | None = None
+    note: str = ""
+
+
 class PytorchCheck(Record):
     """The accelerator's dequantised answers against PyTorch's."""
 
@@ -156,6 +170,7 @@ class Verify(Record):
     pytorch: PytorchCheck
     levels: tuple[LevelCheck, ...] = ()
     whole: WholeCheck | None = Field(default=None, description="null: nothing runs on the host")
+    rtl: RtlCheck | None = Field(default=None, description="null: no SystemVerilog was run")
 
 
 class Amount(Record):
@@ -281,6 +296,7 @@ class Report(Record):
         """Where each group of figures comes from, by its path; what was not measured is left out."""
         found: dict[str, Evidence | None] = {
             "verify.csim": self.verify.csim.evidence,
+            "verify.rtl": self.verify.rtl.evidence if self.verify.rtl else None,
             "verify.pytorch": self.verify.pytorch.evidence,
             "verify.whole": self.verify.whole.evidence if self.verify.whole else None,
             "timing": self.timing.evidence,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from compiler.frontend.context import make_context
 from compiler.pipeline.prepare import prepare
+from compiler.platforms import load_platform
 from compiler.program import Program
+from dse.rungs import usable
 from services.steps.bodies.import_model import PROGRAM
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import PREPARED, make_evaluator, open_study
@@ -18,6 +20,8 @@ from services.store import TREE_MEDIA_TYPE
 @step_kind("explore")
 def explore(context: StepContext) -> StepResult:
     options = RunOptions.read(context.options)
+    platform = load_platform(options.platform)
+    usable(options.evidence, platform, platform.check_clock(options.clock_mhz or platform.clock_mhz))
     context.progress(None, "preparing the program")
     program = prepare(Program.load(context.input_tree("import", PROGRAM), make_context()), options.quantize)
     folder = context.folder / "prepared"

@@ -9,10 +9,12 @@ from compiler.pipeline.emit import emit
 from compiler.platforms import load_platform
 from compiler.program import Program
 from db.records import Json
+from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import PREPARED, prepared_program
 from services.steps.bodies.select import DESIGN
 from services.steps.context import StepContext
 from services.steps.flow.check import check_design
+from services.steps.flow.check_rtl import core_of_design
 from services.steps.flow.package import model_lowered, refuse_too_large
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
@@ -23,6 +25,7 @@ CHECKED, EMITTED = "checked", "emitted"
 
 def _reuse_key(context: StepContext) -> Json:
     return {
+        "evidence": RunOptions.read(context.options).evidence,
         "design": context.artifact("select", DESIGN).sha256,
         "program": context.artifact("explore", PREPARED).sha256,
     }
@@ -43,7 +46,8 @@ def verify(context: StepContext) -> StepResult:
     context.progress(None, "emitting C++")
     emitted = context.folder / "emitted"
     emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
-    checked = check_design(lowered, emitted, context.tools, lambda text: context.progress(None, text))
+    core = core_of_design(lowered, platform, RunOptions.read(context.options).evidence, emitted)
+    checked = check_design(lowered, emitted, context.tools, lambda text: context.progress(None, text), core)
     context.check()
     if not checked.passed:
         raise PenstockError(
@@ -63,5 +67,6 @@ def _differences(verify: Json) -> str:
     """Which comparisons failed, in a few words."""
     wrong = [f"{level['level']} against {level['against']}" for level in verify["levels"] if not level["equal"]]
     wrong += ["csim against the interpreter"] if not verify["csim"]["equal"] else []
+    wrong += ["the SystemVerilog against the interpreter"] if verify["rtl"] and not verify["rtl"]["equal"] else []
     wrong += ["the accelerator against PyTorch"] if verify["pytorch"]["ok"] is False else []
     return "; ".join(wrong)

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from compiler.backend.host.report import RtlCheck, TimeFigures
+from compiler.pipeline import Lowered
 from compiler.pipeline.verify import Comparison, compare, verify_rtl
+from compiler.platforms import Platform
 from compiler.program import Array
 from dse.open_rtl import Core
-from dse.rungs import FRAMES
+from dse.rungs import FRAMES, usable
+from profiling.evidence import Evidence
 
 MOST_CYCLES = 3_000_000
 """Of simulated clock for the held-out set: seconds for a small core, a minute or two for a large one."""
+
+
+def core_of_design(lowered: Lowered, platform: Platform, evidence: Evidence, emitted: Path) -> Core | None:
+    """The core, written beside the C++, where open-rtl figures are wanted and can be had."""
+    rung, _ = usable(evidence, platform, lowered.design.clock_mhz)
+    if rung != "open-rtl":
+        return None
+    core = Core.of(lowered, platform)
+    core.design.write(emitted / "rtl")
+    return core
 
 
 def check_rtl(

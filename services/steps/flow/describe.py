@@ -17,6 +17,7 @@ from compiler.backend.host.report import (
     KernelTiming,
     Product,
     ResourceUse,
+    RtlCheck,
     Timing,
 )
 from compiler.backend.host.sections import resources_section, timing_section
@@ -42,7 +43,7 @@ def describe_design(lowered: Lowered, found: Allocated) -> DesignInfo:
     )
 
 
-def describe_timing(lowered: Lowered, found: Allocated) -> Timing:
+def describe_timing(lowered: Lowered, found: Allocated, rtl: RtlCheck | None = None) -> Timing:
     figures = found.figures
     labels = _Labels(lowered, figures).labels
     kernels = [
@@ -54,7 +55,8 @@ def describe_timing(lowered: Lowered, found: Allocated) -> Timing:
         for task in figures.tasks
     ]  # fmt: skip
     note = "" if figures.exact_times else "Long channels were sampled: modelled times and depths are approximate."
-    return timing_section(lowered.design.clock_mhz, found.measured, kernels, note, simulated_section(found))
+    measured = (*found.measured, *([rtl.times] if rtl and rtl.times else []))
+    return timing_section(lowered.design.clock_mhz, measured, kernels, note, simulated_section(found))
 
 
 def describe_resources(lowered: Lowered, found: Allocated, platform: Platform) -> ResourceUse:

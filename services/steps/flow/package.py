@@ -16,12 +16,14 @@ from compiler.pipeline.emit import emit
 from compiler.platforms import Platform, load_platform
 from compiler.program import Program
 from compiler.schedule import load_library
+from dse.rungs import usable
 from profiling.evidence import DEFAULT_RUNG, Evidence
 from profiling.model import DesignFigures, model_design
 from profiling.network import network_of
 from profiling.tool_runner import ToolRunner
 from services.steps.flow.allocated import examine, placement_section
 from services.steps.flow.check import Checked, Progress, check_design
+from services.steps.flow.check_rtl import core_of_design
 from services.steps.flow.describe import (
     describe_design,
     describe_resources,
@@ -57,7 +59,8 @@ def build_package(
         emitted = Path(folder)
         progress("emitting C++")
         emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
-        checked = check_design(lowered, emitted, tools, progress)
+        core = core_of_design(lowered, platform, evidence, emitted)
+        checked = check_design(lowered, emitted, tools, progress, core)
         progress("packaging")
         report = make_report(lowered, platform, checked, exploration, evidence)
         contents = collect_package(program, design, emitted, report, checked.expected)
@@ -95,6 +98,7 @@ def make_report(
 ) -> Report:
     """All that is known of a design, its times on every rung up to `evidence`."""
     program, design = lowered.program, lowered.design
+    evidence, fallback = usable(evidence, platform, design.clock_mhz)
     found = examine(lowered, platform, evidence)
     return Report(
         product=product(),
@@ -103,7 +107,7 @@ def make_report(
         platform=platform_section(platform),
         design=describe_design(lowered, found),
         verify=checked.verify,
-        timing=describe_timing(lowered, found),
+        timing=describe_timing(lowered, found, checked.verify.rtl),
         resources=describe_resources(lowered, found, platform),
         accuracy=checked.accuracy,
         exploration=exploration,
@@ -113,5 +117,6 @@ def make_report(
         notes=(
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",
             "No bitstream was built: see bitstream/README.md in the package.",
+            *([fallback] if fallback else []),
         ),
     )

@@ -12,7 +12,7 @@ from compiler.program import Program
 from dse.evaluate import Evaluation, Evaluator
 from dse.explore import Candidate, Tried, explore, pareto_front
 from dse.finish import Finished, finish, finish_first
-from dse.rungs import RUNGS, Measured, rank
+from dse.rungs import RUNGS, Measured, rank, usable
 from dse.study import Told
 from dse.tiling import Value
 from profiling.evidence import DEFAULT_RUNG, Evidence
@@ -52,6 +52,7 @@ def choose(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Choice:
     """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
+    evidence, _ = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
     ranked = rank(evaluator, list(trials.values()), evidence, smallest=smallest)
     numbers = {id(evaluation): number for number, evaluation in trials.items()}
@@ -152,6 +153,7 @@ def find_design(
 
     `program` is prepared. `progress` counts trials, `stage` names what comes after them.
     """
+    usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
     evaluator = Evaluator.create(program, platform.name, clock_mhz=clock_mhz, quantize=quantize)
 
     def tried(trial: Tried, _: int) -> None:

@@ -1,0 +1,90 @@
+"""The open-rtl rung: whole designs as SystemVerilog, measured, compared, and refused with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler.errors import PenstockError
+from compiler.pipeline import lower
+from compiler.pipeline.verify import compare, make_inputs
+from compiler.platforms import load_platform
+from compiler.program import Program
+from dse.evaluate import Evaluation, Evaluator
+from dse.open_rtl import Core
+from dse.rungs import rank, simulated, usable
+from tests.compiler.designs import Dense, build_network
+
+SETTINGS = {"default_tile_size": 8, "order": "reduction-outer"}
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    return build_network("int8", None, 16, (Dense(8, False, True), Dense(4, False, False)), seed=5)
+
+
+@pytest.fixture(scope="module")
+def evaluator(program: Program) -> Evaluator:
+    return Evaluator.create(program, "ecp5-45k")
+
+
+@pytest.fixture(scope="module")
+def ranked(evaluator: Evaluator) -> list[Evaluation]:
+    return [evaluator.evaluate({**SETTINGS, "overall_unroll_size": lanes}) for lanes in (4, 16)]
+
+
+def test_measured_cycles_are_the_simulator_s(evaluator: Evaluator, ranked: list[Evaluation]):
+    """And they need not be: the three come from a closed form, a data-free simulation and hardware with data."""
+    found = rank(evaluator, ranked, "open-rtl")
+    assert [one.failure for one in found] == ["", ""]
+    for one in found:
+        assert one.measured is not None
+        assert one.measured.evidence == "open-rtl"
+        expected = simulated(evaluator, one.candidate)
+        assert (one.measured.latency, one.measured.interval) == (expected.latency, expected.interval)
+        assert one.measured.initial_delay is not None
+        assert one.measured.initial_delay < one.measured.latency
+    assert found[0].measured is not None
+    assert found[1].measured is not None
+    assert found[0].measured.latency <= found[1].measured.latency
+
+
+def test_a_core_answers_for_one_set_of_inputs_after_the_other(evaluator: Evaluator, ranked: list[Evaluation]):
+    lowered = lower(evaluator.program, ranked[0].design)
+    sets = make_inputs(lowered, random_sets=3)
+    answers = Core.of(lowered, evaluator.platform).answers(sets)
+    for got, inputs in zip(answers, sets, strict=True):
+        assert compare("open-rtl", "stream", got, lowered.run_stream(inputs)).equal
+
+
+def test_hardware_that_computes_something_else_is_an_error(evaluator: Evaluator, ranked: list[Evaluation]):
+    """The same SystemVerilog with other weights in its ROMs."""
+    lowered = lower(evaluator.program, ranked[0].design)
+    other = {name: np.roll(values, 1) + 1 for name, values in lowered.program.params.items()}
+    wrong = replace(lowered, program=replace(lowered.program, params=other))
+    core = Core.of(wrong, evaluator.platform)
+    inputs = make_inputs(lowered, random_sets=1)
+    assert not compare("open-rtl", "stream", core.answers(inputs)[0], lowered.run_stream(inputs[0])).equal
+
+
+def test_a_platform_of_another_route_is_refused():
+    platform = load_platform("u55c")
+    with pytest.raises(PenstockError, match="u55c is not built on the open route") as caught:
+        usable("open-rtl", platform, platform.clock_mhz)
+    assert "simulated" in caught.value.hint
+
+
+def test_without_verilator_the_rung_falls_back_and_says_why(
+    evaluator: Evaluator, ranked: list[Evaluation], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setenv("VERILATOR_ROOT", str(tmp_path))
+    rung, why = usable("open-rtl", evaluator.platform, evaluator.clock_mhz)
+    assert rung == "simulated"
+    assert "verilator" in why.lower()
+    assert usable("simulated", evaluator.platform, evaluator.clock_mhz) == ("simulated", "")
+    found = rank(evaluator, ranked[:1], rung)
+    assert found[0].measured is not None
+    assert found[0].measured.evidence == "simulated"
