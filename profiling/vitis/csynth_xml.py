@@ -54,6 +54,7 @@ def read_csynth_xml(path: Path) -> SynthesisReport:
         memories=tuple(_memories(root)),
         operators=tuple(_operators(root)),
         notes=notes.lines(),
+        depth=_span(overall.child("PipelineDepth"), "", None),
     )
 
 
@@ -106,6 +107,7 @@ def _modules(root: Node, notes: Notes) -> Iterator[Module]:
             name, notes.decimal(clock, f"estimated clock of {name}"), _latency(overall, f"latency of {name}", notes),
             _interval(overall, f"interval of {name}", notes), name_of(kind),
             _usage(resources, f"used by {name}", notes), _usage(resources, f"available to {name}", notes, "AVAIL_"),
+            _span(overall.child("PipelineDepth"), "", None),
         )  # fmt: skip
 
 

@@ -63,6 +63,8 @@ class Module:
     kind: str | None
     used: Usage
     available: Usage
+    depth: Span | None = None
+    """Stages, where the whole function is one pipeline."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,8 @@ class SynthesisReport:
     operators: tuple[Operator, ...]
     notes: tuple[str, ...]
     evidence: Evidence = "csynth"
+    depth: Span | None = None
+    """Stages, where the whole top is one pipeline."""
 
     @property
     def fmax_mhz(self) -> float | None:

@@ -7,6 +7,7 @@ as before, on the network that will be built.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -54,9 +55,7 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
             phases += _described(process, None)
             processes.append(process)
         else:
-            new = replace(
-                process, phases=tuple(_set(p, loop) for p, loop in zip(process.phases, matched, strict=True))
-            )
+            new = replace(process, phases=tuple(_set(p, loop) for p, loop in zip(process.phases, matched, strict=True)))
             phases += _described(new, matched)
             processes.append(new)
     depths = _depths(network, report)
@@ -64,14 +63,14 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
     return Retimed(changed, tuple(phases), tuple(kept), depths)
 
 
-def own_loops(report: SynthesisReport, module: str) -> list[Loop]:
-    """The loops of a function: the tool makes modules `<name>_Pipeline_<loop>` of some, and `<name>_1` of copies."""
-    owners = [m for m in (module, f"{module}_1") if any(_belongs(loop.module, m) for loop in report.loops)]
-    return [loop for loop in report.loops if owners and _belongs(loop.module, owners[0])]
-
-
-def _belongs(module: str, function: str) -> bool:
-    return module == function or module.startswith(f"{function}_Pipeline_")
+def own_loops(report: SynthesisReport, function: str) -> list[Loop]:
+    """The loops of a function. The tool calls its module `<name>`, `<name>_1` for a copy, `<name>_s` for a template,
+    and gives a loop beside others a module `<name>_Pipeline_<loop>`; of several copies the first one counts.
+    """
+    own = re.compile(rf"{re.escape(function)}(_\d+)?(_s)?")
+    owners = {loop.module: loop.module.partition("_Pipeline_")[0] for loop in report.loops}
+    copies = sorted({owner for owner in owners.values() if own.fullmatch(owner)}, key=lambda name: (len(name), name))
+    return [loop for loop in report.loops if copies and owners[loop.module] == copies[0]]
 
 
 def _matched(process: Process, report: SynthesisReport) -> list[Loop | None] | None:

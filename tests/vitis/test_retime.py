@@ -74,6 +74,20 @@ def test_a_process_that_the_report_does_not_have_keeps_its_plan_and_says_so():
     assert all(phase.depth == 3 for phase in timed.phases if phase.process == first)
 
 
+@pytest.mark.parametrize("named", ["{}_1", "{}_s", "{}_2_s"])
+def test_copies_and_templates_of_a_function_are_found_by_their_names(named: str):
+    given, report = design(STREAMS)
+    assert isinstance(given.network, Network)
+    names = {process.name: named.format(process.name) for process in given.network.processes}
+
+    def renamed(module: str) -> str:
+        function, pipeline, loop = module.partition("_Pipeline_")
+        return names[function] + pipeline + loop
+
+    other = replace(report, loops=tuple(replace(loop, module=renamed(loop.module)) for loop in report.loops))
+    assert retime(given.network, other).kept == ()
+
+
 def test_the_report_of_another_design_is_refused():
     given, _ = design("streamhls__polybench__heterocl__atax")
     _, other = design("streamhls__polybench__scalehls__gesummv")

@@ -1,0 +1,103 @@
+"""All reports that high-level synthesis wrote for one design, as one record.
+
+Newer tools put every module into csynth.xml. Older ones say there only what concerns the top, and the rest in a report
+for each module; some figures stand in text alone. What one report lacks is taken from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from profiling.vitis.csynth_rpt import read_csynth_report
+from profiling.vitis.csynth_xml import read_csynth_xml
+from profiling.vitis.reading import missing, unreadable
+from profiling.vitis.records import Module, SynthesisReport, Usage
+
+_MOST_FILES = 5000
+_FIGURES = (
+    "latency", "interval", "clock_target_ns", "clock_uncertainty_ns", "clock_estimated_ns", "part", "flow",
+)  # fmt: skip
+_Item = TypeVar("_Item")
+Reader = Callable[[Path], SynthesisReport]
+
+
+def read_report_folder(folder: Path, top: str | None = None) -> SynthesisReport:
+    """Read `syn/report` of a solution; `top` is needed only where csynth.xml is missing."""
+    main = _main(folder, top)
+    parts = [report for report in _parts(folder, main) if report.top not in (None, main.top)]
+    if not main.modules:
+        loops = _joined([main.loops, *(part.loops for part in parts)])
+        main = replace(main, modules=_joined(part.modules for part in (_as_module(main), *parts)), loops=loops)
+    texts = [read_csynth_report(path) for path in _files(folder, "_csynth.rpt")]
+    if not main.fifos:
+        main = replace(main, fifos=_joined(text.fifos for text in texts))
+    if not main.memories:
+        main = replace(main, memories=_joined(text.memories for text in texts))
+    if not main.instances:
+        main = replace(main, instances=_joined(text.instances for text in texts))
+    return _filled(main, next((text for text in texts if text.top == main.top), None))
+
+
+def _main(folder: Path, top: str | None) -> SynthesisReport:
+    candidates: list[tuple[str, Reader]] = [("csynth.xml", read_csynth_xml), ("csynth.xml.gz", read_csynth_xml)]
+    if top is not None:
+        candidates += [(f"{top}_csynth.xml", read_csynth_xml), (f"{top}_csynth.rpt", read_csynth_report)]
+    for name, read in candidates:
+        if (folder / name).is_file():
+            return read(folder / name)
+    raise missing(folder / "csynth.xml", "there is no report of the synthesis")
+
+
+def _parts(folder: Path, main: SynthesisReport) -> list[SynthesisReport]:
+    """Each module once: its XML where there is one, else its text."""
+    if main.modules:
+        return []
+    found = {path.name.removesuffix("_csynth.xml"): read_csynth_xml(path) for path in _files(folder, "_csynth.xml")}
+    for path in _files(folder, "_csynth.rpt"):
+        found.setdefault(path.name.removesuffix("_csynth.rpt"), read_csynth_report(path))
+    return [_as_module(report) for report in found.values()]
+
+
+def _as_module(report: SynthesisReport) -> SynthesisReport:
+    """An older module's XML describes it as a top; it is one of the design's modules."""
+    own = Module(
+        report.top or "?", report.clock_estimated_ns, report.latency, report.interval, report.kind, report.used,
+        report.available, report.depth,
+    )  # fmt: skip
+    return replace(report, modules=(own,))
+
+
+def _files(folder: Path, ending: str) -> list[Path]:
+    paths = sorted(path for path in folder.glob(f"*{ending}") if path.is_file())
+    if len(paths) > _MOST_FILES:
+        raise unreadable(folder, f"{len(paths)} reports", limit=f"at most {_MOST_FILES} are read")
+    return paths
+
+
+def _joined(parts: Iterable[tuple[_Item, ...]]) -> tuple[_Item, ...]:
+    return tuple(item for part in parts for item in part)
+
+
+def _filled(main: SynthesisReport, text: SynthesisReport | None) -> SynthesisReport:
+    """Figures of the top that its XML lacks and its text has."""
+    if text is None:
+        return main
+    lacking = {
+        name: getattr(text, name)
+        for name in _FIGURES
+        if getattr(main, name) is None and getattr(text, name) is not None
+    }
+    if not lacking and not (main.used.missing or main.available.missing):
+        return main
+    more = (f"from {text.source}: {', '.join(lacking)}",) if lacking else ()
+    return replace(
+        main, **lacking, used=_both(main.used, text.used), available=_both(main.available, text.available),
+        notes=main.notes + more,
+    )  # fmt: skip
+
+
+def _both(first: Usage, second: Usage) -> Usage:
+    return Usage(**{name: count if count is not None else getattr(second, name) for name, count in vars(first).items()})

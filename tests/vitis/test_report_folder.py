@@ -1,0 +1,91 @@
+"""A folder of reports as one record, whatever the generation put where."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from profiling.protocol import ProfilingError
+from profiling.vitis.any_report import read_any_report
+from profiling.vitis.csynth_xml import read_csynth_xml
+from profiling.vitis.records import CosimReport, ImplementedReport, Span, SynthesisReport, TimingReport
+from profiling.vitis.report_folder import read_report_folder
+from tests.vitis.corpus import SAMPLE, rows
+from tests.vitis.test_generations import NESTED_XML, OLD_TEXT, SITES, TIMING
+
+
+def test_text_adds_what_the_xml_does_not_say():
+    folder = SAMPLE / "streamhls__polybench__streamhls__2560_DSPs__opt1__atax"
+    whole, xml = read_report_folder(folder), read_csynth_xml(folder / "csynth.xml.gz")
+    assert (whole.top, whole.latency, whole.used, whole.loops) == (xml.top, xml.latency, xml.used, xml.loops)
+    assert len(whole.fifos) == len(rows(SAMPLE, "fifos")[folder.name])
+    assert xml.instances == ()
+    assert {instance.parent for instance in whole.instances} == {"forward"}
+    assert whole.notes == ()
+
+
+def test_an_older_tool_spreads_its_modules_over_files(tmp_path: Path):
+    text = dedent(NESTED_XML)
+    (tmp_path / "csynth.xml").write_text(text)
+    (tmp_path / "blur_csynth.xml").write_text(text)
+    (tmp_path / "helper_csynth.xml").write_text(text.replace("blur", "helper").replace("rows>", "lines>"))
+    (tmp_path / "other_csynth.rpt").write_text(dedent(OLD_TEXT).replace("blur", "other"))
+    report = read_report_folder(tmp_path)
+    assert report.top == "blur"
+    assert [module.name for module in report.modules] == ["blur", "helper", "other"]
+    assert [loop.name for loop in report.loops_of("blur")] == ["rows", "columns"]
+    assert [loop.name for loop in report.loops_of("helper")] == ["lines", "columns"]
+    assert [fifo.name for fifo in report.fifos] == ["im_1_U"]
+    module = report.module("helper")
+    assert module is not None
+    assert module.latency == Span(14, 632)
+
+
+def test_figures_that_only_the_text_has_are_taken_and_said(tmp_path: Path):
+    (tmp_path / "csynth.xml").write_text(
+        dedent(NESTED_XML).replace("<Worst-caseLatency>632<", "<Worst-caseLatency>undef<")
+    )
+    (tmp_path / "blur_csynth.rpt").write_text(dedent(OLD_TEXT))
+    report = read_report_folder(tmp_path)
+    assert report.latency == Span(157, 2089111)
+    assert report.clock_uncertainty_ns == 1.25
+    assert any(note.startswith("from blur_csynth.rpt: latency") for note in report.notes)
+
+
+def test_without_xml_the_text_of_the_top_will_do(tmp_path: Path):
+    (tmp_path / "blur_csynth.rpt").write_text(dedent(OLD_TEXT))
+    assert read_report_folder(tmp_path, "blur").source == "blur_csynth.rpt"
+    with pytest.raises(ProfilingError) as caught:
+        read_report_folder(tmp_path, "another")
+    assert caught.value.kind == "report-missing"
+
+
+def test_a_function_that_is_one_pipeline_has_a_depth(tmp_path: Path):
+    text = dedent(NESTED_XML).replace(
+        "<DataflowPipelineThroughput>", "<PipelineDepth>7</PipelineDepth><DataflowPipelineThroughput>"
+    )
+    (tmp_path / "csynth.xml.gz").write_bytes(gzip.compress(text.encode()))
+    assert read_report_folder(tmp_path).depth == Span(7, 7)
+
+
+def test_a_report_is_known_by_what_it_contains(tmp_path: Path):
+    some = SAMPLE / "streamhls__polybench__vitis__atax"
+    wanted = {
+        some / "csynth.xml.gz": SynthesisReport, some / "kernel_csynth.rpt": SynthesisReport,
+        some / "_cosim.rpt": CosimReport, some / "results_rtl_cosim.rpt": CosimReport,
+    }  # fmt: skip
+    for name, text, kind in (
+        ("a.txt", SITES.format(state="Routed"), ImplementedReport), ("b.txt", TIMING, TimingReport),
+        ("c.txt", OLD_TEXT, SynthesisReport), ("d.txt", NESTED_XML, SynthesisReport),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(dedent(text))
+        wanted[tmp_path / name] = kind
+    for path, kind in wanted.items():
+        assert type(read_any_report(path)) is kind
+    (tmp_path / "e.txt").write_text("dear diary")
+    with pytest.raises(ProfilingError) as caught:
+        read_any_report(tmp_path / "e.txt")
+    assert caught.value.kind == "report-unreadable"
