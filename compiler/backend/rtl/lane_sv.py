@@ -80,7 +80,7 @@ class LaneEmitter:
         for s in range(first, span[1]):
             last = s == span[1] - 1
             target = name if last else body.fresh(f"{label}_in{s + 1}")
-            also = body.stages.valid(s) if last and op in self.kept else ""
+            also = f"{body.stages.valid(s)} & {body.stages.fires(s)}" if last and op in self.kept else ""
             body.register(target, range_.width, expression, s, also)
             expression = target
         return Scalar(range_, width, span[1], name=name)
