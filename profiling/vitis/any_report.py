@@ -29,4 +29,4 @@ def read_any_report(path: Path) -> Report:
         return read_timing(path)
     if any(words in start for words in ("tilization", "Resource usage", "Site Type", "User Budget")):
         return read_utilization(path)
-    raise unreadable(path, "no report of these tools", limit="known are those of csynth, co-simulation, area and timing")
+    raise unreadable(path, "no report of these tools", limit="known are csynth, cosim, area and timing")

@@ -1,4 +1,4 @@
-"""What Vivado says of area after synthesis, placement or routing: by site type, by kernel, by instance, or exported."""
+"""What Vivado says of area after synthesis, placement or routing: by site, kernel, instance or die, or exported."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from profiling.vitis.values import Notes, name_of, whole
 
 _FACT = re.compile(r"^\|? ?(Tool Version|Design State|Device|Device target|Implementation tool)\s*:\s*(\S.*)$", re.M)
 _EXPORTED = re.compile(r"^(LUT|FF|DSP|BRAM|URAM):\s+(\d{1,12})\s*$", re.M)
-_STATE = re.compile(r"(Synthesi[sz]ed|Optimized|Fully Placed|Placed|Routed)", re.I)
+_STATE = re.compile(r"(Synth(?:esi[sz])?ed|Optimized|(?:Fully |Partially )?(?:Placed|Routed)|Physopt post\w+)", re.I)
 
 # Vivado counts block RAMs in tiles of 36 kbit, high-level synthesis in halves of those.
 _SITES: dict[str, str] = {
-    "clb luts": "lut", "slice luts": "lut", "clb luts*": "lut", "slice luts*": "lut",
+    "clb luts": "lut", "slice luts": "lut",
     "clb registers": "ff", "slice registers": "ff", "registers": "ff",
     "dsps": "dsp", "dsp slices": "dsp", "uram": "uram", "block ram tile": "bram18",
 }  # fmt: skip
@@ -36,7 +36,7 @@ def read_utilization(path: Path) -> ImplementedReport:
     if crooked := sum(table.crooked for table in tables):
         notes.add(f"{crooked} rows do not fit their columns: left out")
     state = _state(head, path)
-    for reader in (_by_kernel, _by_instance):
+    for reader in (_by_kernel, _by_instance, _by_die):
         for table in tables:
             if (found := reader(table)) is not None:
                 return _record(path, state, head, *found, notes)
@@ -54,7 +54,7 @@ def _record(
         if found.missing:
             notes.add(f"{what}: no figure for {', '.join(found.missing)}")
     version = re.search(r"v\.?(\d{4}\.\d)", head.get("tool version", head.get("implementation tool", "")))
-    routed = state is not None and "routed" in state.lower()
+    routed = state is not None and "rout" in state.lower() and "partial" not in state.lower()
     if not routed:
         notes.add(f"the design is {state.lower() if state else 'in a state that the report does not name'}: not routed")
     part = name_of(head.get("device", head.get("device target")))
@@ -86,7 +86,7 @@ def _by_site(tables: list[Table]) -> tuple[Usage | None, Usage]:
         if table.column("site type") is None:
             continue
         for row in table.rows:
-            resource = _SITES.get(row[0].strip().lower())
+            resource = _site(row)
             if resource is None or resource in used:
                 continue
             count, room = _count(table.cell(row, "used"), resource), _count(table.cell(row, "available"), resource)
@@ -95,6 +95,28 @@ def _by_site(tables: list[Table]) -> tuple[Usage | None, Usage]:
             if room is not None:
                 available.setdefault(resource, room)
     return (Usage(**used) if used else None), Usage(**available)
+
+
+def _site(row: tuple[str, ...]) -> str | None:
+    """The resource that a row of sites counts; Vivado marks some with stars for its footnotes."""
+    return _SITES.get(row[0].strip().rstrip("*").lower())
+
+
+def _by_die(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
+    """report_utilization -slr of a device of several dies: a column for each."""
+    dies = [head for head in table.columns if re.fullmatch(r"SLR\d+", head)]
+    if table.column("site type") is None or not dies:
+        return None
+    counts: dict[str, dict[str, int]] = {die: {} for die in dies}
+    for row in table.rows:
+        resource = _site(row)
+        for die in dies:
+            count = _count(row[table.columns.index(die)], resource) if resource is not None else None
+            if resource is not None and count is not None:
+                counts[die].setdefault(resource, count)
+    shared = [name for name in ("lut", "ff", "dsp", "bram18", "uram") if all(name in counts[die] for die in dies)]
+    used = Usage(**{name: sum(counts[die][name] for die in dies) for name in shared})
+    return used, Usage(), tuple(Placed(die, None, Usage(**counts[die])) for die in dies)
 
 
 def _count(text: str | None, resource: str) -> int | None:

@@ -293,6 +293,25 @@ def test_area_by_instances(tmp_path: Path):
     ]  # fmt: skip
 
 
+def test_area_by_dies(tmp_path: Path):
+    text = """\
+        | Design State : Physopt postRoute
+        +----------------------------+-------+-------+--------+--------+
+        |          Site Type         |  SLR0 |  SLR1 | SLR0 % | SLR1 % |
+        +----------------------------+-------+-------+--------+--------+
+        | CLB LUTs*                  |  1000 |   200 |   0.10 |   0.02 |
+        | CLB Registers              |  2000 |   300 |   0.10 |   0.02 |
+        | Block RAM Tile             |  10.5 |     2 |   1.00 |   0.20 |
+        | URAM                       |     4 |     0 |   1.00 |   0.00 |
+        | DSPs                       |    31 |     7 |   1.00 |   0.20 |
+        +----------------------------+-------+-------+--------+--------+
+        """
+    report = read_utilization(written(tmp_path, "slr_util_routed.rpt", text))
+    assert report.evidence == "implemented"
+    assert report.used == Usage(lut=1200, ff=2300, dsp=38, bram18=25, uram=4)
+    assert [(part.name, part.used.bram18) for part in report.parts] == [("SLR0", 21), ("SLR1", 4)]
+
+
 RULE = "-" * 96
 TIMING = f"""\
 | Tool Version      : Vivado v.2020.9 (lin64) Build 1
