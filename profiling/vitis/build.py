@@ -72,6 +72,7 @@ class Bitstream:
     resumed_from: str | None
     seconds: float
     reports: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def build_bitstream(
         kernel, cached = _kernel(build, key)
         folder = job.store / "links" / hashlib.sha256((key + connectivity.text).encode()).hexdigest()[:24]
         step, result = _link(build, kernel, folder)
-        xclbin = _package(build, folder)
+        xclbin, notes = _package(build, folder)
         reports = tuple(
             Path(shutil.copyfile(file, build.results / file.name)) for p in _REPORTS for file in sorted(folder.glob(p))
         )
@@ -134,7 +135,7 @@ def build_bitstream(
     reached = _CLOCK.findall(whole_log(result).text)
     return Bitstream(
         xclbin, kernel, job.target, connectivity.clock_hz / 1e6, float(reached[-1]) if reached else None, cached, step,
-        time.monotonic() - build.started, reports,
+        time.monotonic() - build.started, reports, notes,
     )  # fmt: skip
 
 
@@ -204,7 +205,7 @@ def _link(build: _Build, kernel: Path, folder: Path) -> tuple[str | None, ToolRe
     return step, result
 
 
-def _package(build: _Build, folder: Path) -> Path:
+def _package(build: _Build, folder: Path) -> tuple[Path, tuple[str, ...]]:
     top, target = build.job.top, build.job.target
     words = (
         "-p", "-t", target, "--platform", str(build.connectivity.platform), "--package.out_dir", "package", *_folders(),
@@ -213,24 +214,35 @@ def _package(build: _Build, folder: Path) -> Path:
     build.run("package", words, folder)
     _check_container(folder / f"{top}.xclbin")
     xclbin = Path(shutil.copyfile(folder / f"{top}.xclbin", build.results / f"{top}.xclbin"))
-    if "xclbinutil" in build.tools.programs:
-        _start(build, "xclbinutil", ("--info", "--input", str(xclbin)), folder)
+    notes = tuple(_inspect(build, xclbin, folder)) if "xclbinutil" in build.tools.programs else ()
     if target == "hw_emu":
         words = ("--platform", str(build.connectivity.platform), "--od", str(build.results))
-        _start(build, "emconfigutil", words, folder)
-    return xclbin
+        if not (result := _start(build, "emconfigutil", words, folder)).ok:
+            raise _refused("emconfigutil", result)
+    return xclbin, notes
 
 
-def _start(build: _Build, program: str, words: tuple[str, ...], folder: Path) -> None:
-    """A small program that says by its exit code whether it succeeded."""
+def _inspect(build: _Build, xclbin: Path, folder: Path) -> Iterator[str]:
+    """Ask XRT what is in the bitstream. Its launchers may end with 0 without having done anything."""
+    result = _start(build, "xclbinutil", ("--info", "--input", str(xclbin)), folder)
+    said = whole_log(result).text
+    if re.search(rf"\b{re.escape(build.job.top)}\b", said.replace(xclbin.name, "")) is None:
+        if re.search(r"^ERROR", said, re.M):
+            raise _refused("xclbinutil", result)
+        yield "xclbinutil did not say what the bitstream holds: it is not checked"
+
+
+def _start(build: _Build, program: str, words: tuple[str, ...], folder: Path) -> ToolResult:
     argv = (str(build.tools.programs[program]), *words)
     logs = build.results / f"log-{program}"
-    result = build.runner.run(ToolCommand(argv, folder, logs, env=build.env, timeout=CHECK_SECONDS))
-    if not result.ok:
-        raise ProfilingError(
-            "tool-failed", what=f"{program} {result.describe()}", where="package",
-            hint="look at the end of its log", log_tail=whole_log(result).last_lines(),
-        )  # fmt: skip
+    return build.runner.run(ToolCommand(argv, folder, logs, env=build.env, timeout=CHECK_SECONDS))
+
+
+def _refused(program: str, result: ToolResult) -> ProfilingError:
+    return ProfilingError(
+        "tool-failed", what=f"{program} refuses what it was given", where="package",
+        hint="look at the end of its log", log_tail=whole_log(result).last_lines(),
+    )  # fmt: skip
 
 
 def _folders() -> tuple[str, ...]:

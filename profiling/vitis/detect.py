@@ -33,6 +33,7 @@ _LAYOUTS = (
     "*/bin", "*/Vitis/bin", "*/Vitis_HLS/bin", "*/Vivado/bin",
     "Vitis/*/bin", "Vitis_HLS/*/bin", "Vivado/*/bin",
 )  # fmt: skip
+_SYSTEM, _XRT_LIBRARY = Path("/usr"), "lib/*/libxrt_coreutil.so.*"
 _PRODUCTS = ("Vitis", "Vitis_HLS", "Vivado")
 
 
@@ -174,7 +175,7 @@ def _xrt(env: Mapping[str, str]) -> Path | None:
     for folder in (env.get("XILINX_XRT", ""), "/opt/xilinx/xrt"):
         if folder and (Path(folder) / "lib").is_dir():
             return Path(folder)
-    return None
+    return _SYSTEM if any(_SYSTEM.glob(_XRT_LIBRARY)) else None
 
 
 def _of_xrt(name: str, xrt: Path | None, env: Mapping[str, str]) -> Path | None:
@@ -184,7 +185,9 @@ def _of_xrt(name: str, xrt: Path | None, env: Mapping[str, str]) -> Path | None:
 
 
 def _xrt_version(xrt: Path | None) -> str | None:
-    """XRT writes its version beside itself; a file of another form gives none."""
+    """XRT writes its version beside itself; a distribution's package has it in the library's name."""
+    if xrt is not None and xrt == _SYSTEM:
+        return next((file.name.partition(".so.")[2] for file in sorted(xrt.glob(_XRT_LIBRARY), reverse=True)), None)
     try:
         found = json.loads((xrt / "version.json").read_text()) if xrt else {}
         return str(found["BUILD_VERSION"])

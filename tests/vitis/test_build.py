@@ -55,6 +55,19 @@ def test_emulation_has_its_configuration_beside_it(installation: Installation, j
     assert (made.xclbin.parent / "emconfig.json").is_file()
 
 
+def test_a_container_that_xrt_refuses_is_no_bitstream(
+    installation: Installation, job: BuildJob, tmp_path: Path
+) -> None:
+    """And one that it says nothing of, as the launcher of a distribution that lacks the program does, is noted."""
+    program = installation.root / "xrt" / "bin" / "xclbinutil"
+    program.write_text("#!/bin/sh\necho 'ERROR: Invalid xclbin'; exit 0\n")
+    assert "xclbinutil refuses" in fails(installation, job, tmp_path / "a").what
+    program.write_text("#!/bin/sh\necho 'unwrapped/xclbinutil: No such file or directory' >&2; exit 0\n")
+    assert build(installation, job, tmp_path / "b").notes == (
+        "xclbinutil did not say what the bitstream holds: it is not checked",
+    )
+
+
 def test_a_kernel_is_compiled_once(installation: Installation, job: BuildJob, tmp_path: Path) -> None:
     """Another link of the same kernel takes it from the store; other sources, targets and releases do not."""
     first = build(installation, job, tmp_path / "a")
