@@ -98,7 +98,7 @@ class _Build:
             ),
             watch,
         )  # fmt: skip
-        watch.follow(1 << 24)
+        watch.follow()
         source = self.job.design / "hls" / "penstock_top.cpp"
         check_run(result, (step,), watch, source.read_text() if source.is_file() else None)
         return result

@@ -32,7 +32,6 @@ from profiling.vitis.timing_rpt import read_timing
 from profiling.vitis.watch import Line, Watch, check_work_folder
 
 Keep = Literal["never", "failed", "always"]
-_FLUSH = 1 << 24
 _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters")
 
 
@@ -135,7 +134,7 @@ def _run(
         ),
         watch,
     )  # fmt: skip
-    watch.follow(_FLUSH)
+    watch.follow()
     source = work / "hls" / "penstock_top.cpp"
     check_run(result, command.steps, watch, source.read_text() if source.is_file() else None)
     left = f"{result.left_behind} of its processes still ran at its end and were killed" if result.left_behind else ""

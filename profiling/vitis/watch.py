@@ -12,8 +12,9 @@ from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolProcess
 
 Line = Callable[[str], None]
-MOST_LINES = 20_000  # handed on as they come; a log with more is in its file
-MOST_AT_ONCE = 1 << 18
+MOST_LINES = 200_000  # handed on as they come, in all and of one look; the log has all of them
+MOST_LINES_AT_ONCE = 200
+MOST_AT_ONCE = 1 << 17
 LONGEST_LINE = 2000
 QUOTA_SECONDS = 1.0
 QUOTA_SHARE = 20  # a look at a large folder may take this part of the time
@@ -32,7 +33,7 @@ class Watch:
         self._next_look = time.monotonic() + QUOTA_SECONDS
 
     def __call__(self, process: ToolProcess) -> None:
-        self.follow(MOST_AT_ONCE)
+        self.follow()
         if time.monotonic() < self._next_look or self.over_quota:
             return
         started = time.monotonic()
@@ -49,25 +50,33 @@ class Watch:
         if self.over_quota:
             process.cancel()
 
-    def follow(self, most: int) -> None:
-        """Hand on the lines that have come, at most so many bytes of them."""
+    def follow(self, most: int = MOST_AT_ONCE) -> None:
+        """Hand on the lines that have come; of too many the first and the last."""
         if self.on_line is None or self._lines > MOST_LINES:
             return
         try:
             with self.log.open("rb") as file:
+                behind = os.fstat(file.fileno()).st_size - self._offset
                 file.seek(self._offset)
                 data = file.read(most)
+                if behind > 2 * most:
+                    skipped = behind - 2 * most
+                    data += b"\n... %d bytes are in the log alone ...\n" % skipped
+                    file.seek(skipped, os.SEEK_CUR)
+                    data += file.read(most)
+                self._offset = file.tell()
         except FileNotFoundError:
             return  # nothing has been said yet
-        self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._rest = self._rest[-LONGEST_LINE:]
+        half = MOST_LINES_AT_ONCE // 2
+        if len(lines) > MOST_LINES_AT_ONCE:
+            lines[half:-half] = [b"... %d lines are in the log alone ..." % (len(lines) - 2 * half)]
         for line in lines:
             self._lines += 1
-            if self._lines > MOST_LINES:
-                self.on_line(f"... more than {MOST_LINES} lines: the rest is in the log alone")
-                return
             self.on_line(printable(line[:LONGEST_LINE]))
+        if self._lines > MOST_LINES:
+            self.on_line("... further lines are in the log alone")
 
 
 def printable(line: bytes) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,6 +98,17 @@ def test_what_lacks_is_said(tmp_path: Path, nowhere: dict[str, str]) -> None:
     assert "no platform files" in said["v++"].hint
     assert "no licence is named" in said["v++"].hint
     assert "absent" in said["xrt"].what
+
+
+def test_doctor_names_the_installation(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "tools", "2025.1")
+    answer = subprocess.run(
+        [sys.executable, "-m", "services.cli.main", "doctor", "--json"], capture_output=True, text=True, check=False,
+        env={**installation.environment, "PENSTOCK_VITIS": str(installation.root), "PENSTOCK_HOME": str(tmp_path)},
+    )  # fmt: skip
+    checks = {check["name"]: check for check in json.loads(answer.stdout)["checks"]}
+    assert checks["vitis"]["state"] == checks["v++"]["state"] == checks["xrt"]["state"] == "ok"
+    assert checks["vitis"]["what"].startswith("Vitis 2025.1, HLS by `v++ -c --mode hls`")
 
 
 @pytest.mark.parametrize(
