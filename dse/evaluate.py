@@ -206,7 +206,7 @@ class Evaluator:
             enough = safe_depths(free.channels).get(named, 0)
             raise PenstockError(
                 code="unsafe-depth", what=f"the design stops for ever: {simulation.deadlock}",
-                where=f"fifo_depths.{named}", limit=f"it holds {depths.get(named)} tokens",
+                where=f"fifo_depths.{named}", limit=f"its depth is {depths.get(named)}",
                 hint=f"give it {enough} tokens, or leave its depth to the tool",
             ) from unsafe  # fmt: skip
 

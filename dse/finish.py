@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from compiler.design import Design
 from compiler.errors import PenstockError
@@ -31,15 +32,21 @@ class Finished:
 
 
 def finish(
-    evaluator: Evaluator, evaluation: Evaluation, *, simulate: bool = True, keep: Mapping[str, int] | None = None
+    evaluator: Evaluator,
+    evaluation: Evaluation,
+    *,
+    simulate: bool = True,
+    keep: Mapping[str, int] | None = None,
+    divide: bool = False,
 ) -> Finished:
     """Size the FIFOs by simulation (or leave them as they are), then place everything.
 
-    What the record says of dies, memories and the depths to `keep` is kept, and refused where it cannot be.
+    With `divide` a design is refused that cannot be divided among the dies. What the record says of dies, memories
+    and the depths to `keep` is kept, and refused where it cannot be.
     """
     tight = evaluator.tightened(evaluation, keep=keep) if simulate else evaluation
     network = evaluator.assembler.network(tight.design)
-    placement = place(network, evaluator.platform, evaluator.assembler.library, tight.design)
+    placement = place(network, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide)
     design = placement.record(tight.design).allocated()
     return Finished(replace(tight, design=design), placement)
 
@@ -49,16 +56,18 @@ def finish_first(
 ) -> tuple[Finished, Ranked, Mapping[int, str]]:
     """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
 
-    A design may fit a chip whose dies it cannot be divided among.
+    A design may fit a chip whose dies it cannot be divided among. Where none can be divided, the first that fits
+    the chip is taken, and where its tasks stand is left to the tools.
     """
     passed_over: dict[int, str] = {}
     first: PenstockError | None = None
-    for position, one in enumerate(ranked):
+    for divide, (position, one) in product((True, False), enumerate(ranked)):
         if one.measured is None:
             passed_over[position] = one.failure
             continue
         try:
-            return finish(evaluator, one.candidate, simulate=simulate), one, passed_over
+            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide)
+            return done, one, {p: why for p, why in passed_over.items() if p != position}
         except PenstockError as error:
             if error.code not in NO_PLACE:
                 raise

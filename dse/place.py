@@ -23,6 +23,8 @@ class Placement:
     partition: Partition
     allocation: Allocation
     family: str
+    undivided: str = ""
+    """Why the tasks are not divided among the dies, if they are not: all stand on the chip as a whole."""
 
     @property
     def resources(self) -> Resources:
@@ -31,6 +33,8 @@ class Placement:
 
     def record(self, design: Design) -> Design:
         """The design with both in it; external memory has no choice and is not recorded."""
+        if self.undivided:
+            return design.with_placement({}, {name: use.kind for name, use in self.allocation.uses.items()})
         fixed = {t.name for t in self.partition.graph.things if t.die is not None and t.resources == Resources()}
         dies = {task: die for task, die in self.partition.dies.items() if task not in fixed}
         return design.with_placement(dies, {name: use.kind for name, use in self.allocation.uses.items()})
@@ -43,9 +47,18 @@ class Placement:
         return f"{partition_table(self.partition)}\n{memory_table(self.allocation, self.family)}"
 
 
-def place(network: Network, platform: Platform, library: OperatorLibrary, design: Design | None = None) -> Placement:
+def place(
+    network: Network,
+    platform: Platform,
+    library: OperatorLibrary,
+    design: Design | None = None,
+    *,
+    divide: bool = False,
+) -> Placement:
     """Place a scheduled design on a platform; what the design record says already is kept.
 
+    A design that fits the chip, but not its dies with each task on one, is refused with `divide` or where the record
+    names dies; else where its tasks stand is left to the tools, which may divide tasks too.
     Memories are first built for the chip as a whole, so that no die is asked for more of a scarce kind than there
     is, then tasks are placed, then the memories of each die are built for good.
     """
@@ -58,11 +71,19 @@ def place(network: Network, platform: Platform, library: OperatorLibrary, design
     if design is not None:
         _check_dies(design.dies, [t.name for t in network.tasks], site)
         graph = graph.pinned(dict(design.dies))
-    placed = partition(graph, site)
+    undivided = ""
+    try:
+        placed = partition(graph, site)
+    except PenstockError as error:
+        if divide or error.code != "does-not-fit" or (design is not None and design.dies):
+            raise
+        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: platform.limits}, ())
+        things = tuple(replace(t, die=None) for t in graph.things)
+        placed = partition(replace(graph, things=things), site)
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
     family = "ECP5" if platform.part.startswith("LFE5") else "UltraScale+"
-    return Placement(placed, allocate(here, site.limits, besides), family)
+    return Placement(placed, allocate(here, site.limits, besides), family, undivided)
 
 
 def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> None:

@@ -49,3 +49,4 @@ class Placement(Record):
     memories: tuple[StoredInfo, ...]
     dies_picture: str = Field(description="SVG")
     memories_picture: str = Field(description="SVG")
+    note: str = Field(default="", description="why tasks are not divided among the dies, if they are not")

@@ -152,6 +152,7 @@ def placement_section(found: Allocated) -> PlacementSection:
         ),
         dies_picture=partition_svg(placed),
         memories_picture=memory_svg(built),
+        note=found.placement.undivided,
     )  # fmt: skip
 
 

@@ -80,11 +80,12 @@ def refuse_too_large(figures: DesignFigures, platform: Platform, name: str) -> N
     resource, share = max(shares.items(), key=lambda item: item[1])
     if share > 1:
         used, have = figures.resources.as_dict()[resource], platform.available.as_dict()[resource]
+        most = max((*figures.tasks, *figures.channels), key=lambda part: part.resources.as_dict()[resource])
         raise PenstockError(
             code="does-not-fit",
             what=f"the design needs {used:,} {resource} ({figures.evidence})",
             where=name,
-            limit=f"{platform.name} offers {have:,}",
+            limit=f"{platform.name} offers {have:,}; {most.name} alone needs {most.resources.as_dict()[resource]:,}",
             hint="unroll less, quantize with w8a8, stream the weights, or choose a larger platform",
         )
 

@@ -1,0 +1,126 @@
+"""What a search does with its best designs: ranked by a rung, finished, passed over where they find no place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compiler.design import Design
+from compiler.errors import PenstockError
+from compiler.platforms import Platform, load_platform
+from dse.evaluate import Evaluation, Evaluator
+from dse.fifo import total_bits
+from dse.finish import finish, finish_first
+from dse.rungs import FRAMES, rank, simulated
+from profiling.simulated import simulate_design
+from tests.compiler.designs import Dense, build_network
+
+
+def evaluator_of(platform: Platform | None = None) -> Evaluator:
+    """Two layers and a connection around both."""
+    program = build_network("int8", None, 16, (Dense(16, False, True), Dense(16, False, False)), seed=3)
+    board = platform or load_platform("u55c")
+    return Evaluator(program, board, board.clock_mhz)
+
+
+def candidates(evaluator: Evaluator) -> list[Evaluation]:
+    return [evaluator.evaluate({"overall_unroll_size": size}) for size in (8, 64, 16)]
+
+
+def test_a_rung_ranks_the_best_by_its_own_figures() -> None:
+    evaluator = evaluator_of()
+    ranked = rank(evaluator, candidates(evaluator), "simulated")
+    assert [r.measured.evidence for r in ranked if r.measured] == ["simulated"] * len(ranked)
+    latencies = [r.measured.latency for r in ranked if r.measured]
+    assert latencies == sorted(latencies)
+    for one in ranked:
+        network = evaluator.assembler.network(one.candidate.design)
+        run = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
+        assert one.measured is not None
+        assert one.measured.latency == run.latency
+    smallest = rank(evaluator, candidates(evaluator), "simulated", smallest=True)
+    shares = [max(r.candidate.shares.values()) for r in smallest]
+    assert shares == sorted(shares)
+
+
+def test_equal_designs_are_measured_once_and_only_the_best() -> None:
+    evaluator = evaluator_of()
+    one, *others = candidates(evaluator)
+    assert len(rank(evaluator, [one, one, *others], "modelled")) == 3
+    [best] = rank(evaluator, [one, *others], "modelled", best=1)
+    assert best.candidate.values == min(c.values for c in (one, *others))
+
+
+def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
+    evaluator = evaluator_of()
+    first, second, _ = candidates(evaluator)
+    stuck = replace(first, design=first.design.with_fifo_depths(dict.fromkeys(first.design.fifo_depths, 1)))
+    with pytest.raises(PenstockError, match="stops for ever"):
+        simulated(evaluator, stuck)
+    ranked = rank(evaluator, [stuck, second], "simulated")
+    assert [r.candidate for r in ranked] == [second, stuck]
+    assert "stops for ever" in ranked[1].failure
+
+
+def test_a_finished_design_is_sized_and_placed_and_loses_no_input() -> None:
+    evaluator = evaluator_of()
+    evaluation = evaluator.evaluate({"overall_unroll_size": 64})
+    done = finish(evaluator, evaluation)
+    network = evaluator.assembler.network(done.design)
+    bits = {name: c.bits for name, c in network.channels.items() if c.kind == "stream"}
+    assert total_bits(done.design.fifo_depths, bits) < total_bits(evaluation.design.fifo_depths, bits)
+    assert set(done.design.dies) == {task.name for task in network.tasks}
+    assert set(bits) <= set(done.design.memories)
+    free = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=2 * FRAMES, bounded=False)
+    run = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=2 * FRAMES)
+    assert run.frame_ends == free.frame_ends
+    assert finish(evaluator, evaluation, simulate=False).design.fifo_depths == evaluation.design.fifo_depths
+
+
+def test_depths_to_keep_are_kept() -> None:
+    evaluator = evaluator_of()
+    evaluation = evaluator.evaluate({})
+    name = next(iter(evaluation.design.fifo_depths))
+    given = evaluator.evaluate_design(evaluation.design.with_fifo_depths({name: 7}))
+    kept = finish(evaluator, given, keep={name: 7}).design.fifo_depths
+    assert kept[name] == 7
+    assert kept != given.design.fifo_depths, "the others are sized"
+
+
+def test_a_record_knows_what_its_depths_were_found_for() -> None:
+    design = finish(evaluator_of(), evaluator_of().evaluate({})).design
+    read = Design.from_json(design.to_json())
+    assert read.current() is read
+    deeper = replace(read, fifo_depths={**read.fifo_depths, next(iter(read.fifo_depths)): 99})
+    assert deeper.current() is deeper, "depths that a person changed stay"
+    changed = replace(read, kernels={n: replace(k, weights="stream") for n, k in read.kernels.items()}).current()
+    assert (changed.fifo_depths, changed.dies, changed.memories) == ({}, {}, {})
+    with pytest.raises(PenstockError, match="allocated_for"):
+        Design.from_json({**design.to_json(), "allocated_for": 3})
+
+
+def test_what_fits_the_chip_but_none_of_its_dies_is_passed_over() -> None:
+    """A task cannot be divided: of dies with few DSPs, many lanes of one layer find none."""
+    board = load_platform("u55c")
+    narrow = tuple(replace(d, resources=replace(d.resources, dsp=d.reserved.dsp + 18)) for d in board.dies)
+    evaluator = evaluator_of(replace(board, dies=narrow))
+    wide, slim = evaluator.evaluate({"overall_unroll_size": 64}), evaluator.evaluate({"overall_unroll_size": 8})
+    assert wide.feasible
+    limit = max(d.available.dsp for d in narrow) * dict(board.fill)["dsp"]
+    assert limit < max(t.resources.dsp for t in wide.figures.tasks)
+    ranked = rank(evaluator, [slim, wide], "simulated")
+    assert [r.candidate for r in ranked] == [wide, slim]
+    done, taken, passed = finish_first(evaluator, ranked)
+    assert taken.candidate is slim
+    assert list(passed) == [0]
+    assert "dsp" in passed[0]
+    assert done.design.kernels == slim.design.kernels
+    alone, _, passed = finish_first(evaluator, ranked[:1])
+    assert passed == {}
+    assert "dsp" in alone.placement.undivided, "where nothing can be divided, the dies are left to the tools"
+    assert alone.design.dies == {}
+    assert set(alone.placement.allocation.limits) == {"chip"}
+    pinned = replace(wide, design=replace(wide.design, dies={next(iter(done.design.dies)): "slr0"}))
+    with pytest.raises(PenstockError, match="dsp"):
+        finish(evaluator, pinned)
