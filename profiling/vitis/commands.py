@@ -88,6 +88,8 @@ def tool_environment(tools: VitisTools, home: Path, source: Mapping[str, str] | 
         env["PATH"] = os.pathsep.join([*folders, env["PATH"]])
     kept = ("PLATFORM_REPO_PATHS", "XILINX_XRT", *LICENCE_VARIABLES)
     env |= {name: given[name] for name in kept if given.get(name, "").strip()}
+    if tools.xrt is not None:
+        env.setdefault("XILINX_XRT", str(tools.xrt))
     own = Path(given.get("HOME", "/nonexistent")) / ".Xilinx" / "Xilinx.lic"
     if own.is_file():
         named = [env[LICENCE_VARIABLES[0]]] if LICENCE_VARIABLES[0] in env else []

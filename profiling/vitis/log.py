@@ -56,7 +56,7 @@ _TARGET = re.compile(
     r"[Pp]art '?[\w-]{3,80}'? (?:is not installed|not found|is not (?:valid|supported|available)|does not exist)"
     r"|(?:failed to find|could not find|cannot find|unable to find)[^\n]{0,60}(?:platform|device)"
     r"|[Pp]latform[^\n]{0,200}(?:not found|does not exist|is not valid|is not supported)|Failed to open platform"
-    r"|[Cc]lock period[^\n]{0,60}(?:invalid|out of range)",
+    r"|[Cc]lock period[^\n]{0,60}(?:invalid|not valid|out of range)",
     re.I,
 )
 _COMMAND = re.compile(r"invalid command name|unrecogni[sz]ed (?:option|command)|unknown option|bad option", re.I)

@@ -183,6 +183,15 @@ def test_a_part_that_is_not_installed_is_said(tmp_path: Path) -> None:
     assert caught.value.kind == "bad-target"
 
 
+def test_a_clock_that_the_tool_rejects_is_said(tmp_path: Path) -> None:
+    installation = Installation(tmp_path / "tools", "2025.1")
+    config = emitted(tmp_path / "d") / "hls" / "hls_config.cfg"
+    config.write_text(config.read_text().replace("clock=3.333ns", "clock=0ns"))
+    with pytest.raises(ProfilingError, match="The clock period '0ns' is not valid") as caught:
+        run_hls(HlsJob(tmp_path / "d", TOP), tools_of(installation), ToolRunner(), tmp_path / "r", work_root=tmp_path)
+    assert caught.value.kind == "bad-target"
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
