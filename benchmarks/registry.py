@@ -39,6 +39,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
     "networks": Benchmark("benchmarks.networks", "simulated cycles of real designs against RTL"),
+    "open-rtl": Benchmark(
+        "benchmarks.open_rtl", "kernels measured a minute, a systolic array at its peak, area by yosys"
+    ),
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
     "partition": Benchmark("benchmarks.partition", "bits that cross between three dies: exact against greedy"),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),

@@ -13,12 +13,15 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from compiler.errors import PenstockError
+
+T = TypeVar("T")
+Failure = TypeVar("Failure")
 
 
 def cache_folder() -> Path:
@@ -102,6 +105,32 @@ class Store:
         for _, path in ages[: len(entries) - self.keep]:
             remove(path)
             remove(path.with_name(path.name.removesuffix(".json") + ".lock"))
+
+
+def fetch_many(
+    store: Store,
+    keys: Iterable[str],
+    read: Callable[[Any], T | None],
+    make: Callable[[list[str]], Mapping[str, T | Failure]],
+    write: Callable[[T | Failure], Any | None],
+) -> dict[str, T | Failure]:
+    """Entries by key: read where they are kept, else made, each once whoever asks at the same time.
+
+    `read` gives None for a document that it does not understand, `write` for what is not to be kept.
+    """
+    found: dict[str, T | Failure] = {}
+    with ExitStack() as locks:
+        for key in sorted(set(keys)):  # in one order, so that two batches never wait for each other
+            if (known := read(store.read(key))) is None:
+                locks.enter_context(store.making(key))
+                known = read(store.read(key))  # somebody else may just have made it
+            if known is not None:
+                found[key] = known
+        for key, made in make([key for key in dict.fromkeys(keys) if key not in found]).items():
+            found[key] = made
+            if (document := write(made)) is not None:
+                store.write(key, document)
+    return found
 
 
 def _age(path: Path) -> float:

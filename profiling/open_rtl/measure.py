@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -21,6 +21,7 @@ from profiling.tool_runner import ToolRunner
 
 Array = NDArray[Any]
 
+SCHEMA = "penstock.cycles/1"
 FRAMES = 2
 STALL_SEED = 1
 FLOAT_TOLERANCE = 1e-4
@@ -49,16 +50,30 @@ class Measurement:
     """Whether the tools had to build it now."""
 
 
+def document_of(made: Measurement | ProfilingError) -> dict[str, Any] | None:
+    """What is kept of a measurement; failures are not kept."""
+    return {"schema": SCHEMA, **asdict(made)} if isinstance(made, Measurement) else None
+
+
+def measurement_from(document: Any) -> Measurement | None:
+    """What `document_of` made, as one that needed no build; None for anything else."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        return None
+    fields = {name: value for name, value in document.items() if name != "schema"}
+    return Measurement(**{**fields, "built": False, "build_s": 0.0, "run_s": 0.0})
+
+
 def measure_many(
-    kernels: Iterable[Kernel], tools: ToolRunner, processes: int = 2
+    kernels: Iterable[Kernel], tools: ToolRunner, processes: int = 2, *, count: int | None = None
 ) -> list[Measurement | ProfilingError]:
     """Build and run kernels, group by group, as many groups at once as there are processes.
 
-    Each kernel is run twice: freely for its times, and with stalls for its numbers.
+    Each kernel is run twice: freely for its times, and with stalls for its numbers. `count` says how many there are
+    where they come one by one.
     """
     with ThreadPoolExecutor(processes) as pool:
-        known = len(kernels) if isinstance(kernels, Sequence) else TOGETHER * processes
-        size = max(1, min(TOGETHER, -(-known // processes)))
+        known = len(kernels) if isinstance(kernels, Sequence) else count
+        size = TOGETHER if known is None else max(1, min(TOGETHER, -(-known // processes)))
         groups = [pool.submit(_measure_group, group, tools) for group in _groups(kernels, size)]
         return [one for group in groups for one in group.result()]
 
