@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from typing import NoReturn
 
@@ -100,12 +101,27 @@ class Project:
             self.refuse("ERROR: [SIM 211-100] 'csim_design' failed: no test bench.")
         self.say(playback.CSIM_START)
         self._frames(argv)
+        if "compiler" in self.behaviour:
+            self._test_bench(argv)
         if trouble == "mismatch":
             self.say(playback.CSIM_MISMATCH)
             self.say(playback.finished(self.release, "csim_design"))
             raise Refused
         self.say(playback.CSIM_END)
         self.say(playback.finished(self.release, "csim_design"))
+
+    def _test_bench(self, argv: str) -> None:
+        """Compile and run it as the tool does: deep below the project, with the tool's headers."""
+        build = os.path.abspath(os.path.join(self.folder, "csim", "build"))
+        os.makedirs(build, exist_ok=True)
+        files = [os.path.abspath(path) for path in (*self.sources, *self.benches)]
+        compiler = [str(self.behaviour["compiler"]), "-std=c++14", "-w", "-I", str(self.behaviour["headers"])]
+        if subprocess.run([*compiler, *files, "-o", "csim.exe"], cwd=build, check=False).returncode:
+            self.refuse("ERROR: [SIM 211-100] 'csim_design' failed: compilation error(s).")
+        code = subprocess.run(["./csim.exe", *argv.split()], cwd=build, check=False).returncode
+        if code:
+            self.say(f"@E Simulation failed: Function 'main' returns nonzero value '{code}'.")
+            self.refuse("ERROR: [SIM 211-100] 'csim_design' failed: nonzero return value.")
 
     def _frames(self, argv: str) -> None:
         """The test bench needs its files; like the emitted one it finds them below -C or above where it runs."""

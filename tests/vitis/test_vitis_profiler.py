@@ -8,12 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from compiler.backend import hls
 from compiler.design import Design, KernelDesign
 from compiler.pipeline import lower
-from profiling.model import ModelProfiler
+from compiler.platforms import load_platform
+from profiling.csim import find_compiler
+from profiling.model import ModelProfiler, parse_request
 from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+from profiling.tool_runner import ToolRunner
 from profiling.vitis.detect import VitisTools
-from profiling.vitis.profiler import VitisProfiler
+from profiling.vitis.job import HlsJob, run_hls
+from profiling.vitis.profiler import VitisProfiler, emit, simulate_c
 from tests.schedule.gemms import gemm_program
 from tests.standin.install import Installation
 from tests.vitis.standins import lowered, recording, tools_of
@@ -74,6 +79,26 @@ def test_ii_and_depth_of_a_single_kernel_are_the_reports(installation: Installat
         delays.append(measured.initial_delay_cycles)
     assert delays[1] - delays[0] >= 37
     assert delays[0] > modelled.initial_delay_cycles
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["2021.1", "2025.1"])
+def test_the_emitted_test_bench_runs_where_the_tool_runs_it(release: str, tmp_path: Path) -> None:
+    """Files, include paths and arguments of script and configuration are those that the test bench needs."""
+    installation = Installation(tmp_path / "tools", release)
+    headers = Path(hls.__file__).parent / "include"
+    installation.behave({"compiler": find_compiler(), "headers": str(headers)})
+    top = parse_request(REQUEST)
+    emit(top, REQUEST, load_platform("u55c"), tmp_path / "design")
+    simulate_c(tmp_path / "design", ToolRunner())
+    job = HlsJob(tmp_path / "design", top.sym_name.data, ("csim",))
+    tools = tools_of(installation)
+    assert run_hls(job, tools, ToolRunner(), tmp_path / "results").steps == ("csim",)
+    expected = tmp_path / "design" / "csim" / "run" / "out0.bin"
+    expected.write_bytes(bytes(255 - byte for byte in expected.read_bytes()))
+    with pytest.raises(ProfilingError) as caught:
+        run_hls(job, tools, ToolRunner(), tmp_path / "results")
+    assert caught.value.kind == "csim-mismatch"
 
 
 @pytest.mark.parametrize(
