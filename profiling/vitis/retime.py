@@ -15,7 +15,7 @@ from compiler.simulator import Network, Phase, Process, Repeat, Sequence
 from compiler.simulator.network import Item
 from profiling.evidence import Evidence
 from profiling.protocol import ProfilingError
-from profiling.vitis.records import Loop, SynthesisReport
+from profiling.vitis.records import Loop, Span, SynthesisReport
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
     phases: list[PhaseTiming] = []
     kept: list[str] = []
     for process in network.processes:
-        matched = _matched(process, report)
+        matched = fitting_loops(report, process.name, [phase.iterations for phase in process.phases])
         if matched is None:
             kept.append(process.name)
             phases += _described(process, None)
@@ -73,21 +73,22 @@ def own_loops(report: SynthesisReport, function: str) -> list[Loop]:
     return [loop for loop in report.loops if copies and owners[loop.module] == copies[0]]
 
 
-def _matched(process: Process, report: SynthesisReport) -> list[Loop | None] | None:
-    """A loop for every phase; None for a phase of one iteration, which is no loop to the tool."""
-    pipelined = [loop for loop in own_loops(report, process.name) if loop.pipelined]
-    wanted = [phase for phase in process.phases if phase.iterations > 1]
+def fitting_loops(report: SynthesisReport, function: str, iterations: list[int]) -> list[Loop | None] | None:
+    """A loop for every nest of a function; None for a nest of one iteration, which is no loop to the tool."""
+    pipelined = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != Span(1, 1)]
+    wanted = [count for count in iterations if count > 1]
     if len(pipelined) != len(wanted) or not all(map(_fits, wanted, pipelined)):
         return None
     rest = iter(pipelined)
-    return [next(rest) if phase.iterations > 1 else None for phase in process.phases]
+    return [next(rest) if count > 1 else None for count in iterations]
 
 
-def _fits(phase: Phase, loop: Loop) -> bool:
-    return loop.trip is not None and loop.trip.exact == phase.iterations and _figures(loop) is not None
+def _fits(iterations: int, loop: Loop) -> bool:
+    return loop.trip is not None and loop.trip.exact == iterations and reported_figures(loop) is not None
 
 
-def _figures(loop: Loop) -> tuple[int, int] | None:
+def reported_figures(loop: Loop) -> tuple[int, int] | None:
+    """II and depth, where the report has both and they are fixed."""
     ii = loop.ii.exact if loop.ii is not None else None
     depth = loop.depth.exact if loop.depth is not None else None
     return (ii, depth) if ii and depth else None
@@ -95,7 +96,7 @@ def _figures(loop: Loop) -> tuple[int, int] | None:
 
 def _set(phase: Phase, loop: Loop | None) -> Phase:
     """Accesses go where the tool's rules put them: planned stages belong to the planned pipeline."""
-    figures = _figures(loop) if loop is not None else None
+    figures = reported_figures(loop) if loop is not None else None
     if figures is None:
         return phase
     accesses = tuple(replace(access, stage=None) for access in phase.accesses)

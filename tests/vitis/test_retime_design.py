@@ -1,0 +1,80 @@
+"""A design's own schedules with csynth's figures: times as in the simulator's network, and FIFOs sized anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from compiler.design import Design, KernelDesign
+from compiler.dialects import stream
+from compiler.pipeline import lower
+from compiler.platforms import load_platform
+from compiler.schedule import load_library
+from compiler.simulator import Network as SimulatedNetwork
+from compiler.simulator import simulate
+from dse.fifo.of_design import runs_through, size_design
+from profiling.network import Network, network_of
+from profiling.simulated import rules_of, simulate_design, simulated_network
+from profiling.vitis.csynth_xml import read_csynth_xml
+from profiling.vitis.records import SynthesisReport
+from profiling.vitis.retime import retime
+from profiling.vitis.retime_design import retime_design
+from tests.schedule.gemms import gemm_program
+from tests.vitis.standins import recording
+
+PLATFORM, CLOCK = load_platform("u55c"), 300.0
+
+
+@pytest.fixture(scope="module")
+def top() -> stream.TopOp:
+    tiled = Design("u55c", CLOCK, {"fc": KernelDesign((1, 8, 64), (1, 2, 4), (0, 1, 2))})
+    return lower(gemm_program(16, 32, 64, "int8"), tiled).top
+
+
+@pytest.fixture(scope="module")
+def design(top: stream.TopOp) -> Network:
+    return network_of(top, load_library(PLATFORM.operators, CLOCK))
+
+
+@pytest.fixture(scope="module")
+def report(top: stream.TopOp, tmp_path_factory: pytest.TempPathFactory) -> SynthesisReport:
+    path = recording(tmp_path_factory.mktemp("report") / "csynth.xml", top, deeper=40)
+    return read_csynth_xml(path)
+
+
+def test_every_nest_takes_its_figures_from_the_report(design: Network, report: SynthesisReport):
+    timed = retime_design(design, report)
+    assert timed.kept == ()
+    assert {nest.evidence for nest in timed.nests} == {"csynth"}
+    for task, planned in zip(timed.network.tasks, design.tasks, strict=True):
+        for nest, plan in zip(task.nests, planned.nests, strict=True):
+            assert (nest.ii, nest.depth) == (2 * plan.ii, plan.depth + 40)
+            assert "csynth reached" in nest.ii_reason
+            assert all(port.stage < nest.depth for port in nest.ports)
+    assert simulate_design(timed.network, PLATFORM, CLOCK).latency > simulate_design(design, PLATFORM, CLOCK).latency
+
+
+def test_schedules_and_simulated_networks_are_retimed_alike(design: Network, report: SynthesisReport):
+    converted = simulated_network(design, PLATFORM, CLOCK)
+    assert isinstance(converted, SimulatedNetwork)
+    other = simulate(retime(converted, report).network, rules_of(PLATFORM, CLOCK))
+    assert simulate_design(retime_design(design, report).network, PLATFORM, CLOCK).latency == other.latency
+
+
+def test_fifos_are_sized_for_the_pipelines_that_were_built(design: Network, report: SynthesisReport):
+    timed = retime_design(design, report).network
+    sized = size_design(timed, PLATFORM, CLOCK)
+    depths = {name: depth for kernel in sized.kernels for name, depth in kernel.depths.items()}
+    assert runs_through(timed, PLATFORM, CLOCK, depths)
+    assert sized.latency == sized.unbounded_latency
+    assert sized.latency == simulate_design(timed, PLATFORM, CLOCK, depths=depths).latency
+
+
+def test_what_the_report_does_not_have_stays_planned(design: Network, report: SynthesisReport):
+    first = design.tasks[0].name
+    without = replace(report, loops=tuple(loop for loop in report.loops if loop.module != first))
+    timed = retime_design(design, without)
+    assert timed.kept == (first,)
+    assert timed.network.tasks[0] == design.tasks[0]
+    assert {nest.evidence for nest in timed.nests if nest.process == first} == {"modelled"}
