@@ -55,6 +55,8 @@ def emit_rtl(
     for one in modules:
         for core in one.cores.values():
             sources |= {name: source(name) for name in core.files}
+    for one in modules:
+        sources |= {f"{name}.sv": table for name, table in one.tables.items()}
     own = {**{f"{m.module}.sv": m.text for m in modules}, f"{top}.sv": text}
     for name in ("penstock_fifo", "penstock_blocks", "penstock_ram", "penstock_rom"):
         if any(f"{name} #" in one for one in own.values()):

@@ -13,6 +13,7 @@ from compiler.backend.rtl.numbers import Range, type_bits, type_range
 from compiler.backend.rtl.primitives.registry import Primitive, find_primitive
 from compiler.backend.rtl.scalar_sv import NUMBER_STAYS, SPELLINGS, Operands, literal_of, result_range
 from compiler.backend.rtl.scalars import LaneBody, Scalar
+from compiler.backend.rtl.tables import Table, Tables, find_tables
 from compiler.errors import PenstockError
 
 Span = tuple[int, int]
@@ -34,6 +35,7 @@ class LaneEmitter:
     spans: Mapping[Operation, Span]
     used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
     """Cores that were instantiated, by module and parameters."""
+    tables: Tables | None = None
     kept: set[Operation] = field(default_factory=set[Operation])
     """Operations whose last register keeps its value while no iteration passes."""
 
@@ -41,9 +43,15 @@ class LaneEmitter:
         values: dict[SSAValue, Scalar] = dict(zip(block.args, arguments, strict=True))
         terminator = block.last_op
         assert terminator is not None
+        found, idle = find_tables(block, self.spans) if self.tables is not None else ({}, set[Operation]())
         for op in block.ops:
             if op is terminator:
                 break
+            if op in idle:
+                continue
+            if op in found:
+                values[op.results[0]] = self._table(op, found[op], values[found[op].argument], body)
+                continue
             values[op.results[0]] = self.operation(op, [values[o] for o in op.operands], body, self.spans.get(op))
         return values[terminator.operands[0]]
 
@@ -84,6 +92,21 @@ class LaneEmitter:
             body.register(target, range_.width, expression, s, also)
             expression = target
         return Scalar(range_, width, span[1], name=name)
+
+    def _table(self, op: Operation, table: Table, argument: Scalar, body: LaneBody) -> Scalar:
+        """A look-up that is there when the operation's result would be; until then its operand waits."""
+        assert self.tables is not None
+        end = self.spans[op][1]
+        module, width = self.tables.module(table.rom), table.rom.output_bits
+        name = body.fresh("entry")
+        operand = argument.pattern(end - 1, body, table.rom.input_bits)
+        enable = body.stages.enable(end - 1)
+        body.out.add(
+            f"wire {bits(width)}{name};  // {op.name} and what leads to it, stage {end - 1} to {end}",
+            f"{module} {name}_table (.clk(clk), .ce({enable}), .a({operand}), .y({name}));",
+        )
+        kind = type_range(op.results[0].type)
+        return Scalar(kind, type_bits(op.results[0].type), end, name=name)
 
     def _core(self, op: Operation, operands: Sequence[Scalar]) -> Primitive | None:
         if op.name in SPELLINGS:

@@ -50,7 +50,11 @@ class NestEmitter:
         self.accumulators: dict[Operation, Accumulator] = {one.load: one for one in found}
         self.kept: dict[Operation, Value] = {}
         self.lane_emitter = LaneEmitter(
-            self.timing.schedule.name, self.timing.spans, self.used, {one.combine for one in found}
+            self.timing.schedule.name,
+            self.timing.spans,
+            self.used,
+            self.memories.tables,
+            {one.combine for one in found},
         )
 
     def emit(self, before: str, *, starts: bool, begins: bool) -> Lines:

@@ -19,6 +19,7 @@ from compiler.backend.rtl.memory_sv import Site, bank_address, bank_signals, wri
 from compiler.backend.rtl.numbers import type_bits, type_range
 from compiler.backend.rtl.ports import External
 from compiler.backend.rtl.stages import Value, wide
+from compiler.backend.rtl.tables import Tables
 from compiler.dialects import nest, stream
 from compiler.dialects.directives import banks_of
 from compiler.dialects.stream import BlocksType
@@ -70,7 +71,11 @@ class TaskMemories:
     words: dict[str, list[tuple[Use, str, str, str]]] = field(
         default_factory=dict[str, list[tuple[Use, str, str, str]]]
     )
+    tables: Tables = field(init=False)
     geometries: dict[SSAValue, Geometry] = field(default_factory=dict[SSAValue, Geometry])
+
+    def __post_init__(self) -> None:
+        self.tables = Tables(self.task)
 
     def geometry(self, memory: SSAValue) -> Geometry:
         if memory not in self.geometries:

@@ -40,6 +40,8 @@ class TaskModule:
     pins: tuple[Pin, ...]
     data: Mapping[str, str]
     cores: Mapping[str, Primitive]
+    tables: Mapping[str, str]
+    """Modules that only this task has, by name."""
     geometries: Mapping[SSAValue, Geometry]
     """Of the block channels that the task meets."""
     starts: bool
@@ -100,7 +102,9 @@ def emit_task(
     text = "\n".join(line.rstrip() for line in out.text) + "\n"
     blocks = {m: g for m, g in memories.geometries.items() if isinstance(m.type, BlocksType)}
     last = _hands_on(nests[-1], timings[-1])
-    return TaskModule(task, module, text, tuple(pins), memories.data, cores, blocks, starts, last)
+    return TaskModule(
+        task, module, text, tuple(pins), memories.data, cores, memories.tables.modules, blocks, starts, last
+    )
 
 
 def front_of(op: nest.NestOp, timing: Timing) -> int:

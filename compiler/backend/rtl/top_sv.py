@@ -180,7 +180,7 @@ class TopEmitter:
             "logic busy;",
             f"wire group{numbers[0]}_start = (start | (waiting != 0)) & ~busy;",
             f"always_ff @(posedge clk) waiting <= rst ? '0 : waiting + start - group{numbers[0]}_start;",
-            f"always_ff @(posedge clk) busy <= ~rst & (group{numbers[0]}_start | (busy & ~{last}));",
+            f"always_ff @(posedge clk) busy <= ~rst & (group{numbers[0]}_start | (busy & ~{last}_now));",
         )
         for before, number in pairwise(numbers):
             self.out.add(f"wire group{number}_start = group{before}_done;")

@@ -1,0 +1,173 @@
+"""Small designs as SystemVerilog: what it says, what it computes, how long it takes, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType, VectorType, i32
+from xdsl.ir import Block, Operation, Region
+from xdsl.ir.affine import AffineMap
+
+from compiler.backend.rtl.emit import emit_rtl
+from compiler.backend.rtl.hazards import Use, check_apart, check_order
+from compiler.design import Design, KernelDesign
+from compiler.dialects import nest, stream
+from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from compiler.errors import PenstockError
+from compiler.pipeline import Lowered, lower
+from compiler.schedule import load_library
+from profiling.open_rtl.run import simulate_rtl
+from tests.compiler.designs import Dense, build_network
+from tests.goldens import check_golden
+from tests.rtl.gemm import gemm
+from tests.rtl.rtl_batch import LIBRARY, Core, build, check_part, check_whole, inner_tasks
+
+GOLDENS = Path(__file__).parent / "goldens"
+
+
+def dense(lanes: int = 2, placement: str = "rom", groups: int = 1) -> Lowered:
+    """A dense layer with bias, relu and requantisation, and the sum with its input."""
+    program = build_network("int8", 4, 8, (Dense(8, transposed=True, skip=True),), 3)
+    kernels = {
+        layer: KernelDesign(tile, tuple(lanes for _ in tile), tuple(range(len(tile))), placement)
+        for layer, tile in {"fc0": (4, 8, 8), "fc0.relu": (4, 8), "fc0.sum": (4, 8)}.items()
+    }
+    names = {layer: min(number, groups - 1) for number, layer in enumerate(kernels)}
+    return lower(program, Design(platform="ecp5-85k", clock_mhz=100.0, kernels=kernels, groups=names, port_bits=64))
+
+
+def test_a_task_reads_like_its_nest() -> None:
+    lowered = dense()
+    design = emit_rtl(lowered.stream, LIBRARY, lowered.program.params)
+    for name in ("task_fc0.sv", "task_fc0_relu.sv", "penstock_core.sv"):
+        check_golden(GOLDENS / name, design.files[name])
+
+
+def test_the_text_is_the_same_every_time() -> None:
+    texts = [emit_rtl(one.stream, LIBRARY, one.program.params) for one in (dense(), dense())]
+    assert texts[0] == texts[1]
+
+
+def test_dense_layers_with_weights_on_chip_or_streamed_in_one_kernel_or_several() -> None:
+    cores = [
+        Core(dense(lanes, placement, groups), f"{lanes} lanes, {placement}, {groups} groups")
+        for lanes, placement, groups in ((1, "rom", 1), (2, "rom", 3), (4, "stream", 1), (2, "stream", 2))
+    ]
+    for core, program in zip(cores, build(cores), strict=True):
+        check_whole(core, program)
+        check_whole(core, program, frames=3)
+
+
+def test_stalls_change_no_bit_and_idle_time_is_no_deadlock() -> None:
+    lowered = dense()
+    core = Core(lowered, "inner tasks", inner_tasks(lowered))
+    (program,) = build([core])
+    calm = check_part(core, program, 3).cycles
+    assert {check_part(core, program, seed).cycles for seed in range(8)} != {calm}
+
+
+def test_gemm_takes_as_many_cycles_as_it_has_products() -> None:
+    """16 x 32 x 64: an unroll of U gives a U-th of the cycles, and the first result after one row."""
+    cores = [Core(gemm(16, 32, 64, lanes), lanes, ["gemm"]) for lanes in (1, 4, 16)]
+    for core, program in zip(cores, build(cores), strict=True):
+        (source,) = (p for p in core.design.ports if p.kind == "stream_in")
+        (target,) = (p for p in core.design.ports if p.kind == "stream_out")
+        x = np.random.default_rng(1).integers(-128, 127, (16, 64), endpoint=True).astype(np.int8)
+        run = simulate_rtl(core.design, {source.name: x}, program=program)
+        weight = core.lowered.program.params["gemm.weight"].astype(np.int64)
+        assert np.array_equal(run.outputs[target.name].reshape(16, 32), x.astype(np.int64) @ weight)
+        assert run.latency == 32_768 // int(str(core.label)) + 4
+        assert run.initial_delay == 67
+
+
+def test_fifos_take_the_depths_that_are_given() -> None:
+    lowered = dense()
+    design = emit_rtl(lowered.stream, LIBRARY, lowered.program.params, depths={"fc0__fc0_relu": 77})
+    assert '.DEPTH(77), .NAME("fc0__fc0_relu")' in design.files["penstock_core.sv"]
+
+
+def test_a_part_of_a_design_has_streams_where_it_was_cut() -> None:
+    lowered = dense()
+    design = emit_rtl(lowered.stream, LIBRARY, lowered.program.params, tasks=["fc0"])
+    assert [(p.name, p.kind, p.channel) for p in design.ports] == [
+        ("unpack_x_to_fc0", "stream_in", "unpack_x__fc0"), ("fc0_to_fc0_relu", "stream_out", "fc0__fc0_relu"),
+    ]  # fmt: skip
+    assert not any("fc0_relu" in name for name in design.files)
+
+
+def test_a_block_channel_is_never_cut() -> None:
+    lowered = dense()
+    writer = next(task.sym_name.data for task in lowered.tasks if task.sym_name.data.endswith("_write"))
+    design = emit_rtl(lowered.stream, LIBRARY, lowered.program.params, tasks=[writer])
+    assert f"task_{writer.removesuffix('_write')}_read.sv" in design.files
+
+
+def refused(code: str, **changed: Any) -> PenstockError:
+    lowered = dense()
+    arguments: dict[str, Any] = {"library": LIBRARY, "parameters": lowered.program.params, **changed}
+    with pytest.raises(PenstockError) as caught:
+        emit_rtl(lowered.stream, **arguments)
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_bad_requests_are_named() -> None:
+    assert "fc9" in str(refused("unknown-task", tasks=["fc9"]))
+    assert "vitis" in str(refused("unsupported-library", library=load_library("vitis-ultrascale-plus", 300.0)))
+    assert "fc0.weight" in str(refused("missing-parameter", parameters={}))
+
+
+def test_a_library_that_is_not_the_cores_own_is_refused() -> None:
+    """An fp32 sum has the stages of its core; a library that says otherwise would give wrong bits."""
+    program = build_network("float32", 2, 4, (Dense(4, transposed=True, skip=False),), 1)
+    kernels = {"fc0": KernelDesign((2, 4, 4), (1, 1, 1), (0, 1, 2)), "fc0.relu": KernelDesign((2, 4), (1, 1), (0, 1))}
+    lowered = lower(program, Design(platform="ecp5-85k", clock_mhz=100.0, kernels=kernels, port_bits=64))
+    rows = tuple(replace(row, latency=3) if "arith.addf" in row.ops else row for row in LIBRARY.operators)
+    with pytest.raises(PenstockError, match=r"arith\.addf has \d+ stages") as caught:
+        emit_rtl(lowered.stream, replace(LIBRARY, operators=rows), program.params)
+    assert caught.value.where == "fc0.compute"
+
+
+def accesses(loads: int, stores: int) -> tuple[nest.NestOp, list[Operation]]:
+    """A nest of one loop that stores into a memory and loads from it, in this order."""
+    memory = stream.BufferOp("kept", MemRefType(i32, [8]))
+    kind, body, ops = VectorType(i32, [1]), Block(), list[Operation]()
+    value = nest.ConstantOp(arith.ConstantOp.from_int_and_width(3, 32).value, kind)
+    body.add_op(value)
+    for count, make in ((stores, nest.StoreOp), (loads, nest.LoadOp)):
+        for _ in range(count):
+            at = AffineMap.from_callable(lambda i: (i,))
+            if make is nest.StoreOp:
+                ops.append(nest.StoreOp(value.result, memory.result, at, ALWAYS))
+            else:
+                ops.append(nest.LoadOp(memory.result, at, ALWAYS, kind))
+            body.add_op(ops[-1])
+    return nest.NestOp("compute", [Loop("i", 8)], Region(body)), ops
+
+
+def use(op: nest.NestOp, access: Operation, stage: int, ii: int = 1) -> Use:
+    assert isinstance(access, nest.LoadOp | nest.StoreOp)
+    return Use(op, access, stage, ii, 0, "task.compute")
+
+
+def test_orders_that_a_pipeline_would_change_are_refused() -> None:
+    op, (store, load) = accesses(1, 1)
+    assert check_order(use(op, load, 1), [use(op, store, 1)], "kept")
+    assert not check_order(use(op, load, 2), [use(op, store, 1)], "kept")
+    with pytest.raises(PenstockError, match="is not the nest's") as caught:
+        check_order(use(op, load, 0), [use(op, store, 2)], "kept")
+    assert caught.value.where == "task.compute"
+
+
+def test_two_stores_in_one_cycle_are_refused_unless_their_guards_exclude_each_other() -> None:
+    op, (first, second) = accesses(0, 2)
+    with pytest.raises(PenstockError, match="fall into the same cycle"):
+        check_apart([use(op, first, 3), use(op, second, 3)], "kept")
+    check_apart([use(op, first, 3, ii=2), use(op, second, 4, ii=2)], "kept")
+    first.properties["when"], second.properties["when"] = (GuardAttr((Term(0, c, 2),)) for c in ("eq", "ne"))
+    check_apart([use(op, first, 3), use(op, second, 3)], "kept")
