@@ -14,7 +14,7 @@ from typing import Protocol
 from profiling.protocol import ProfilingError
 
 TEXT_LIMIT = 32 << 20
-XML_LIMIT = 512 << 20
+XML_LIMIT = 256 << 20
 LOG_HEAD, LOG_TAIL = 256 << 10, 1 << 20
 _CHUNK = 1 << 16
 

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from profiling.vitis.reading import XML_LIMIT, chunks, unreadable
 
 MAX_DEPTH = 64
-MAX_ELEMENTS = 2_000_000
+MAX_PARTS = 4_000_000
 _MAX_TEXT = 4096
 
 
@@ -54,7 +54,7 @@ class _Builder:
         self.path, self.skipped = path, skipped
         self.root: Node | None = None
         self.stack: list[Node] = []
-        self.depth = self.elements = 0
+        self.depth = self.parts = 0
         self.ignored_from = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -66,9 +66,9 @@ class _Builder:
         if tag in self.skipped:
             self.ignored_from = self.depth
             return
-        self.elements += 1
-        if self.elements > MAX_ELEMENTS:
-            raise unreadable(self.path, "too many elements", limit=f"at most {MAX_ELEMENTS}")
+        self.parts += 1 + len(attributes)
+        if self.parts > MAX_PARTS:
+            raise unreadable(self.path, "too many elements", limit=f"at most {MAX_PARTS} with their attributes")
         node = Node(tag, {name: value[:_MAX_TEXT] for name, value in attributes.items()})
         if self.stack:
             self.stack[-1].children.append(node)

@@ -62,7 +62,7 @@ def test_depth_elements_and_size_of_xml_are_bounded(tmp_path: Path, monkeypatch:
     path = tmp_path / "csynth.xml"
     path.write_text("<a>" * 200 + "</a>" * 200)
     assert "nested too deep" in refusal(read_csynth_xml, path).what
-    monkeypatch.setattr(xml_tree, "MAX_ELEMENTS", 100)
+    monkeypatch.setattr(xml_tree, "MAX_PARTS", 100)
     path.write_text("<a>" + "<b/>" * 200 + "</a>")
     assert "too many elements" in refusal(read_csynth_xml, path).what
     path.write_bytes(gzip.compress(b"<a>" + b" " * (4 << 20) + b"</a>"))
