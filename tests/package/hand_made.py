@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from compiler.backend.host import Expected, PackageContents, Report, collect_package
 from compiler.backend.host.report import (
+    BitstreamInfo,
     ChannelInfo,
     CsimCheck,
     DesignInfo,
@@ -176,12 +177,14 @@ def report(model: Program) -> Report:
     )  # fmt: skip
 
 
-def collect(model: Program, emitted: Path, bitstream: Path | None = None) -> PackageContents:
+def collect(model: Program, emitted: Path, bitstream: BitstreamInfo | None = None) -> PackageContents:
     """A package of the model with the sources that lie in `emitted`."""
     assert model.samples is not None
     assert model.evaluation is not None
     expected = Expected((exact(model.samples.inputs[0]),), exact(model.evaluation.inputs))
-    return collect_package(model, design(), emitted, report(model), expected, bitstream)
+    found = report(model).model_copy(update={"bitstream": bitstream})
+    files = {bitstream.path: b"\x01\x02"} if bitstream and bitstream.path else None
+    return collect_package(model, design(), emitted, found, expected, files)
 
 
 def contents(folder: Path, batch: int = 1) -> PackageContents:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from compiler.backend.host import PackageContents, check_folder, file_name, write_archive, write_folder
+from compiler.backend.host.report import BitstreamInfo, ChipUse
 from compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
 from compiler.backend.host.runtime.penstock_runtime.package import is_safe_path, unpack
 from compiler.errors import PenstockError
@@ -69,12 +70,27 @@ def test_package_says_why_there_is_no_bitstream(contents: PackageContents) -> No
 
 def test_bitstream_takes_its_slot(tmp_path: Path) -> None:
     hand_made.write_emitted(tmp_path)
-    stream = tmp_path / "top.bit"
-    stream.write_bytes(b"\x01\x02")
-    contents = hand_made.collect(hand_made.program(), tmp_path, stream)
-    assert contents.files["bitstream/top.bit"] == b"\x01\x02"
-    assert "top.bit" in contents.files["bitstream/README.md"].decode()
-    assert b'"bitstream/top.bit"' in contents.files["report.json"]
+    made = BitstreamInfo(
+        board="ulx3s-85f", part="LFE5U-85F", clock_mhz=100.0, path="bitstream/ulx3s-85f.bit", fmax_mhz=104.25,
+        usage=(ChipUse(resource="DP16KD", used=7, available=208),), evidence="implemented",
+    )  # fmt: skip
+    contents = hand_made.collect(hand_made.program(), tmp_path, made)
+    assert contents.files["bitstream/ulx3s-85f.bit"] == b"\x01\x02"
+    note = contents.files["bitstream/README.md"].decode()
+    for word in ("ulx3s-85f.bit", "100 MHz", "104.2 MHz [implemented]", "| DP16KD | 7 | 208 |"):
+        assert word in note
+    assert json.loads(contents.files["manifest.json"])["evidence"]["bitstream"] == "implemented"
+
+
+def test_a_bitstream_that_failed_says_why(tmp_path: Path) -> None:
+    hand_made.write_emitted(tmp_path)
+    failed = BitstreamInfo(
+        board="ulx3s-85f", part="LFE5U-85F", clock_mhz=100.0, path=None, failure="the design misses its clock"
+    )
+    contents = hand_made.collect(hand_made.program(), tmp_path, failed)
+    assert "misses its clock" in contents.files["bitstream/README.md"].decode()
+    assert "misses its clock" in contents.files["report.html"].decode()
+    assert "bitstream" not in json.loads(contents.files["manifest.json"])["evidence"]
 
 
 def test_emitted_folder_without_interface_is_refused(tmp_path: Path) -> None:

@@ -59,15 +59,14 @@ def collect_package(
     emitted: Path,
     report: Report,
     expected: Expected,
-    bitstream: Path | None = None,
+    bitstream: Mapping[str, bytes] | None = None,
 ) -> PackageContents:
     """Put a package together from a compiled model.
 
     `program` is the one that was lowered: its signature says how the host quantises. `emitted` is the
-    folder with the HLS sources, the csim program and interface.json.
+    folder with the HLS sources, the csim program and interface.json. `bitstream` has that folder's files by their
+    paths in the package.
     """
-    if bitstream is not None:
-        report = report.model_copy(update={"bitstream": f"bitstream/{bitstream.name}"})
     files = {
         "design.json": (json.dumps(design.to_json(), indent=1, sort_keys=True) + "\n").encode(),
         "report.json": report.to_json().encode(),
@@ -78,9 +77,8 @@ def collect_package(
         **_runtime_files(),
         **_model_files(program, expected),
         **(_host_files(program.host) if program.host else {}),
+        **(bitstream or {}),
     }
-    if bitstream is not None:
-        files[f"bitstream/{bitstream.name}"] = bitstream.read_bytes()
     name = file_name(report.name)
     manifest = _manifest(name, report, design, files)
     files[MANIFEST] = (json.dumps(manifest, indent=1) + "\n").encode()

@@ -23,11 +23,12 @@ from compiler.backend.host.report_timing import (
 )
 
 __all__ = [
-    "Accuracy", "Amount", "ChannelInfo", "ConverterInfo", "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo",
-    "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources", "KernelTiming",
-    "LevelCheck", "ModelInfo", "PathStep", "Placement", "PlatformInfo", "PortInfo", "Product", "PytorchCheck",
-    "Record", "Report", "ResourceUse", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo",
-    "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
+    "Accuracy", "Amount", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo", "CsimCheck",
+    "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources",
+    "KernelTiming", "LevelCheck", "ModelInfo", "PathStep", "Placement", "PlatformInfo", "PortInfo", "Product",
+    "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "SCHEMAS", "SearchResult", "SimulatedRun",
+    "StallInfo", "StoredInfo", "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck",
+    "json_schema",
 ]  # fmt: skip
 
 
@@ -264,6 +265,27 @@ class HostInfo(Record):
     bytes: int = Field(description="of the tensors that these operations read")
 
 
+class ChipUse(Record):
+    """One resource of the chip, in the tool's words."""
+
+    resource: str
+    used: int
+    available: int
+
+
+class BitstreamInfo(Record):
+    """The bitstream for a board: what place and route made of the design, or why there is none."""
+
+    board: str
+    part: str
+    clock_mhz: float
+    path: str | None = Field(description="in the package; null: not built")
+    fmax_mhz: float | None = Field(default=None, description="the fastest clock that the placed design meets")
+    usage: tuple[ChipUse, ...] = ()
+    evidence: From = None
+    failure: str = Field(default="", description="why there is none")
+
+
 class Product(Record):
     name: str = "penstock"
     version: str
@@ -286,7 +308,7 @@ class Report(Record):
     host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
     tools: dict[str, str] = Field(description="versions of the tools that took part")
     placement: Placement | None = Field(default=None, description="null: left to the tools")
-    bitstream: str | None = Field(default=None, description="its path in the package; null: not built")
+    bitstream: BitstreamInfo | None = Field(default=None, description="null: none was asked for")
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:
@@ -303,6 +325,7 @@ class Report(Record):
             "resources": self.resources.evidence,
             "placement": self.placement.evidence if self.placement else None,
             "accuracy": self.accuracy.evidence if self.accuracy else None,
+            "bitstream": self.bitstream.evidence if self.bitstream else None,
         }
         return {path: evidence for path, evidence in found.items() if evidence is not None}
 

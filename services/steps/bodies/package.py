@@ -11,6 +11,7 @@ from services.steps.bodies.search import prepared_program
 from services.steps.bodies.select import EXPLORATION
 from services.steps.bodies.verify import CHECKED, EMITTED, read_design
 from services.steps.context import StepContext
+from services.steps.flow.board import build_for_board
 from services.steps.flow.check import Checked
 from services.steps.flow.package import make_report
 from services.steps.registry import step_kind
@@ -25,10 +26,11 @@ def package(context: StepContext) -> StepResult:
     checked = Checked.load(context.input_tree("verify", CHECKED))
     lowered = lower(program, design)
     evidence = RunOptions.read(context.options).evidence
-    report = make_report(lowered, platform, checked, exploration, evidence)
-    emitted = context.input_tree("verify", EMITTED)
+    board = build_for_board(lowered, platform, evidence, context.tools, lambda text: context.progress(None, text))
     context.check()
-    contents = collect_package(program, design, emitted, report, checked.expected)
+    report = make_report(lowered, platform, checked, exploration, evidence, board)
+    emitted = context.input_tree("verify", EMITTED)
+    contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     archive = write_archive(contents, context.folder / "package")
     facts = {"package": archive.name, "digest": contents.digest}
     if report.accuracy is not None:

@@ -22,6 +22,7 @@ from profiling.model import DesignFigures, model_design
 from profiling.network import network_of
 from profiling.tool_runner import ToolRunner
 from services.steps.flow.allocated import examine, placement_section
+from services.steps.flow.board import BoardBuild, build_for_board
 from services.steps.flow.check import Checked, Progress, check_design
 from services.steps.flow.check_rtl import core_of_design
 from services.steps.flow.describe import (
@@ -61,9 +62,10 @@ def build_package(
         emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
         core = core_of_design(lowered, platform, evidence, emitted)
         checked = check_design(lowered, emitted, tools, progress, core)
+        board = build_for_board(lowered, platform, evidence, tools, progress)
         progress("packaging")
-        report = make_report(lowered, platform, checked, exploration, evidence)
-        contents = collect_package(program, design, emitted, report, checked.expected)
+        report = make_report(lowered, platform, checked, exploration, evidence, board)
+        contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     return Built(contents, report, checked)
 
 
@@ -96,6 +98,7 @@ def make_report(
     checked: Checked,
     exploration: Exploration | None,
     evidence: Evidence = DEFAULT_RUNG,
+    board: BoardBuild | None = None,
 ) -> Report:
     """All that is known of a design, its times on every rung up to `evidence`."""
     program, design = lowered.program, lowered.design
@@ -115,9 +118,16 @@ def make_report(
         host=host_section(program.host),
         tools=tool_versions(),
         placement=placement_section(found),
+        bitstream=board.info if board else None,
         notes=(
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",
-            "No bitstream was built: see bitstream/README.md in the package.",
+            *([_no_bitstream(board)] if board is None or board.info.path is None else []),
             *([fallback] if fallback else []),
         ),
     )
+
+
+def _no_bitstream(board: BoardBuild | None) -> str:
+    if board is None:
+        return "No bitstream was built: see bitstream/README.md in the package."
+    return f"No bitstream for {board.info.board}: {board.info.failure}"
