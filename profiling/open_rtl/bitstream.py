@@ -198,7 +198,7 @@ def read_report(text: str) -> tuple[float, tuple[Usage, ...]]:
             for name, row in sorted(document["utilization"].items())
             if row["used"]
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProfilingError(
             "report-unreadable", what="nextpnr's report names no clock or no resources", where="nextpnr-ecp5",
             hint="use the version of constraints.txt", log_tail=text[:2000],

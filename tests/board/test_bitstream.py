@@ -1,0 +1,138 @@
+"""Bitstreams: the tools' reports and failures, and what they make of a small core."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler.backend.host.bitstream import Bitstream, Usage, bitstream_files, board_document
+from compiler.backend.host.runtime import penstock_runtime as runtime
+from compiler.backend.host.runtime.penstock_runtime.simulation import Simulation
+from compiler.errors import PenstockError
+from profiling.open_rtl import bitstream as flow
+from profiling.open_rtl.bitstream import build_bitstream, read_report
+from profiling.open_rtl.tools import Tool
+from profiling.protocol import ProfilingError
+from tests.board.folder import weights, wrapped, write_package
+from tests.board.hand_core import reference
+
+REPORT = {
+    "fmax": {"$glbnet$clk": {"achieved": 73.9, "constraint": 50.0}, "slow": {"achieved": 61.5, "constraint": 25.0}},
+    "utilization": {"DP16KD": {"used": 7, "available": 208}, "ALU54B": {"used": 0, "available": 78}},
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an earlier run kept must not decide a test."""
+    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+def test_the_slowest_clock_and_what_is_used_are_read() -> None:
+    assert read_report(json.dumps(REPORT)) == (61.5, (Usage("DP16KD", 7, 208),))
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"fmax": {}, "utilization": {}}', '{"fmax": 3}', "[1, 2]"])
+def test_a_report_without_figures_is_a_failure_and_never_zero(text: str) -> None:
+    with pytest.raises(ProfilingError) as caught:
+        read_report(text)
+    assert caught.value.kind == "report-unreadable"
+
+
+def test_a_package_says_what_its_board_is_with_and_without_a_bitstream() -> None:
+    design = wrapped()
+    made = Bitstream(b"\xff", "config", "netlist", 73.9, 50.0, 1, (Usage("DP16KD", 7, 208),), (("yosys", "0.70"),))
+    without, complete = bitstream_files(design, None), bitstream_files(design, made)
+    assert set(complete) - set(without) == {
+        f"bitstream/{n}" for n in ("ulx3s-85f.bit", "ulx3s-85f.config", "netlist.v")
+    }
+    assert board_document(design, None)["report"] is None
+    assert not board_document(design, None)["load"]
+    document = json.loads(complete["bitstream/board.json"])
+    assert document["report"]["evidence"] == "implemented"
+    assert document["report"]["fmax_mhz"] == 73.9
+    assert document["load"][0] == "fujprog bitstream/ulx3s-85f.bit"
+    missing = [
+        name for name in document["sources"] + document["netlist_sources"] if f"bitstream/{name}" not in complete
+    ]
+    assert not missing
+
+
+def stand_in(script: str) -> Callable[[], Tool]:
+    return lambda: Tool("yosys", ("/bin/sh", "-c", script), "1", "here")
+
+
+def test_a_tool_that_dies_or_writes_nothing_is_a_typed_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("find_yosys", "find_nextpnr_ecp5", "find_ecppack"):
+        monkeypatch.setattr(flow, name, stand_in("true"))
+    with pytest.raises(ProfilingError, match=r"wrote no netlist\.json") as caught:
+        build_bitstream(wrapped())
+    assert caught.value.kind == "report-missing"
+    monkeypatch.setattr(flow, "find_yosys", stand_in("echo broken; exit 3"))
+    with pytest.raises(ProfilingError, match="exit code 3") as caught:
+        build_bitstream(wrapped())
+    assert (caught.value.kind, "broken" in caught.value.log_tail) == ("tool-failed", True)
+
+
+def placed(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Tools of which only placement has something to say."""
+    monkeypatch.setattr(flow, "find_yosys", stand_in("echo {} > netlist.json; echo v > netlist.v"))
+    monkeypatch.setattr(flow, "find_nextpnr_ecp5", stand_in(script))
+    monkeypatch.setattr(flow, "find_ecppack", stand_in("echo bits > board.bit"))
+
+
+OVERFULL = (
+    "echo 'Info:             DP16KD:     300/    208   144%'; echo 'Info:         TRELLIS_FF:     660/  83640     0%'; "
+    "echo 'ERROR: Unable to place cell'; exit 1"
+)
+
+
+def test_a_design_that_does_not_fit_names_the_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+    placed(monkeypatch, OVERFULL)
+    for _ in range(2):
+        with pytest.raises(PenstockError) as caught:
+            build_bitstream(wrapped())
+        assert (caught.value.code, caught.value.limit) == ("bitstream-fit", "300 DP16KD of 208, 92 too many")
+        placed(monkeypatch, "exit 1")  # the second time nothing is run
+
+
+def test_a_missed_clock_is_tried_with_other_seeds_and_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = json.dumps({"fmax": {"clk": {"achieved": 43.7}}, "utilization": {}})
+    placed(monkeypatch, f"echo x > board.config; echo '{slow}' > report.json")
+    with pytest.raises(PenstockError, match=r"best of 3 placements reaches 43\.7 MHz") as caught:
+        build_bitstream(wrapped())
+    assert caught.value.code == "bitstream-timing"
+    assert "at most 43 MHz" in caught.value.hint
+
+
+@pytest.mark.slow
+def test_a_small_core_becomes_a_bitstream_whose_netlist_computes_the_same(tmp_path: Path) -> None:
+    words = 600
+    run = build_bitstream(wrapped(words))
+    made = run.made
+    assert made.fmax_mhz >= made.clock_mhz == 50.0
+    used = {usage.resource: usage.used for usage in made.usage}
+    assert (used["EHXPLLL"], used["MULT18X18D"]) == (1, 2)
+    assert used["DP16KD"] == 7
+    assert b"LFE5U-85F" in made.bit[:200]
+    again = build_bitstream(wrapped(words))
+    assert again.cached
+    assert again.made == made
+    package = write_package(tmp_path / "package", wrapped(words), words, made)
+    with runtime.load(package, backend="netlist") as accelerator:
+        assert isinstance(accelerator.backend, Simulation)
+        for seed in range(2):
+            x = np.random.default_rng(seed).integers(-128, 128, (words, 2)).astype(np.int8)
+            assert np.array_equal(accelerator.run_exact([x])[0], reference(x, weights(words)))
+
+
+@pytest.mark.slow
+def test_a_core_with_too_much_memory_does_not_fit() -> None:
+    with pytest.raises(PenstockError) as caught:
+        build_bitstream(wrapped(60_000))
+    assert caught.value.code == "bitstream-fit"
+    assert "DP16KD of 208" in caught.value.limit
