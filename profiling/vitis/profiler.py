@@ -23,19 +23,18 @@ from compiler.errors import PenstockError
 from compiler.interpreter.scalar import numpy_dtype
 from compiler.platforms import Platform, Resources, load_platform
 from compiler.schedule import load_library
-from compiler.simulator import Network as SimulatedNetwork
-from compiler.simulator import Sequence, simulate
 from profiling.csim import build_csim
 from profiling.model import parse_request
 from profiling.network import Network, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.simulated import rules_of, simulated_network
+from profiling.simulated import simulate_design
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
 from profiling.vitis.reading import unreadable
 from profiling.vitis.records import SynthesisReport, Usage
-from profiling.vitis.retime import PhaseTiming, retime
+from profiling.vitis.retime import PhaseTiming
+from profiling.vitis.retime_design import retime_design
 from profiling.vitis.watch import Line, check_work_folder
 
 Array = NDArray[Any]
@@ -73,37 +72,37 @@ class VitisProfiler:
         key = request.key(self.tool, self.version())
         if self.work_root is not None:
             check_work_folder(self.work_root)
-        with tempfile.TemporaryDirectory(dir=self.work_root, prefix="profile-") as scratch:
-            folder = Path(scratch)
-            try:
-                platform = load_platform(request.platform)
-                platform.check_clock(request.clock_mhz)
-                if not platform.part.startswith("xc"):
-                    raise ProfilingError(
-                        "bad-request", what=f"Vitis has no device {platform.part!r}", where=platform.name,
-                        hint="measure it by the open route",
-                    )  # fmt: skip
-                top = parse_request(request)
-                network = network_of(top, load_library(platform.operators, request.clock_mhz))
-                emit(top, request, platform, folder / "design")
-            except ProfilingError:
-                raise
-            except PenstockError as error:
-                raise ProfilingError(
-                    "bad-request",
-                    what=error.what,
-                    where=error.where or request.name,
-                    limit=error.limit,
-                    hint=error.hint,
-                ) from error
+        try:
+            with tempfile.TemporaryDirectory(dir=self.work_root, prefix="profile-") as scratch:
+                folder = Path(scratch)
+                platform, top, network = design_of(request, folder / "design")
+                run = self._measure(
+                    top.sym_name.data, folder, self.results / key if self.results else folder / "results"
+                )
+        except OSError as error:
+            raise ProfilingError(
+                "disk-full", what=f"files of the job cannot be written: {error}", where=request.name,
+                hint="free space in the work folder, or set it to another disk",
+            ) from error  # fmt: skip
+        return self._profile(key, request, platform, network, run)
+
+    def _measure(self, top: str, folder: Path, results: Path) -> HlsRun:
+        """The job; errors that the tools around HLS raise are failures of the measurement."""
+        job = HlsJob(folder / "design", top, (self.evidence,), self.limits, self.keep)
+        try:
             if self.evidence == "cosim":
                 simulate_c(folder / "design", self.runner)
-            job = HlsJob(folder / "design", top.sym_name.data, (self.evidence,), self.limits, self.keep)
-            run = run_hls(
-                job, self.tools, self.runner, self.results / key if self.results else folder / "results",
+            return run_hls(
+                job, self.tools, self.runner, results,
                 work_root=self.work_root, on_line=self.on_line, environment=self.environment,
             )  # fmt: skip
-        return self._profile(key, request, platform, network, run)
+        except ProfilingError:
+            raise
+        except PenstockError as error:
+            kind = "tool-missing" if error.code in ("vitis-missing", "compiler-missing") else "tool-failed"
+            raise ProfilingError(
+                kind, what=error.what, where=error.where, hint=error.hint, log_tail=error.limit
+            ) from error
 
     def _profile(self, key: str, request: ProfileRequest, platform: Platform, network: Network, run: HlsRun) -> Profile:
         report = run.synthesis
@@ -129,6 +128,28 @@ class VitisProfiler:
         if run.cosim.latency_max is None:
             raise unreadable(run.cosim.source, "the co-simulation's report gives no latency")
         return run.cosim.latency_max, run.cosim.interval_max or run.cosim.latency_max
+
+
+def design_of(request: ProfileRequest, folder: Path) -> tuple[Platform, stream.TopOp, Network]:
+    """The request's design, written as C++ into `folder`; what cannot be one is a bad request."""
+    try:
+        platform = load_platform(request.platform)
+        platform.check_clock(request.clock_mhz)
+        if not platform.part.startswith("xc"):
+            raise ProfilingError(
+                "bad-request", what=f"Vitis has no device {platform.part!r}", where=platform.name,
+                hint="measure it by the open route",
+            )  # fmt: skip
+        top = parse_request(request)
+        network = network_of(top, load_library(platform.operators, request.clock_mhz))
+        emit(top, request, platform, folder)
+    except ProfilingError:
+        raise
+    except PenstockError as error:
+        raise ProfilingError(
+            "bad-request", what=error.what, where=error.where or request.name, limit=error.limit, hint=error.hint
+        ) from error
+    return platform, top, network
 
 
 def emit(top: stream.TopOp, request: ProfileRequest, platform: Platform, folder: Path) -> None:
@@ -174,21 +195,14 @@ def first_output(
     network: Network, report: SynthesisReport, platform: Platform, clock_mhz: float
 ) -> tuple[int, tuple[PhaseTiming, ...]]:
     """Cycles before the first token leaves: our nests' token patterns at the II and depth of the report."""
-    converted = simulated_network(network, platform, clock_mhz)
-    parts = converted.steps if isinstance(converted, Sequence) else ((converted,),)
-    retimed = [[retime(n, report) for n in step if isinstance(n, SimulatedNetwork)] for step in parts]
-    phases = tuple(phase for step in retimed for one in step for phase in one.phases)
-    if isinstance(converted, Sequence):
-        measured: SimulatedNetwork | Sequence = Sequence("design", tuple(tuple(o.network for o in s) for s in retimed))
-    else:
-        measured = retimed[0][0].network
-    result = simulate(measured, rules_of(platform, clock_mhz))
+    retimed = retime_design(network, report)
+    result = simulate_design(retimed.network, platform, clock_mhz)
     if result.deadlock is not None:
         raise ProfilingError(
             "deadlock", what=f"with the report's figures the design stops for ever: {result.deadlock}",
             where=report.source, hint="deepen a channel of the cycle",
         )  # fmt: skip
-    return (result.latency if result.initial_delay is None else result.initial_delay), phases
+    return (result.latency if result.initial_delay is None else result.initial_delay), retimed.nests
 
 
 def only_kernel(network: Network, phases: tuple[PhaseTiming, ...]) -> PhaseTiming | None:

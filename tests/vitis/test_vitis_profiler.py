@@ -131,6 +131,23 @@ def test_what_cannot_be_measured_is_a_bad_request(
     assert installation.calls() == []
 
 
+def test_a_machine_without_a_compiler_fails_with_a_kind(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Co-simulation needs the C simulation's frames."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ProfilingError, match=r"no C\+\+ compiler") as caught:
+        profiler(installation, evidence="cosim").profile(REQUEST)
+    assert caught.value.kind == "tool-missing"
+
+
+def test_a_work_folder_that_cannot_be_made_fails_with_a_kind(installation: Installation, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProfilingError) as caught:
+        profiler(installation, work_root=tmp_path / "file" / "work").profile(REQUEST)
+    assert caught.value.kind == "disk-full"
+
+
 def test_without_tools_it_says_so() -> None:
     with pytest.raises(ProfilingError, match="Vitis was not found") as caught:
         VitisProfiler(VitisTools(None, None, {})).profile(REQUEST)
