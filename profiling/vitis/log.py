@@ -52,6 +52,8 @@ _SPARED = re.compile(
 _TIMING = re.compile(
     r"did not meet timing|timing constraints are not met|\[Route 35-39\]|failed to meet timing|Timing NOT met", re.I
 )
+# v++ slows a kernel clock that misses its period, unless the platform fixes it; the bitstream is good.
+_SLOWED = re.compile(r"frequency is being automatically changed to [\d.]{1,12} ?MHz", re.I)
 _TARGET = re.compile(
     r"[Pp]art '?[\w-]{3,80}'? (?:is not installed|not found|is not (?:valid|supported|available)|does not exist)"
     r"|(?:failed to find|could not find|cannot find|unable to find)[^\n]{0,60}(?:platform|device)"
@@ -139,8 +141,9 @@ def judge_log(step: Step, log: LogWindow, source: str | None = None) -> StepOutc
 def _judge(step: Step, text: str, errors: list[tuple[str, str]], deadlock: Deadlock | None) -> tuple[Ending, str]:
     failing = bool(errors) or re.search(_DONE[step], text) is None
     timing = _TIMING.search(text) if step in ("implement", "link") else None
-    if not failing and deadlock is None and timing is None:
-        return "ok", f"{step} finished"
+    slowed = _SLOWED.search(text) if timing is not None else None
+    if not failing and deadlock is None and (timing is None or slowed is not None):
+        return "ok", _line(text, slowed) if slowed is not None else f"{step} finished"
     resource: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (
         ("disk-full", _DISK), ("licence", _LICENCE), ("out-of-memory", _MEMORY),
     )  # fmt: skip

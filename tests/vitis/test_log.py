@@ -96,6 +96,17 @@ def test_every_failure_has_its_kind_and_cause(step: Step, text: str, kind: str, 
     assert error.hint
 
 
+def test_a_bitstream_whose_clock_was_slowed_is_good_and_says_so():
+    slowed = (
+        "WARNING: One or more timing paths failed timing targeting 300 MHz for kernel clock 'clk'. "
+        "The frequency is being automatically changed to 252.3 MHz to enable proper functionality\n"
+    )
+    outcome = judged("link", TOO_SLOW + slowed + ROUTED)
+    assert outcome.ok
+    assert "252.3 MHz" in outcome.message
+    assert judged("link", TOO_SLOW + slowed).kind == "timing-not-met"
+
+
 SOURCE = """\
 #include "penstock.h"
 
