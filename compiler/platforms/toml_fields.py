@@ -27,6 +27,9 @@ class Fields:
         self._left = dict(table)
         self._code = code
 
+    def has(self, key: str) -> bool:
+        return key in self._left
+
     def text(self, key: str) -> str:
         value = self._take(key)
         return value if isinstance(value, str) else self._refuse(key, value, "a text")

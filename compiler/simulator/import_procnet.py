@@ -25,6 +25,8 @@ from compiler.simulator.network import (
 )
 
 _CODE = "bad-procnet"
+Arrays = dict[str, dict[str, list[str]]]
+"""Of the processes' two lists of pipos: who names which."""
 
 
 @dataclass(frozen=True)
@@ -84,36 +86,50 @@ def parse_procnet(text: str, where: str) -> ProcNet:
 
 
 def _network(name: str, fields: Fields, where: str) -> Network:
-    channels = tuple(_channel(item) for item in fields.tables("channels"))
-    processes = tuple(_process(item) for item in fields.tables("processes"))
+    arrays: Arrays = {"array_writes": {}, "array_reads": {}}
+    processes = tuple(_process(item, arrays) for item in fields.tables("processes"))
     if not processes:
         raise _refused("no processes", where)
-    return Network(name, processes, channels)
+    met = {access.channel for process in processes for phase in process.phases for access in phase.accesses}
+    channels = [_channel(item, arrays) for item in fields.tables("channels")]
+    # what is declared and met by nobody holds nobody up
+    kept = [c for c in channels if c.name in met or c.producers or c.consumers]
+    return Network(name, processes, tuple(kept))
 
 
-def _channel(fields: Fields) -> Channel:
+def _channel(fields: Fields, arrays: Arrays) -> Channel:
     name, kind = fields.text("name"), fields.text("kind")
-    depth, bits = fields.count("depth", at_least=1), fields.count("width_bits", at_least=1)
+    depth = fields.count("depth", at_least=1, default=2 if kind == "pipo" else None)
+    bits = fields.count("width_bits", at_least=1)
     if kind == "fifo":
         return Channel(name, "fifo", depth, bits * fields.count("lanes", at_least=1, default=1))
     if kind == "pipo":
-        return Channel(
-            name, "pipo", depth, bits, fields.count("words", at_least=1, default=1),
-            fields.texts("producers"), fields.texts("consumers"),
-        )  # fmt: skip
+        ends = [
+            fields.texts(key) if fields.has(key) else tuple(arrays[way].get(name, ()))
+            for key, way in (("producers", "array_writes"), ("consumers", "array_reads"))
+        ]
+        return Channel(name, "pipo", depth, bits, fields.count("words", at_least=1, default=1), *ends)
     raise _refused(f"kind {kind!r}", fields.where, "known are fifo and pipo")
 
 
-def _process(fields: Fields) -> Process:
-    return Process(fields.text("name"), tuple(_phase(item) for item in fields.tables("phases")))
+def _process(fields: Fields, arrays: Arrays) -> Process:
+    """Notes in `arrays` which pipos the process says that it meets."""
+    name = fields.text("name")
+    for way, met in arrays.items():
+        for array in fields.texts(way) if fields.has(way) else ():
+            met.setdefault(array, []).append(name)
+    return Process(name, tuple(_phase(item) for item in fields.tables("phases")))
 
 
 def _phase(fields: Fields) -> Phase:
+    """A loop that is not pipelined begins an iteration when the one before it has left: its ii, if given, says less."""
     trips = tuple(loop.count("trip", at_least=1) for loop in fields.tables("loops"))
-    depth, ii = fields.count("depth", at_least=1), fields.count("ii", at_least=1)
+    depth = fields.count("depth", at_least=1)
+    pipelined = fields.flag("pipelined") if fields.has("pipelined") else True
+    ii = fields.count("ii", at_least=1) if pipelined else depth
     accesses = [_access(item, "read", trips) for item in fields.tables("reads")]
     accesses += [_access(item, "write", trips) for item in fields.tables("writes")]
-    return Phase(trips, ii if fields.flag("pipelined") else depth, depth, tuple(accesses))
+    return Phase(trips, ii, depth, tuple(accesses))
 
 
 def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> Access:
@@ -126,7 +142,7 @@ def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> Acc
 
 
 def _term(fields: Fields, loops: int) -> Term:
-    loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value")
+    loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value", at_least=-(1 << 31))
     if loop >= loops:
         raise _refused(f"loop {loop}", fields.where, f"the phase has {loops} loops")
     if op not in COMPARISONS:
@@ -141,10 +157,10 @@ def _check_tokens(network: Network, raw: dict[str, Any], where: str) -> None:
     counts = network.tokens()
     for item in raw.get("channels", []):
         stated = item.get("tokens_per_lane")
-        if stated is not None and stated != counts[item["name"]]:
+        if stated is not None and stated != counts.get(item["name"], 0):
             raise _refused(
                 f"tokens_per_lane is {stated}", f"{where}: channel {item['name']!r}",
-                f"the guards come to {counts[item['name']]}",
+                f"the guards come to {counts.get(item['name'], 0)}",
             )  # fmt: skip
 
 
