@@ -47,16 +47,23 @@ def rotate(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tenso
     return torch.cat([real * cos - imaginary * sin, imaginary * cos + real * sin], -1)
 
 
+_BELOW = 8.0
+"""How far below zero a hidden score counts: about where scores lie, so that it takes no room from them in integers."""
+
+
 def attend(q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
     """q [seq, heads, head]; keys and values [all, kv, head]; mask [seq, all] of ones (seen) and zeros (hidden).
 
-    The weights are divided by their sum after they have met the values: fewer divisions, the same result.
+    The weights are divided by their sum after they have met the values: fewer divisions, the same result. What is
+    subtracted before the exponential is the largest of the seen scores, so that in every row some weight is about one:
+    with the largest of all, a row that sees small scores only would have weights too small for eight bits.
     """
     seq, heads, head = q.shape
     total, kv, _ = keys.shape
     rows = q.view(seq, kv, heads // kv, head).permute(1, 2, 0, 3).reshape(kv, heads // kv * seq, head)
     scores = torch.bmm(rows, keys.permute(1, 2, 0)).view(heads, seq, total) * scale
-    weights = torch.exp(scores - scores.amax(-1, keepdim=True)) * mask
+    seen = scores * mask + (mask - 1.0) * _BELOW
+    weights = torch.exp(torch.clamp(scores - seen.amax(-1, keepdim=True), max=0.0)) * mask
     mixed = torch.bmm(weights.view(kv, heads // kv * seq, total), values.permute(1, 0, 2)).view(heads, seq, head)
     mixed = mixed / weights.sum(-1, keepdim=True)
     return mixed.permute(1, 0, 2).reshape(seq, heads * head)
