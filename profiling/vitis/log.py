@@ -76,7 +76,7 @@ _HINTS: dict[FailureKind, str] = {
     "out-of-memory": "give the worker more memory, or make the kernel smaller",
     "deadlock": "make the FIFOs of the cycle deeper",
     "timing-not-met": "ask for a slower clock, or unroll less",
-    "bad-target": "check the platform, the part and the clock against what the tool has installed",
+    "bad-target": "check platform, part and clock against what the tool has installed and its licence covers",
     "csim-mismatch": "the C++ does not compute what the test bench expects: report this design",
     "cosim-failed": "the RTL does not do what the C++ does: look at the simulation's log",
     "source-error": "report this design: generated C++ must synthesise",

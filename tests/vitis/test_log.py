@@ -78,6 +78,8 @@ def test_a_step_that_says_so_is_done(step: Step, text: str):
             "bad-target",
             "not installed",
         ),
+        ("link", "ERROR: [v++ 60-1258] No valid platform was found that matches u999\n", "bad-target", "u999"),
+        ("link", "ERROR: [v++ 60-1299] The specified platform is not supported. Platform\n", "bad-target", "platform"),
         ("link", "ERROR: [v++ 60-602] Failed to find the platform 'u999'\n", "bad-target", "u999"),
         ("csynth", 'invalid command name "open_projcet"\n', "tool-failed", "open_projcet"),
         ("csynth", "ERROR: [vitis-run 60-1520] unrecognised option '-version'\n", "tool-failed", "-version"),
