@@ -15,10 +15,11 @@ from compiler.schedule import load_library
 from profiling.evidence import EVIDENCE
 from profiling.model import ModelProfiler, model_design, with_depths
 from profiling.network import Network, network_of
+from profiling.open_rtl.profiler import OpenRtlProfiler
 from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
 from tests.schedule.gemms import gemm_program
 
-PROFILERS: list[Profiler] = [ModelProfiler()]
+PROFILERS = [ModelProfiler(), pytest.param(OpenRtlProfiler(), marks=pytest.mark.slow)]
 
 
 def lowered_gemm(unroll: tuple[int, int, int] = (1, 2, 4), platform: str = "ecp5-85k") -> str:
