@@ -75,7 +75,7 @@ class Simulator:
                 hint="ask for one frame, or several for the interval between them",
             )  # fmt: skip
         depths = [asked[name] for name in self._names]
-        most = np.array([at.UNBOUNDED if depth is None else depth for depth in depths], np.int64)
+        most = np.array([at.UNBOUNDED if d is None else min(d, at.UNBOUNDED) for d in depths], np.int64)
         free = self._free.get(frames)
         if frames not in self._free or (free is not None and (free <= most).all()):
             state, done = self._run([None] * len(depths), frames)

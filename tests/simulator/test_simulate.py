@@ -267,6 +267,10 @@ def test_guards_keep_the_iterations_in_which_they_hold(seed: int):
     assert [pattern.iteration(token) for token in range(pattern.count)] == wanted
 
 
+def test_a_depth_beyond_all_counting_is_no_limit():
+    assert Simulator(two_kernels()).run({"fifo": 10**30}).latency == 15
+
+
 def test_what_is_longer_than_can_be_counted_is_refused():
     for phase in (Phase((10**30,), 1, 1), Phase((5,), 10**20, 1)):
         with pytest.raises(PenstockError, match="at most"):
