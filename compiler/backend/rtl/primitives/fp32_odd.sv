@@ -60,14 +60,17 @@ module fp32_odd #(
   wire [7:0]  exponent;
   assign {sign, nan, beyond, short_of_one, zero, exponent} = side10;
   wire [24:0] normal = product[49] ? product[49:25] : product[48] ? product[48:24] : product[47:23];
-  wire [8:0]  up_or_down = product[49] ? 9'd1 : product[48] ? 9'd0 : 9'h1FF;
-  wire [31:0] rounded = {{1'b0, exponent} + up_or_down, normal[23:1]} + {31'b0, normal[0]};
+  wire [7:0]  up_or_down = product[49] ? 8'd1 : product[48] ? 8'd0 : 8'hFF;
+  wire [30:0] rounded;
+  wire        unused;
+  assign {rounded, unused} = {exponent, normal[23:1], 1'b1} + {up_or_down, 23'b0, normal[0]};
+  wire        tiny = zero || (exponent == 8'd1 && ~|product[49:48]);
   always @(posedge clk)
     if (ce) begin
       y[31] <= sign & ~nan;
       if (nan) y[30:0] <= 31'h7FC00000;
       else if (beyond) y[30:0] <= short_of_one == 2'd0 ? 31'h3F800000 : {29'h0FE00000 - 29'd1, ~short_of_one + 2'd1};
-      else if (zero || rounded[30:23] == 8'd0) y[30:0] <= 31'b0;
-      else y[30:0] <= rounded[30:0];
+      else if (tiny) y[30:0] <= 31'b0;
+      else y[30:0] <= rounded;
     end
 endmodule

@@ -104,6 +104,10 @@ _CORES: dict[str, Primitive] = {
 }
 
 
+INT8_PAIR = Primitive("int8_mul_pair", 2, (8, 8, 8), 32, ("xilinx_dsp48.sv", "int8_mul_pair.sv"))
+"""{a * c, b * c} of three i8 in one DSP48E2; no operation asks for it by itself."""
+
+
 def _compare(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
     predicate = attributes.get("predicate", "")
     if not (predicate.isdigit() and int(predicate) < 16):
@@ -129,16 +133,38 @@ def _multiply(op: str, types: tuple[str, ...], result: str, attributes: Mapping[
     a, b, y = (_integer_width(op, types, kind) for kind in (*types, result))
     widest = max(a, b)
     if widest <= 18:
-        return Primitive("int_mul", 2, (a, b), y, (*_MULT18, "int_mul.sv"), {"AW": a, "BW": b, "YW": y})
+        return Primitive(
+            "int_mul", 2, (a, b), y, (*_MULT18, "xilinx_dsp48.sv", "int_mul.sv"), {"AW": a, "BW": b, "YW": y}
+        )
     latency = 4 if widest <= 36 else 5
     parameters = {"AW": a, "BW": b, "YW": y, "LATENCY": latency}
     return Primitive("int_mul_wide", latency, (a, b), y, (*_MULT18, "int_mul_wide.sv"), parameters)
 
 
+def _divide(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
+    """One core of 32 bits for all: the operator library goes by what operands need, which is less than their types."""
+    widths = [_integer_width(op, types, kind) for kind in (*types, result)]
+    unsigned = not _DIVISIONS[op].get("SIGNED", 1)
+    if max(widths) > 32 or (unsigned and min(widths) < 32):
+        raise _unsupported(op, types, "integers of up to 32 bits, unsigned ones of exactly 32")
+    parameters = {"W": 32, "YW": widths[-1], **_DIVISIONS[op]}
+    return Primitive("int_div", 34, (32, 32), widths[-1], ("int_div.sv",), parameters)
+
+
+_DIVISIONS: dict[str, dict[str, int]] = {
+    "arith.divsi": {},
+    "arith.floordivsi": {"ROUND": 1},
+    "arith.ceildivsi": {"ROUND": 2},
+    "arith.divui": {"SIGNED": 0},
+    "arith.remsi": {"REMAINDER": 1},
+    "arith.remui": {"SIGNED": 0, "REMAINDER": 1},
+}
+
 _BY_WIDTH: dict[str, Callable[[str, tuple[str, ...], str, Mapping[str, str]], Primitive]] = {
     "arith.muli": _multiply,
     "mac": _multiply,
     "arith.cmpf": _compare,
+    **dict.fromkeys(_DIVISIONS, _divide),
     "arith.sitofp": _from_integer,
     "arith.uitofp": _from_integer,
     "arith.fptosi": _to_integer,
