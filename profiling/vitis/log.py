@@ -57,8 +57,8 @@ _SLOWED = re.compile(r"frequency is being automatically changed to [\d.]{1,12} ?
 _TARGET = re.compile(
     r"[Pp]art '?[\w-]{3,80}'? (?:is not installed|not found|is not (?:valid|supported|available)|does not exist)"
     r"|(?:failed to find|could not find|cannot find|unable to find)[^\n]{0,60}(?:platform|device)"
-    r"|[Pp]latform[^\n]{0,200}(?:not found|does not exist|is not valid|is not supported|non-accelerated)|Failed to open platform"
-    r"|No valid platform was found"
+    r"|[Pp]latform[^\n]{0,200}(?:not found|does not exist|is not valid|is not supported|non-accelerated)"
+    r"|Failed to open platform|No valid platform was found"
     r"|[Cc]lock period[^\n]{0,60}(?:invalid|not valid|out of range)",
     re.I,
 )
