@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from profiling.protocol import FailureKind, ProfilingError
 from profiling.tool_runner import ToolCommand, ToolResult, ToolRunner
@@ -27,12 +27,13 @@ from profiling.vitis.job import Limits
 from profiling.vitis.judge import check_run, whole_log
 from profiling.vitis.log import Step
 from profiling.vitis.reading import missing, unreadable
-from profiling.vitis.watch import Line, Watch, check_work_folder
+from profiling.vitis.watch import Line, Watch, check_work_folder, files_of
 
 Target = Literal["hw", "hw_emu"]
 MAGIC = b"xclbin2\0"
 CHECK_SECONDS = 300.0
 STATE = "resume.json"
+_LINKED = "package"  # where a build goes on whose link has ended
 # After these the same link may get further; after others it would fail again.
 _RESUMABLE: frozenset[FailureKind] = frozenset(
     {"licence", "timeout", "cancelled", "out-of-memory", "disk-full", "tool-failed"}
@@ -117,24 +118,26 @@ def build_bitstream(
     tools.require("v++", *(("emconfigutil",) if job.target == "hw_emu" else ()))
     connectivity = read_connectivity(job.design / "link", tools, job.platform)
     check_work_folder(job.store)
-    results.mkdir(parents=True, exist_ok=True)
-    home = job.store / "home"
-    home.mkdir(exist_ok=True)
-    env = tool_environment(tools, home, environment)
-    build = _Build(job, tools, runner, results.resolve(), connectivity, env, on_line, time.monotonic())
-    key = kernel_key(job, tools, connectivity)
-    with _locked(job.store / f"{key}.lock"):
-        kernel, cached = _kernel(build, key)
-        folder = job.store / "links" / hashlib.sha256((key + connectivity.text).encode()).hexdigest()[:24]
-        step, result = _link(build, kernel, folder)
-        xclbin, notes = _package(build, folder)
-        reports = tuple(
-            Path(shutil.copyfile(file, build.results / file.name)) for p in _REPORTS for file in sorted(folder.glob(p))
-        )
-        shutil.rmtree(folder)
-    reached = _CLOCK.findall(whole_log(result).text)
+    with files_of(str(job.design)):
+        results.mkdir(parents=True, exist_ok=True)
+        home = job.store / "home"
+        home.mkdir(exist_ok=True)
+        env = tool_environment(tools, home, environment)
+        build = _Build(job, tools, runner, results.resolve(), connectivity, env, on_line, time.monotonic())
+        key = kernel_key(job, tools, connectivity)
+        with _locked(job.store / f"{key}.lock"):
+            kernel, cached = _kernel(build, key)
+            folder = job.store / "links" / hashlib.sha256((key + connectivity.text).encode()).hexdigest()[:24]
+            step, clock = _link(build, kernel, folder)
+            xclbin, notes = _package(build, folder)
+            reports = tuple(
+                Path(shutil.copyfile(file, build.results / file.name))
+                for p in _REPORTS
+                for file in sorted(folder.glob(p))
+            )
+            shutil.rmtree(folder)
     return Bitstream(
-        xclbin, kernel, job.target, connectivity.clock_hz / 1e6, float(reached[-1]) if reached else None, cached, step,
+        xclbin, kernel, job.target, connectivity.clock_hz / 1e6, clock, cached, step,
         time.monotonic() - build.started, reports, notes,
     )  # fmt: skip
 
@@ -179,9 +182,17 @@ def _kernel(build: _Build, key: str) -> tuple[Path, bool]:
     return kernel, False
 
 
-def _link(build: _Build, kernel: Path, folder: Path) -> tuple[str | None, ToolResult]:
-    """Link in a folder of its own, which stays after a failure that another try may get past."""
-    step = _state(folder)
+def _link(build: _Build, kernel: Path, folder: Path) -> tuple[str | None, float | None]:
+    """The step that it went on at and the clock reached.
+
+    A link has a folder of its own, which stays after a failure that another try may get past, and until packaged.
+    """
+    state, linked = _state(folder), folder / f"{build.job.top}.link.xclbin"
+    step = state.get("step")
+    if step == _LINKED:
+        if linked.is_file():
+            return step, state.get("clock")
+        step = None
     if step is None:
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(build.job.design / "link", folder)
@@ -189,11 +200,11 @@ def _link(build: _Build, kernel: Path, folder: Path) -> tuple[str | None, ToolRe
     shutil.copyfile(kernel, folder / kernel.name)
     words = (
         "-l", "-t", build.job.target, "--config", FILE, "--save-temps", *_folders(),
-        *(("--from_step", f"vpl.{step}") if step else ()), "-o", f"{build.job.top}.link.xclbin", kernel.name,
+        *(("--from_step", f"vpl.{step}") if step else ()), "-o", linked.name, kernel.name,
     )  # fmt: skip
     try:
         result = build.run("link", words, folder)
-        _check_container(folder / f"{build.job.top}.link.xclbin")
+        _check_container(linked)
     except ProfilingError as error:
         reached = _unfinished(build.results / "log-link" / "stdout.log")
         # a link that stopped again where it had gone on will not get past it
@@ -202,7 +213,10 @@ def _link(build: _Build, kernel: Path, folder: Path) -> tuple[str | None, ToolRe
         else:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    return step, result
+    reached = _CLOCK.findall(whole_log(result).text)
+    clock = float(reached[-1]) if reached else None
+    (folder / STATE).write_text(json.dumps({"step": _LINKED, "clock": clock}))
+    return step, clock
 
 
 def _package(build: _Build, folder: Path) -> tuple[Path, tuple[str, ...]]:
@@ -249,12 +263,13 @@ def _folders() -> tuple[str, ...]:
     return ("--temp_dir", "_x", "--log_dir", "logs", "--report_dir", "reports")
 
 
-def _state(folder: Path) -> str | None:
-    """The step at which an earlier link of this folder stopped."""
+def _state(folder: Path) -> dict[str, Any]:
+    """What an earlier link of this folder left: the step at which it stopped, and the clock of one that ended."""
     try:
-        return str(json.loads((folder / STATE).read_text())["step"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        found = json.loads((folder / STATE).read_text())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("step"), str) else {}
 
 
 def _unfinished(log: Path) -> str | None:

@@ -29,7 +29,7 @@ from profiling.vitis.judge import check_run
 from profiling.vitis.reading import missing
 from profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
 from profiling.vitis.timing_rpt import read_timing
-from profiling.vitis.watch import Line, Watch, check_work_folder
+from profiling.vitis.watch import Line, Watch, check_work_folder, files_of
 
 Keep = Literal["never", "failed", "always"]
 _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters")
@@ -92,13 +92,14 @@ def run_hls(
     finished = False
     started = time.monotonic()
     try:
-        _lay_out(job, work)
-        env = tool_environment(tools, work, environment)
-        notes: list[str] = []
-        for number, command in enumerate(commands):
-            left = job.limits.seconds - (time.monotonic() - started)
-            notes += _run(job, command, runner, work, results / f"log-{number}", env, left, on_line)
-        run = _collect(job, tools, steps, work / "hls", results)
+        with files_of(str(job.design)):
+            _lay_out(job, work)
+            env = tool_environment(tools, work, environment)
+            notes: list[str] = []
+            for number, command in enumerate(commands):
+                left = job.limits.seconds - (time.monotonic() - started)
+                notes += _run(job, command, runner, work, results / f"log-{number}", env, left, on_line)
+            run = _collect(job, tools, steps, work / "hls", results)
         finished = True
         return replace(run, seconds=time.monotonic() - started, notes=tuple(notes))
     finally:

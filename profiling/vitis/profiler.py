@@ -35,7 +35,7 @@ from profiling.vitis.reading import unreadable
 from profiling.vitis.records import SynthesisReport, Usage
 from profiling.vitis.retime import PhaseTiming
 from profiling.vitis.retime_design import retime_design
-from profiling.vitis.watch import Line, check_work_folder
+from profiling.vitis.watch import Line, check_work_folder, files_of
 
 Array = NDArray[Any]
 FRAMES = 2  # with one the interval cannot be measured
@@ -72,18 +72,11 @@ class VitisProfiler:
         key = request.key(self.tool, self.version())
         if self.work_root is not None:
             check_work_folder(self.work_root)
-        try:
-            with tempfile.TemporaryDirectory(dir=self.work_root, prefix="profile-") as scratch:
-                folder = Path(scratch)
-                platform, top, network = design_of(request, folder / "design")
-                run = self._measure(
-                    top.sym_name.data, folder, self.results / key if self.results else folder / "results"
-                )
-        except OSError as error:
-            raise ProfilingError(
-                "disk-full", what=f"files of the job cannot be written: {error}", where=request.name,
-                hint="free space in the work folder, or set it to another disk",
-            ) from error  # fmt: skip
+        with files_of(request.name), tempfile.TemporaryDirectory(dir=self.work_root, prefix="profile-") as scratch:
+            folder = Path(scratch)
+            platform, top, network = design_of(request, folder / "design")
+            results = self.results / key if self.results else folder / "results"
+            run = self._measure(top.sym_name.data, folder, results)
         return self._profile(key, request, platform, network, run)
 
     def _measure(self, top: str, folder: Path, results: Path) -> HlsRun:

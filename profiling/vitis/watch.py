@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from profiling.protocol import ProfilingError
@@ -94,6 +96,19 @@ def folder_bytes(folder: Path) -> int:
             except FileNotFoundError:
                 continue
     return total
+
+
+@contextmanager
+def files_of(what: str) -> Iterator[None]:
+    """Files that cannot be written or read are failures of the job with their kind."""
+    try:
+        yield
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+        raise ProfilingError(
+            "disk-full" if full else "bad-request", what=f"files of the job: {error}", where=what,
+            hint="free space in the work folder, or set it to another disk" if full else "emit the design again",
+        ) from error  # fmt: skip
 
 
 def check_work_folder(folder: Path) -> None:

@@ -97,6 +97,19 @@ def test_a_link_that_ran_out_of_time_goes_on(installation: Installation, job: Bu
     assert build(installation, job, tmp_path / "b").resumed_from == "synth"
 
 
+def test_a_link_that_ended_is_not_linked_again(installation: Installation, job: BuildJob, tmp_path: Path) -> None:
+    """What fails is the packaging: the hours of the link are not lost, nor is the clock that it reached."""
+    program = installation.root / "xrt" / "bin" / "xclbinutil"
+    kept = program.read_text()
+    program.write_text("#!/bin/sh\necho 'ERROR: Invalid xclbin'\n")
+    installation.behave({"reached": 0.9})
+    fails(installation, job, tmp_path / "a")
+    program.write_text(kept)
+    made = build(installation, job, tmp_path / "b")
+    assert (made.resumed_from, made.clock_mhz) == ("package", 270)
+    assert sum("-l" in call for call in installation.calls()) == 1
+
+
 def test_a_step_that_is_missing_starts_the_link_anew(installation: Installation, job: BuildJob, tmp_path: Path) -> None:
     """What a link would go on from may be lost or damaged: the try after the next begins at the beginning."""
     installation.behave({"link": "once:impl"})
