@@ -69,6 +69,9 @@ OPEN_RTL = Rules(
     register_base=0,
     register_cycles=0,
 )
-"""The open route's own SystemVerilog: valid bits, bubbles for missing input, one clock enable for a full output."""
+"""The open route's own SystemVerilog: valid bits, bubbles for missing input, one clock enable for a full output.
+
+Simulated RTL has no cycle between phases, frames or kernels: what follows begins in the cycle after a last stage.
+"""
 
 RULES = {rules.name: rules for rules in (VITIS, OPEN_RTL)}
