@@ -30,6 +30,7 @@ from profiling.protocol import Profile, ProfileRequest, ProfilingError
 from profiling.simulated import simulate_design
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.detect import VitisTools
+from profiling.vitis.fifo_memory import with_fifo_memory
 from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
 from profiling.vitis.reading import unreadable
 from profiling.vitis.records import SynthesisReport, Usage
@@ -107,7 +108,7 @@ class VitisProfiler:
             key=key, name=request.name, tool=self.tool, tool_version=self.version(), evidence=self.evidence,
             clock_mhz=request.clock_mhz, latency_cycles=latency, interval_cycles=interval,
             initial_delay_cycles=min(delay, latency), ii=only.ii if only else None, depth=only.depth if only else None,
-            resources=resources_of(report.used, report.source, has_uram=platform.available.uram > 0),
+            resources=resources_of(with_fifo_memory(report).used, report.source, has_uram=platform.available.uram > 0),
             fmax_mhz=report.fmax_mhz,
         )  # fmt: skip
 
