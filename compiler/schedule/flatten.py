@@ -136,17 +136,19 @@ class Flattener:
         return self.library.find(name, bits, self.bindings.get(op.name))
 
     def _reduce(self, op: nest.ReduceOp) -> None:
-        """A balanced tree: one step a level, each halving what is left of the reduced lanes."""
+        """A balanced tree a dim: one step a level, each halving what is left of the dim's lanes."""
         combine = next(iter(op.body.block.ops))
-        kept = lanes(op.result)
-        width, bits, left = _type_bits(op.result.type), self._bits(op.value), lanes(op.value) // kept
-        value = op.value
-        while left > 1:
-            pairs = left // 2
-            row = self._operator(combine, bits)
-            grown = min(_result_bits(combine, [bits, bits]), width)
-            self._add(op.result, combine.name, [value], pairs * kept, grown, row, bits)
-            value, bits, left = op.result, grown, left - pairs
+        width, bits = _type_bits(op.result.type), self._bits(op.value)
+        value, extents = op.value, list(vector_shape(op.value))
+        for dim in (d.data for d in op.dims):
+            while extents[dim] > 1:
+                pairs = extents[dim] // 2
+                count = pairs * (prod(extents) // extents[dim])
+                row = self._operator(combine, bits)
+                grown = min(_result_bits(combine, [bits, bits]), width)
+                self._add(op.result, combine.name, [value], count, grown, row, bits)
+                value, bits = op.result, grown
+                extents[dim] -= pairs
         if value is op.value:
             self._alias(op.result, op.value, bits)
 

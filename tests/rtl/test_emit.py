@@ -12,14 +12,17 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import MemRefType, VectorType, i32
 from xdsl.ir import Block, Operation, Region
 from xdsl.ir.affine import AffineMap
+from xdsl.parser import Parser
 
 from compiler.backend.rtl.emit import emit_rtl
 from compiler.backend.rtl.hazards import Use, check_apart, check_order
-from compiler.design import Design, KernelDesign
+from compiler.design import Design, KernelDesign, Placement
 from compiler.dialects import nest, stream
 from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from compiler.errors import PenstockError
+from compiler.frontend.context import make_context
 from compiler.pipeline import Lowered, lower
+from compiler.program import Port, Program, Signature
 from compiler.schedule import load_library
 from profiling.open_rtl.run import simulate_rtl
 from tests.compiler.designs import Dense, build_network
@@ -30,7 +33,7 @@ from tests.rtl.rtl_batch import LIBRARY, Core, build, check_part, check_whole, i
 GOLDENS = Path(__file__).parent / "goldens"
 
 
-def dense(lanes: int = 2, placement: str = "rom", groups: int = 1) -> Lowered:
+def dense(lanes: int = 2, placement: Placement = "rom", groups: int = 1) -> Lowered:
     """A dense layer with bias, relu and requantisation, and the sum with its input."""
     program = build_network("int8", 4, 8, (Dense(8, transposed=True, skip=True),), 3)
     kernels = {
@@ -54,10 +57,8 @@ def test_the_text_is_the_same_every_time() -> None:
 
 
 def test_dense_layers_with_weights_on_chip_or_streamed_in_one_kernel_or_several() -> None:
-    cores = [
-        Core(dense(lanes, placement, groups), f"{lanes} lanes, {placement}, {groups} groups")
-        for lanes, placement, groups in ((1, "rom", 1), (2, "rom", 3), (4, "stream", 1), (2, "stream", 2))
-    ]
+    designs: list[tuple[int, Placement, int]] = [(1, "rom", 1), (2, "rom", 3), (4, "stream", 1), (2, "stream", 2)]
+    cores = [Core(dense(*one), f"lanes, weights, groups: {one}") for one in designs]
     for core, program in zip(cores, build(cores), strict=True):
         check_whole(core, program)
         check_whole(core, program, frames=3)
@@ -171,3 +172,60 @@ def test_two_stores_in_one_cycle_are_refused_unless_their_guards_exclude_each_ot
     check_apart([use(op, first, 3, ii=2), use(op, second, 4, ii=2)], "kept")
     first.properties["when"], second.properties["when"] = (GuardAttr((Term(0, c, 2),)) for c in ("eq", "ne"))
     check_apart([use(op, first, 3), use(op, second, 3)], "kept")
+
+
+SUM = """func.func @main(%x: tensor<4x5x5xKIND> {penstock.name = "x", penstock.kind = "input"}) -> tensor<4xKIND> {
+  %zero = arith.constant ZERO : KIND
+  %empty = tensor.empty() : tensor<4xKIND>
+  %start = linalg.fill ins(%zero : KIND) outs(%empty : tensor<4xKIND>) -> tensor<4xKIND>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i)>],
+      iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x : tensor<4x5x5xKIND>) outs(%start : tensor<4xKIND>) attrs = {penstock.layer = "sum"} {
+  ^bb0(%a: KIND, %c: KIND):
+    %s = ADD %c, %a : KIND
+    linalg.yield %s : KIND
+  } -> tensor<4xKIND>
+  func.return %y : tensor<4xKIND>
+}"""
+
+
+def test_trees_over_two_odd_dims_are_those_of_the_interpreter() -> None:
+    """Five by five lanes are three levels a dim, which for floats is part of the meaning."""
+    cores: list[Core] = []
+    for kind, zero, add, dtype in (("i32", "0", "arith.addi", "int32"), ("f32", "0.0", "arith.addf", "float32")):
+        text = SUM.replace("KIND", kind).replace("ZERO", zero).replace("ADD", add)
+        ports = Signature((Port("x", (4, 5, 5), dtype),), (Port("y", (4,), dtype),))
+        program = Program("sum", Parser(make_context(), text).parse_module(), {}, ports)
+        kernel = KernelDesign((4, 5, 5), (2, 5, 5), (0, 1, 2))
+        design = Design(platform="ecp5-85k", clock_mhz=100.0, kernels={"sum": kernel}, port_bits=64)
+        cores.append(Core(lower(program, design), kind))
+    for core, program in zip(cores, build(cores), strict=True):
+        check_whole(core, program)
+
+
+def test_small_functions_are_tables() -> None:
+    """exp(x / 16) of an int8 has no core, and the bits of the interpreter."""
+    text = """func.func @main(%x: tensor<16xi8> {penstock.name = "x", penstock.kind = "input"}) -> tensor<16xf32> {
+      %empty = tensor.empty() : tensor<16xf32>
+      %y = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]} ins(%x : tensor<16xi8>) outs(%empty : tensor<16xf32>)
+          attrs = {penstock.layer = "power"} {
+      ^bb0(%a: i8, %old: f32):
+        %step = arith.constant 0.0625 : f32
+        %real = arith.sitofp %a : i8 to f32
+        %scaled = arith.mulf %real, %step : f32
+        %power = math.exp %scaled : f32
+        linalg.yield %power : f32
+      } -> tensor<16xf32>
+      func.return %y : tensor<16xf32>
+    }"""
+    ports = Signature((Port("x", (16,), "int8"),), (Port("y", (16,), "float32"),))
+    program = Program("power", Parser(make_context(), text).parse_module(), {}, ports)
+    design = Design(
+        platform="ecp5-85k", clock_mhz=100.0, kernels={"power": KernelDesign((16,), (2,), (0,))}, port_bits=64
+    )
+    core = Core(lower(program, design), "power")
+    assert not any(name.startswith("fp32") for name in core.design.files)
+    (built,) = build([core])
+    check_whole(core, built)

@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from compiler.backend.rtl.lines import bits
 from compiler.backend.rtl.numbers import Range, type_bits, type_range
 from compiler.backend.rtl.primitives.registry import Primitive, find_primitive
-from compiler.backend.rtl.scalar_sv import NUMBER_STAYS, SPELLINGS, Operands, literal_of, result_range
+from compiler.backend.rtl.scalar_sv import NUMBER_STAYS, SPELLINGS, Operands, literal_of, product_range, result_range
 from compiler.backend.rtl.scalars import LaneBody, Scalar
 from compiler.backend.rtl.tables import Table, Tables, find_tables
 from compiler.errors import PenstockError
@@ -62,9 +62,12 @@ class LaneEmitter:
             value = literal_of(op.value)
             return Scalar(Range(value, value), width, None, value)
         label = _LABELS.get(op.name.split(".")[1], op.name.split(".")[1])
+        if op.name == "arith.muli" and span is not None and (core := self._multiplier(operands, width, body, span)):
+            found = result_range(op, product_range(operands[0].range, operands[1].range))
+            return self._instance(core, op, operands, body, span, label, found)
         core = None if span is None else self._core(op, operands)
         if core is not None and span is not None:
-            return self._instance(core, op, operands, body, span, label)
+            return self._instance(core, op, operands, body, span, label, type_range(op.results[0].type))
         spell = SPELLINGS.get(op.name)
         if spell is None:
             raise PenstockError(
@@ -108,6 +111,16 @@ class LaneEmitter:
         kind = type_range(op.results[0].type)
         return Scalar(kind, type_bits(op.results[0].type), end, name=name)
 
+    def _multiplier(self, operands: Sequence[Scalar], width: int, body: LaneBody, span: Span) -> Primitive | None:
+        """A product's core: as wide as the numbers are, if it then has the schedule's stages and one clock enable."""
+        if any(o.literal is not None for o in operands) or span[0] < body.stages.front < span[1]:
+            return None
+        a, b = (o.range.width + (not o.range.signed) for o in operands)
+        if max(a, b) > 64:
+            return None
+        core = find_primitive("arith.muli", (f"i{a}", f"i{b}"), f"i{min(a + b, width)}")
+        return core if core is not None and core.latency == span[1] - span[0] else None
+
     def _core(self, op: Operation, operands: Sequence[Scalar]) -> Primitive | None:
         if op.name in SPELLINGS:
             return None
@@ -123,8 +136,9 @@ class LaneEmitter:
             ) from error
 
     def _instance(
-        self, core: Primitive, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: Span, label: str
-    ) -> Scalar:
+        self, core: Primitive, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: Span, label: str,
+        range_: Range,
+    ) -> Scalar:  # fmt: skip
         start, end = span
         if core.latency != end - start:
             raise PenstockError(
@@ -138,7 +152,7 @@ class LaneEmitter:
             )  # fmt: skip
         if len(core.inputs) < len(operands):
             operands = operands[-len(core.inputs) :]
-        range_ = type_range(op.results[0].type)
+        width = type_bits(op.results[0].type)
         name = body.fresh(label)
         parameters = ", ".join(f".{key}({value})" for key, value in core.parameters.items())
         pins = [f".{pin}({o.pattern(start, body, n)})" for pin, o, n in zip("abc", operands, core.inputs, strict=False)]
@@ -147,7 +161,7 @@ class LaneEmitter:
         enable = body.stages.enable(start)
         body.out.add(f"{head} {name}_core (.clk(clk), .ce({enable}), {', '.join(pins)}, .y({name}));")
         self.used.setdefault(f"{core.module} {parameters}", core)
-        return Scalar(range_, range_.width, end, name=name)
+        return Scalar(range_, width, end, name=name)
 
 
 def literal_one(width: int) -> int:

@@ -73,8 +73,11 @@ class NestEmitter:
         self.stages.write(head)
         text = Lines()
         text.add(*self.stages.declarations, "")
-        self.loops.write(text)
-        text.add(*head.text, *self.addressing.wires, "", *self.out.text)
+        if self.loops.turning:
+            text.add("// loops")
+            self.loops.write(text)
+        text.add("", "// when each stage moves", *head.text, *self.addressing.wires)
+        text.add("", "// what is computed", *self.out.text)
         return text
 
     # -- control

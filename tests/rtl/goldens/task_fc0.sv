@@ -34,8 +34,6 @@ module task_fc0 (
   logic [31:0] fc0_weight_bank;
   logic [3:0][7:0] fc0_weight_now;
   logic [3:0][7:0] chosen_s1;
-  logic [3:0][7:0] chosen_s2;
-  logic [3:0][7:0] fc0_weight_now_s2;
   logic [7:0][15:0] map;
   logic [3:0][16:0] tree;
   logic [2:0] acc_load_at;
@@ -76,6 +74,7 @@ module task_fc0 (
   logic v4;
   logic v5;
 
+  // loops
   assign p2_last = p2 == 3;
   assign p0_last = p0 == 1;
   assign p1_last = p1 == 3;
@@ -96,6 +95,8 @@ module task_fc0 (
       p1 <= p1_last ? '0 : p1 + 1'b1;
     end
   end
+
+  // when each stage moves
   assign v0 = active;
   assign advance = v0 & go;
   assign ended = v5 & ce & p0_last_and_p1_last_and_p2_last_s5;
@@ -126,8 +127,6 @@ module task_fc0 (
     p0_last_and_p1_last_and_p2_last_s1 <= p0_last_and_p1_last_and_p2_last;
   end
   always_ff @(posedge clk) if (ce) begin  // stage 1 to 2
-    chosen_s2 <= chosen_s1;
-    fc0_weight_now_s2 <= fc0_weight_now;
     acc_load_at_s2 <= acc_load_at_s1;
     p2_first_s2 <= p2_first_s1;
     p2_last_s2 <= p2_last_s1;
@@ -151,6 +150,7 @@ module task_fc0 (
     p0_last_and_p1_last_and_p2_last_s5 <= p0_last_and_p1_last_and_p2_last_s4;
   end
 
+  // what is computed
   for (genvar l0 = 0; l0 < 2; l0++) begin : keep_0_now_lane_0
     for (genvar l1 = 0; l1 < 2; l1++) begin : keep_0_now_lane
       assign keep_0_now[l0 * 2 + l1] = keep_0_bank[(l0 % 2 * 2 + l1 % 2) * 8 +: 8];
@@ -170,8 +170,8 @@ module task_fc0 (
   for (genvar l0 = 0; l0 < 2; l0++) begin : map_lane_0
     for (genvar l1 = 0; l1 < 2; l1++) begin : map_lane_1
       for (genvar l2 = 0; l2 < 2; l2++) begin : map_lane
-        logic [15:0] product;
-        always_ff @(posedge clk) if (ce) product <= $signed(chosen_s2[l0 * 2 + l2]) * $signed(fc0_weight_now_s2[l2 * 2 + l1]);  // stage 2 to 3
+        wire [15:0] product;  // stage 1 to 3
+        int_mul #(.AW(8), .BW(8), .YW(16)) product_core (.clk(clk), .ce(ce), .a(chosen_s1[l0 * 2 + l2]), .b(fc0_weight_now[l2 * 2 + l1]), .y(product));
         assign map[(l0 * 2 + l1) * 2 + l2] = product;
       end
     end

@@ -36,6 +36,7 @@ module task_fc0_relu (
   logic v2;
   logic v3;
 
+  // loops
   assign p0_last = p0 == 1;
   assign p1_last = p1 == 3;
   assign p0_last_and_p1_last = p0_last & p1_last;
@@ -49,6 +50,8 @@ module task_fc0_relu (
       p1 <= p1_last ? '0 : p1 + 1'b1;
     end
   end
+
+  // when each stage moves
   assign v0 = active;
   assign advance = v0 & go;
   assign ended = v3 & ce & p0_last_and_p1_last_s3;
@@ -78,6 +81,7 @@ module task_fc0_relu (
     p0_last_and_p1_last_s3 <= p0_last_and_p1_last_s2;
   end
 
+  // what is computed
   penstock_rom #(.WIDTH(64), .WORDS(4), .FILE("fc0_relu_fc0_bias.hex"), .BLOCK(0)) fc0_bias_load_rom (.clk(clk), .re(ce), .raddr(p1), .rdata(fc0_bias_bank));
   for (genvar l0 = 0; l0 < 2; l0++) begin : fc0_bias_now_lane
     assign fc0_bias_now[l0] = fc0_bias_bank[(l0 % 2) * 32 +: 32];
