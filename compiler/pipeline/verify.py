@@ -140,20 +140,26 @@ def verify_pytorch(lowered: Lowered) -> Comparison | None:
 
 
 def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> list[list[Array]]:
-    """The model's example inputs, then random ones over the whole range of each port's dtype."""
+    """The model's example inputs, then random ones over the whole range of each port's dtype.
+
+    Floats that are never negative in the examples, as masks are, stay so: with others a model may divide by nearly
+    nothing, and differences of the last place become large ones.
+    """
     program, generator = lowered.program, np.random.default_rng(seed)
     sets: list[list[Array]] = []
     if program.samples is not None:
         sets.append(program.quantise_inputs(program.samples.inputs))
     for _ in range(random_sets):
         one: list[Array] = []
-        for port in program.signature.inputs:
+        for index, port in enumerate(program.signature.inputs):
             dtype = np.dtype(port.dtype)
             if np.issubdtype(dtype, np.integer):
                 limits = np.iinfo(dtype)
                 one.append(generator.integers(limits.min, limits.max, port.shape, endpoint=True).astype(dtype))
             else:
-                one.append(generator.standard_normal(port.shape).astype(dtype))
+                numbers = generator.standard_normal(port.shape).astype(dtype)
+                positive = program.samples is not None and np.min(program.samples.inputs[index], initial=0.0) >= 0
+                one.append(np.abs(numbers) if positive else numbers)
         sets.append(one)
     return sets
 

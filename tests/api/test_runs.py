@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 
 from db.ids import new_id
+from profiling.evidence import DEFAULT_RUNG, RUNGS
+from services.api.schemas import Rung, RunOptions
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder, summary_of
 
@@ -38,6 +40,11 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
         "steps_done": 0, "steps_total": 5, "trials_done": 0, "trials_failed": 0, "trials_running": 0, "trials_total": 5,
     }  # fmt: skip
     assert client.get(run["url"]).json()["id"] == run["id"]
+
+
+def test_the_api_takes_every_evidence_that_a_search_can_be_ended_by() -> None:
+    assert get_args(Rung) == RUNGS
+    assert RunOptions().evidence == DEFAULT_RUNG
 
 
 def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: Seeder) -> None:

@@ -50,6 +50,49 @@ def test_report_is_complete_and_every_figure_has_evidence(compiled: Path) -> Non
         assert {channel.source, channel.target} <= kernels | {""} | {k.kernel for k in report.timing.kernels}
 
 
+def test_the_report_says_where_time_goes_and_where_everything_stands(compiled: Path) -> None:
+    report = Report.model_validate_json((compiled / "report.json").read_text())
+    run, placement = report.timing.simulated, report.placement
+    assert run is not None
+    assert placement is not None
+    assert run.frame_ends[0] == report.timing.latency_cycles
+    tasks = {task.task: task for task in run.tasks}
+    for task in tasks.values():
+        waited = sum(stall.cycles for stall in run.stalls if stall.task == task.task)
+        assert waited == task.waited_cycles
+        assert task.start_cycle <= task.first_token_cycle <= task.end_cycle <= run.frame_ends[0]
+    assert max(step.end_cycle for step in run.critical_path) == run.frame_ends[0]
+    for channel in report.design.channels:
+        assert channel.held is not None
+        assert channel.depth is not None
+        assert 0 < channel.held <= channel.depth, "as full as it is deep, and no fuller"
+        assert channel.memory in {"registers", "srl", "lutram", "bram", "uram"}
+    assert {task for die in placement.dies for task in die.tasks} == set(tasks)
+    used = {name: sum(die.used[name] for die in placement.dies) for name in placement.dies[0].used}
+    shown = report.resources
+    assert used == {
+        n: a.used for n, a in zip(used, (shown.lut, shown.ff, shown.dsp, shown.bram18, shown.uram), strict=True)
+    }
+    page = (compiled / "report.html").read_text()
+    for heading in ("Time", "Channels", "Dies", "Memories"):
+        assert f"<h2>{heading} " in page
+    assert page.count('class="ps"') == 2, "both pictures are drawings, not text"
+    record = json.loads((compiled / "design.json").read_text())
+    assert set(record["dies"]) == set(tasks)
+    assert {m.name: m.kind for m in placement.memories} == record["memories"]
+    assert "nk=penstock_top:1:" in (compiled / "link" / "connectivity.cfg").read_text()
+
+
+def test_figures_may_stay_modelled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert penstock("compile", MODEL, "--trials", "2", "--evidence", "modelled", "-o", str(tmp_path), "--json") == 0
+    report = Report.model_validate_json(capsys.readouterr().out)
+    assert report.timing.evidence == "modelled"
+    assert report.timing.simulated is None
+    assert all(channel.held is None for channel in report.design.channels)
+    assert report.exploration is not None
+    assert report.exploration.chosen_by == "modelled"
+
+
 def test_archive_beside_the_folder_is_the_same_package(compiled: Path) -> None:
     (archive,) = compiled.glob("*.penstock.zip")
     with open_package(archive) as packed, open_package(compiled) as unpacked:
@@ -148,7 +191,7 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["--platform", "u999"], 2, "u999"),
         (["--quantize", "w3a3"], 2, "there is no quantisation 'w3a3' (known: w8a8)"),
         (["--evidence", "guessed"], 2, "there is no evidence 'guessed'"),
-        (["--evidence", "board"], 2, "no tool for 'board' figures is set up (available: modelled, simulated)"),
+        (["--evidence", "board"], 2, "no tool for 'board' figures is set up (available: modelled, simulated, open-rtl)"),
         (["--clock", "9000"], 2, "9000 MHz"),
         (["--trials", "0"], 2, "--trials"),
         (["--design", "missing.json"], 2, "missing.json"),

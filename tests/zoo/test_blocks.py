@@ -53,6 +53,13 @@ def test_canonical_form_computes_what_pytorch_does(model: str) -> None:
         assert not any(isinstance(value.type, Float64Type) for value in op.results), op
 
 
+def test_random_masks_are_never_negative() -> None:
+    """A sum of weights of either sign may come to nearly nothing, and what is divided by it to anything."""
+    lowered = lowered_of(import_model("zoo:gpt2?d=8&heads=2&ffn=8&seq=2"), None)
+    for x, mask in make_inputs(lowered)[1:]:
+        assert x.min() < 0 <= mask.min()
+
+
 def check_chain(model: str, quantize: str | None, folder: Path, random_sets: int = 1) -> None:
     lowered = lowered_of(import_model(model), quantize)
     frames = make_inputs(lowered, random_sets=random_sets)
