@@ -30,17 +30,26 @@ class AxiPort:
 
 @dataclass(frozen=True)
 class _Traffic:
-    """What one argument asks of its port, and which kernels ask."""
+    """What one argument asks of its port, and which kernels read and write it."""
 
     bits: int
     words: int
     run_bits: int
     moved_bits: int
-    groups: frozenset[int]
+    readers: frozenset[int]
+    writers: frozenset[int]
+
+    @property
+    def groups(self) -> frozenset[int]:
+        return self.readers | self.writers
+
+    def clashes(self, other: _Traffic) -> bool:
+        """Whether HLS refuses one bundle for both: in a dataflow region one task reads a bundle and one writes it."""
+        return bool(self.readers & other.readers or self.writers & other.writers)
 
 
 def plan_ports(top: stream.TopOp, limit: int, latency: int) -> tuple[AxiPort, ...]:
-    """One port an argument. At most `limit` bundles; bursts under way cover a read latency of `latency` cycles."""
+    """One port an argument; `limit` bundles if HLS takes so few. Bursts under way cover `latency` cycles of reading."""
     traffic = [_traffic(argument) for argument in top.body.block.args]
     bundles = _assign_bundles(traffic, max(1, limit))
     ports: list[AxiPort] = []
@@ -55,8 +64,10 @@ def plan_ports(top: stream.TopOp, limit: int, latency: int) -> tuple[AxiPort, ..
 def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
     """Arguments of one kernel get bundles of their own; those of different kernels, at different times, share.
 
-    Only ports of one width share. Where the platform has too few ports, the least loaded one is shared: the argument
-    that moves most chooses first. Bundles are numbered in the order of the arguments.
+    Only ports of one width share. Where the platform has too few ports, one that is only read and one that is only
+    written at the same time share, the least loaded one first: the argument that moves most chooses first. Where that
+    is not enough there are more bundles than ports, and the linker has several share one. Bundles are numbered in the
+    order of the arguments.
     """
     members: list[list[_Traffic]] = []
     chosen: dict[int, int] = {}
@@ -68,11 +79,13 @@ def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
         ]  # fmt: skip
         if free:
             bundle = free[0]
-        elif len(members) < limit:
-            bundle = len(members)
-            members.append([])
         else:
-            bundle = min(range(limit), key=lambda i: sum(o.moved_bits for o in members[i] if o.groups & one.groups))
+            allowed = [i for i, others in enumerate(members) if not any(one.clashes(o) for o in others)]
+            if len(members) < limit or not allowed:
+                bundle = len(members)
+                members.append([])
+            else:
+                bundle = min(allowed, key=lambda i: sum(o.moved_bits for o in members[i] if o.groups & one.groups))
         members[bundle].append(one)
         chosen[index] = bundle
     numbers = list(dict.fromkeys(chosen[index] for index in range(len(traffic))))
@@ -87,18 +100,19 @@ def _traffic(argument: SSAValue) -> _Traffic:
         operation: Operation = use.operation
         if isinstance(operation, nest.LoadOp | nest.StoreOp):
             accesses.append(operation)
-    groups = frozenset(_group(access) for access in accesses)
+    readers = frozenset(_group(access) for access in accesses if isinstance(access, nest.LoadOp))
+    writers = frozenset(_group(access) for access in accesses if isinstance(access, nest.StoreOp))
     moved = sum(_parent(a).iterations * _bits(a) for a in accesses)
     runs = [_run(a, wide=word is not None) for a in accesses]
     if word is not None:
         bits = prod(word.get_shape()) * _stored_bits(word.element_type)
         run = min((in_a_row * bits for _, in_a_row in runs), default=bits)
-        return _Traffic(bits, words, run, moved, groups)
+        return _Traffic(bits, words, run, moved, readers, writers)
     scalar = _stored_bits(memory.element_type)
     lanes = min((side_by_side for side_by_side, _ in runs), default=1)
     bits = scalar * min(lanes & -lanes, _WIDEST // scalar)
     run = min((elements * scalar for _, elements in runs), default=bits)
-    return _Traffic(bits, words, max(run, bits), moved, groups)
+    return _Traffic(bits, words, max(run, bits), moved, readers, writers)
 
 
 def _run(access: Access, *, wide: bool) -> tuple[int, int]:

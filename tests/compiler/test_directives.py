@@ -14,7 +14,7 @@ from compiler.analysis.graph import read_graph
 from compiler.analysis.ports import plan_ports
 from compiler.design import Design, KernelDesign
 from compiler.design.default import default_design
-from compiler.dialects import directives, stream
+from compiler.dialects import directives, nest, stream
 from compiler.dialects.directives import AxiAttr, BanksAttr, CarriedAttr, Cut, FifoAttr, PipelineAttr, StorageAttr
 from compiler.frontend.context import make_context
 from compiler.pipeline import Lowered, emit, lower
@@ -156,6 +156,14 @@ def test_a_platform_with_few_ports_shares_the_least_loaded() -> None:
     bundles = {name.data: p.bundle for name, p in zip(top.argument_names, plan_ports(top, 2, 64), strict=True)}
     assert bundles["x"] == bundles["output_0"] != bundles["fc0.weight"]
     assert set(bundles.values()) == {0, 1}
+
+
+def test_two_that_are_read_at_once_never_share_a_bundle() -> None:
+    """HLS refuses it in a dataflow region (200-1013): with one port there are still as many bundles as are read."""
+    top = two_layers().top
+    ports = zip(top.body.block.args, plan_ports(top, 1, 64), strict=True)
+    read = [port.bundle for value, port in ports if any(isinstance(use.operation, nest.LoadOp) for use in value.uses)]
+    assert len(read) == len(set(read)) > 1
 
 
 def test_bursts_follow_the_addresses() -> None:

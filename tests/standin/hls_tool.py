@@ -9,6 +9,7 @@ import sys
 from typing import NoReturn
 
 from tests.standin import misbehave, playback, tables
+from tests.standin.dataflow import bundle_errors
 from tests.standin.tcl import Interpreter, TclError, TclExit
 
 PARTS = (
@@ -142,6 +143,9 @@ class Project:
         text = "".join(open(path, encoding="utf-8").read() for path in self.sources)  # noqa: SIM115
         if not re.search(rf"\b{re.escape(self.top)}\s*\(", text) or not self.top:
             self.say(f"ERROR: [HLS 214-157] Top function not found: there is no function named '{self.top}'")
+            self._give_up("csynth_design")
+        if errors := bundle_errors(text):
+            self.say("\n".join(errors))
             self._give_up("csynth_design")
         self.say(playback.CSYNTH_LOOPS.format(top=self.top))
         if trouble in ("source-error", "fifo-error"):

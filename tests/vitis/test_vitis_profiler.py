@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from compiler.analysis.graph import read_graph
 from compiler.backend import hls
 from compiler.design import Design, KernelDesign
+from compiler.design.default import default_design
 from compiler.pipeline import lower
 from compiler.platforms import load_platform
 from profiling.csim import find_compiler
@@ -19,6 +22,7 @@ from profiling.tool_runner import ToolRunner
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.job import HlsJob, run_hls
 from profiling.vitis.profiler import VitisProfiler, emit, simulate_c
+from tests.compiler.designs import Dense, build_network
 from tests.schedule.gemms import gemm_program
 from tests.standin.install import Installation
 from tests.vitis.standins import lowered, recording, tools_of
@@ -79,6 +83,24 @@ def test_ii_and_depth_of_a_single_kernel_are_the_reports(installation: Installat
         delays.append(measured.initial_delay_cycles)
     assert delays[1] - delays[0] >= 37
     assert delays[0] > modelled.initial_delay_cycles
+
+
+def test_a_platform_with_few_memory_ports_passes_the_dataflow_check(tmp_path: Path) -> None:
+    """Of two concurrent loads of one bundle HLS says that it cannot be read in several processes."""
+    installation = Installation(tmp_path / "tools", "2023.2")
+    program = build_network("int8", 2, 8, (Dense(8, True, False),) * 3, seed=3)
+    base = default_design(read_graph(program.module), "u200", 200.0)
+    kernels = {name: KernelDesign(k.tile, k.unroll, k.order, "stream") for name, k in base.kernels.items()}
+    streamed = lower(program, Design("u200", 200.0, kernels))
+    request = ProfileRequest("streamed", str(streamed.stream), "u200", 200.0)
+    assert profiler(installation).profile(request).evidence == "csynth"
+    emit(streamed.top, request, load_platform("u200"), tmp_path / "design")
+    source = tmp_path / "design" / "hls" / "penstock_top.cpp"
+    source.write_text(re.sub(r"bundle=gmem\d+", "bundle=gmem0", source.read_text()))
+    job = HlsJob(tmp_path / "design", streamed.top.sym_name.data)
+    with pytest.raises(ProfilingError, match="cannot read data in multiple processes") as caught:
+        run_hls(job, tools_of(installation), ToolRunner(), tmp_path / "results")
+    assert caught.value.kind in ("source-error", "tool-failed")
 
 
 @pytest.mark.slow
