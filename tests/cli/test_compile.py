@@ -191,7 +191,7 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         (["--platform", "u999"], 2, "u999"),
         (["--quantize", "w3a3"], 2, "there is no quantisation 'w3a3' (known: w8a8)"),
         (["--evidence", "guessed"], 2, "there is no evidence 'guessed'"),
-        (["--evidence", "board"], 2, "no tool for 'board' figures is set up (available: modelled, simulated, open-rtl)"),
+        (["--evidence", "board"], 2, "'board' figures is set up (available: modelled, simulated, open-rtl)"),
         (["--clock", "9000"], 2, "9000 MHz"),
         (["--trials", "0"], 2, "--trials"),
         (["--design", "missing.json"], 2, "missing.json"),
