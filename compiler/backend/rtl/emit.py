@@ -12,12 +12,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from compiler.backend.rtl.design import RtlDesign
+from compiler.backend.rtl.geometry import accesses_of
 from compiler.backend.rtl.ports import External, external_of
 from compiler.backend.rtl.primitives.registry import source
-from compiler.backend.rtl.task_sv import TaskModule, emit_task, met_channels
+from compiler.backend.rtl.task_sv import emit_task, met_channels
 from compiler.backend.rtl.top_sv import TopEmitter
 from compiler.dialects import stream
-from compiler.dialects.stream import BlocksType, StreamType
+from compiler.dialects.stream import BlocksType
 from compiler.errors import PenstockError
 from compiler.schedule import OperatorLibrary
 from compiler.transforms.names import c_name
@@ -87,12 +88,13 @@ def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAVal
     taken = {"clk", "rst", "start", "done"}
     names: dict[SSAValue, str] = {}
 
-    def give(value: SSAValue, label: str) -> None:
+    def give(value: SSAValue, label: str, memory: External | None = None) -> None:
+        """The first name that is free, with all ports that will be called after it."""
         base = re.sub("__+", "_", c_name(label.replace("__", "_to_")))  # Verilator spells double underscores otherwise
         name, number = base, 2
-        while name in taken:
+        while taken & (wanted := {name, *_port_names(value, name, memory)}):
             name, number = f"{base}_{number}", number + 1
-        taken.add(name)
+        taken.update(wanted)
         names[value] = name
 
     met = {value for task in tasks for value, _ in met_channels(task)}
@@ -102,9 +104,14 @@ def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAVal
     external: dict[SSAValue, External] = {}
     for argument, label in zip(whole.body.block.args, whole.argument_names, strict=True):
         if argument in met:
-            give(argument, label.data)
             external[argument] = external_of(argument, label.data)
+            give(argument, label.data, external[argument])
     return names, external
 
 
-__all__ = ["StreamType", "TaskModule", "emit_rtl"]
+def _port_names(value: SSAValue, name: str, memory: External | None) -> set[str]:
+    if memory is None:
+        return set()
+    ways = [accesses for writes in (False, True) if (accesses := accesses_of(value, writes=writes))]
+    ports = {port for accesses in ways for port in memory.names(name, accesses)}
+    return ports | {f"{name}_{way}{port[len(name) :]}" for way in ("read", "write") for port in ports}

@@ -219,8 +219,14 @@ class TopEmitter:
         self.out.add(*(f"  {pin}{',' if i < len(pins) - 1 else ''}" for i, pin in enumerate(pins)), ");")
 
     def _argument(self, value: SSAValue) -> str:
-        index = list(self.whole.body.block.args).index(value)  # pyright: ignore[reportArgumentType]
-        return self.whole.argument_names.data[index].data
+        """The argument's name; of several buffers between groups that have one name, each gets its own."""
+        described = zip(self.whole.body.block.args, self.whole.argument_names, self.whole.argument_kinds, strict=True)
+        met = [(argument, name.data, kind.data) for argument, name, kind in described if argument in self.external]
+        label, kind = next((name, kind) for argument, name, kind in met if argument is value)
+        alike = [argument for argument, name, _ in met if name == label]
+        if kind != "buffer" or len(alike) == 1:
+            return label
+        return f"{label}#{next(i for i, argument in enumerate(alike) if argument is value)}"
 
 
 def _tokens(module: TaskModule, value: SSAValue) -> int:
