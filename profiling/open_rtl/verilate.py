@@ -33,7 +33,7 @@ CXX_FLAGS = ("-std=c++20", "-DVL_TIME_CONTEXT", *(f"-DVM_{name}=0" for name in F
 LIBRARIES = ("-lpthread", "-latomic")
 LONG_RUN_FLAGS, SHORT_RUN_FLAGS = "-O2", "-O1"
 MEMORY_LIMIT = 12 << 30
-TOGETHER = 8
+TOGETHER = 12
 """Designs in one program: many share the fixed cost, few enough that two processes have work each."""
 
 
