@@ -308,10 +308,10 @@ def _running_max(parts: list[Times], order: Times) -> Times:
 
 
 def _memory_share(network: Network, platform: Platform, clock_mhz: float) -> float:
-    """Cycles a bit of external traffic takes on a port, when all of them share the board's memories."""
+    """Cycles a bit of external traffic takes on a port, when all of them share the memory with the most bandwidth."""
     users = sum(1 for t in network.tasks for n in t.nests if any(p.kind == "external" for p in n.ports))
-    ports = sum(m.ports for m in platform.memories)
-    if not users or not ports:
+    memory = max(platform.memories, key=lambda m: m.gb_s, default=None)
+    if not users or memory is None:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
-    bytes_per_s = max(m.port_gb_s for m in platform.memories) * 1e9 * MEMORY_EFFICIENCY * min(1.0, ports / users)
+    bytes_per_s = memory.port_gb_s * 1e9 * MEMORY_EFFICIENCY * min(1.0, memory.ports / users)
     return clock_mhz * 1e6 / 8 / bytes_per_s

@@ -21,6 +21,7 @@ StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "
 DEFAULT_PLATFORM = "u55c"
 DEFAULT_TRIALS = 24
 MOST_TRIALS = 10_000
+MOST_LANES = 1_000_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
 
@@ -76,6 +77,10 @@ class RunOptions(Asked):
     seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     objectives: Annotated[list[Objective], AfterValidator(_each_once)] = Field(
         ["latency", "resources"], min_length=1, max_length=2, description="what a good design keeps small"
+    )
+    max_lanes: StrictInt | None = Field(
+        None, ge=2, le=MOST_LANES,
+        description="the most operations side by side in all kernels together; null: as many as the device holds",
     )
     evidence: Rung = Field(
         "simulated",

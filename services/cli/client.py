@@ -43,6 +43,7 @@ def submit(
     evidence: Annotated[
         str | None, typer.Option(help="What the choice and its figures come from: modelled, simulated or open-rtl.")
     ] = None,
+    max_lanes: Annotated[int | None, typer.Option(help="The most operations side by side.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
@@ -53,7 +54,7 @@ def submit(
     source = ModelSource.parse(model)
     options = {
         "platform": platform, "trials": trials, "quantize": quantize, "seed": seed, "objectives": objective,
-        "evidence": evidence, "name": name,
+        "evidence": evidence, "max_lanes": max_lanes, "name": name,
     }  # fmt: skip
     given = {option: value for option, value in options.items() if value is not None}
     with connect(url) as service:

@@ -23,6 +23,7 @@ def compile(
     ] = "simulated",
     trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
     seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,
+    max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print report.json instead of a summary")] = False,
     stop_after: Annotated[str | None, typer.Option(metavar="STAGE", help="stop there and write the IR to DIR")] = None,
     print_ir: Annotated[bool, typer.Option("--print-ir", help="print the IR of that stage, or of all")] = False,
@@ -50,7 +51,8 @@ def compile(
             if given is None:
                 stages.begin(f"searching {trials} designs")
                 choice, exploration = find_design(
-                    program, target.platform, target.clock_mhz, target.quantize, trials, SearchSettings(seed=seed),
+                    program, target.platform, target.clock_mhz, target.quantize, trials,
+                    SearchSettings(seed=seed, max_lanes=max_lanes),
                     lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
                 )  # fmt: skip
                 finished = choice.finished

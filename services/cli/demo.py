@@ -21,7 +21,8 @@ import typer
 from compiler.errors import PenstockError
 
 EXAMPLE = "examples/digits_mlp.py:model"
-RUN_SECONDS = 300.0
+PLATFORM = "ulx3s-85f"
+RUN_SECONDS = 1800.0
 SHORT = {"default_tile_size": "tile", "overall_unroll_size": "unroll", "unroll_along": "along"}
 
 
@@ -29,7 +30,9 @@ def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the package.")] = Path("out/demo"),
     trials: Annotated[int, typer.Option(help="Designs to try.", min=1, max=1000)] = 16,
     model: Annotated[str, typer.Option(help="Another model to show.")] = EXAMPLE,
-    platform: Annotated[str, typer.Option(help="Device to design for.")] = "u55c",
+    platform: Annotated[str, typer.Option(help="Board or device to design for.")] = PLATFORM,
+    evidence: Annotated[str, typer.Option(help="What the choice and its figures come from.")] = "open-rtl",
+    max_lanes: Annotated[int, typer.Option(help="The most operations side by side; few are placed sooner.")] = 16,
 ) -> int:
     """Start a private service, explore designs of the digits example, and unpack the best one's package."""
     from rich.console import Console
@@ -43,9 +46,10 @@ def demo(
     show.title("A private service: Postgres, Redis, API, worker")
     with borrowed_stack() as stack, Service(stack.url) as service:
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
-        show.title(f"Submit {model}: w8a8, {trials} trials on {platform}")
+        show.title(f"Submit {model}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)
-        run = service.submit_run(submitted.id, trials=trials, quantize="w8a8", platform=platform)
+        options = {"platform": platform, "evidence": evidence, "max_lanes": max_lanes}
+        run = service.submit_run(submitted.id, trials=trials, quantize="w8a8", **options)
         show.lines(f"run {run.id}, page {stack.url}{run.page}")
         show.title("Watch")
         finish(follow(service, run.id, Console(highlight=False), timeout=RUN_SECONDS))
@@ -57,10 +61,16 @@ def demo(
     report = json.loads((folder / "report.json").read_text())
     show.title("The service is stopped. What the report says; in brackets where each figure comes from")
     show.lines(*design_lines(report))
+    show.title("The best designs as the search had them, and as they were measured")
+    show.lines(*measured_lines(report))
     show.title("Run the accelerator's emulation from the package alone")
-    show.lines(*self_test(folder))
+    show.lines(*run_package(folder, "--self-test"))
+    if report["bitstream"] and report["bitstream"]["path"]:
+        show.title("The board itself, simulated pin by pin: the package's runtime talks to it over its serial port")
+        show.lines(*run_package(folder, "--backend", "simulation", "--self-test"))
     show.title(f"Done. Try: python {folder / 'run.py'} --digit 17")
-    return 0 if report["verify"]["csim"]["equal"] else 1
+    equal = report["verify"]["csim"]["equal"] and (report["verify"]["rtl"] or {"equal": True})["equal"]
+    return 0 if equal else 1
 
 
 class Show:
@@ -131,9 +141,9 @@ def fetch(service: Any, run_id: str, out: Path) -> Path:
     return folder
 
 
-def self_test(folder: Path) -> list[str]:
-    """The package's own test, in a process that knows nothing of this project."""
-    command = [sys.executable, str(folder.resolve() / "run.py"), "--self-test"]
+def run_package(folder: Path, *arguments: str) -> list[str]:
+    """The package's own program, in a process that knows nothing of this project."""
+    command = [sys.executable, str(folder.resolve() / "run.py"), *arguments]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as elsewhere:
         answer = subprocess.run(command, cwd=elsewhere, env=environment, capture_output=True, text=True)
@@ -141,6 +151,20 @@ def self_test(folder: Path) -> list[str]:
         last = (answer.stderr.strip() or answer.stdout.strip()).splitlines()[-1:]
         raise PenstockError(code="self-test-failed", what=f"the package's self-test failed: {' '.join(last)}")
     return answer.stdout.strip().splitlines()
+
+
+def measured_lines(report: dict[str, Any]) -> list[str]:
+    """Trials that a stronger rung looked at, in its order."""
+    trials = [trial for trial in report["exploration"]["trials"] if trial["measured"]]
+    lines: list[str] = []
+    for trial in sorted(trials, key=lambda one: one["measured"][-1]["latency_cycles"]):
+        found = trial["measured"][-1]
+        lines.append(
+            f"{'→' if trial['chosen'] else ' '} trial {trial['number']:>3}: {trial['latency_cycles']:,} cycles "
+            f"[{trial['evidence']}], {found['latency_cycles']:,} cycles, a result every "
+            f"{found['interval_cycles']:,} [{found['evidence']}]"
+        )
+    return lines or ["none: what they were asked for could not be measured here"]
 
 
 def design_lines(report: dict[str, Any]) -> list[str]:
@@ -158,7 +182,21 @@ def design_lines(report: dict[str, Any]) -> list[str]:
         if resources[name]["used"] is not None
     ]
     lines.append(f"resources  {', '.join(shares)} [{resources['evidence']}]")
-    return lines + check_lines(report["verify"], report["accuracy"])
+    return lines + check_lines(report["verify"], report["accuracy"]) + bitstream_lines(report["bitstream"])
+
+
+def bitstream_lines(bitstream: dict[str, Any] | None) -> list[str]:
+    """What place and route made of the design."""
+    if bitstream is None:
+        return []
+    if bitstream["path"] is None:
+        return [f"no bitstream for {bitstream['board']}: {bitstream['failure']}"]
+    used = ", ".join(f"{use['used']:,} of {use['available']:,} {use['resource']}" for use in bitstream["usage"])
+    return [
+        f"bitstream {bitstream['path']} for {bitstream['board']}: runs at {bitstream['clock_mhz']:g} MHz, could at "
+        f"{bitstream['fmax_mhz']:g} MHz [{bitstream['evidence']}]",
+        f"  {used}",
+    ]
 
 
 def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None) -> list[str]:
@@ -169,6 +207,10 @@ def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None) -> list
         return [f"csim was not compared with the interpreter: {csim['note']}"]
     counted = f"{csim['values_equal']:,} of {csim['values']:,} values"
     lines = [f"csim and interpreter are {verdict}: {counted} [{csim['evidence']}]"]
+    if rtl := verify["rtl"]:
+        verdict = "equal" if rtl["equal"] else "NOT equal"
+        counted = f"{rtl['values_equal']:,} of {rtl['values']:,} values in {rtl['samples']} runs"
+        lines.append(f"SystemVerilog and interpreter are {verdict}, {rtl['note']}: {counted} [{rtl['evidence']}]")
     if accuracy is not None:
         lines.append(
             f"accuracy on {accuracy['examples']} of {accuracy['dataset']}: float {accuracy['float_accuracy']:.2%}, "

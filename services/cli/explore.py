@@ -21,6 +21,7 @@ def explore(
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random")] = "tpe",
     seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
+    max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
     evidence: Annotated[
         str, typer.Option(help="what the choice among the best comes from: modelled, simulated or open-rtl")
     ] = "simulated",
@@ -38,7 +39,7 @@ def explore(
 
     with documented_exit_codes():
         target = check_target(platform, clock, quantize, evidence, None)
-        settings = SearchSettings(sampler, seed)
+        settings = SearchSettings(sampler, seed, max_lanes)
         with Stages().running() as stages:
             stages.begin("importing the model")
             program = load_program(model, target.quantize)

@@ -18,6 +18,7 @@ class RunOptions:
     sampler: str
     clock_mhz: float | None
     evidence: Evidence
+    max_lanes: int | None = None
 
     @property
     def smallest(self) -> bool:
@@ -36,4 +37,5 @@ class RunOptions:
             sampler=str(options.get("sampler") or "tpe"),
             clock_mhz=float(clock) if clock else None,
             evidence=options.get("evidence") or DEFAULT_RUNG,
+            max_lanes=int(options["max_lanes"]) if options.get("max_lanes") else None,
         )

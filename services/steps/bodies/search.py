@@ -14,6 +14,7 @@ from compiler.frontend.context import make_context
 from compiler.program import Program
 from dse.evaluate import Evaluator
 from dse.study import Study
+from dse.tiling import TilingOptions
 from services.steps.bodies.options import RunOptions
 from services.steps.context import StepContext
 
@@ -29,7 +30,7 @@ def evaluator_of(context: StepContext) -> Evaluator:
     """The evaluator of the run's prepared program on its platform."""
     options = RunOptions.read(context.options)
     artifact = context.artifact("explore", PREPARED)
-    key = f"{artifact.sha256} {options.platform} {options.clock_mhz} {options.quantize}"
+    key = f"{artifact.sha256} {options.platform} {options.clock_mhz} {options.quantize} {options.max_lanes}"
     return _kept(_evaluators, key, lambda: make_evaluator(prepared_program(context), options))
 
 
@@ -39,7 +40,10 @@ def prepared_program(context: StepContext) -> Program:
 
 
 def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
-    return Evaluator.create(program, options.platform, clock_mhz=options.clock_mhz, quantize=options.quantize)
+    return Evaluator.create(
+        program, options.platform, clock_mhz=options.clock_mhz, quantize=options.quantize,
+        options=TilingOptions(max_lanes=options.max_lanes),
+    )  # fmt: skip
 
 
 def study_of(context: StepContext, evaluator: Evaluator) -> Study:
@@ -48,7 +52,7 @@ def study_of(context: StepContext, evaluator: Evaluator) -> Study:
 
 
 def open_study(context: StepContext, evaluator: Evaluator) -> Study:
-    """Open or create the run's study, with the default design as its first trial."""
+    """Open or create the run's study, with good first guesses as its first trials."""
     options = RunOptions.read(context.options)
     return Study.create_or_load(
         context.run.id,
@@ -57,7 +61,7 @@ def open_study(context: StepContext, evaluator: Evaluator) -> Study:
         sampler=options.sampler,
         seed=options.seed,
         worker=int(context.payload.get("number", 0)),
-        first=[evaluator.space.default_params()],
+        first=evaluator.space.first_settings(),
     )
 
 

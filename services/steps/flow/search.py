@@ -14,7 +14,7 @@ from dse.explore import Candidate, Tried, explore, pareto_front
 from dse.finish import Finished, finish, finish_first
 from dse.rungs import RUNGS, Measured, rank, usable
 from dse.study import Told
-from dse.tiling import Value
+from dse.tiling import TilingOptions, Value
 from profiling.evidence import DEFAULT_RUNG, Evidence
 from services.steps.flow.package import refuse_too_large
 
@@ -25,6 +25,7 @@ class SearchSettings:
 
     sampler: str = "tpe"
     seed: int = 0
+    max_lanes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,8 @@ def find_design(
     `program` is prepared. `progress` counts trials, `stage` names what comes after them.
     """
     usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
-    evaluator = Evaluator.create(program, platform.name, clock_mhz=clock_mhz, quantize=quantize)
+    options = TilingOptions(max_lanes=settings.max_lanes)
+    evaluator = Evaluator.create(program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=options)
 
     def tried(trial: Tried, _: int) -> None:
         progress(trial.number + 1)
