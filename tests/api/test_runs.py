@@ -33,7 +33,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert (run["state"], run["name"], run["model"]["id"]) == ("queued", "mine", model.id)
     assert run["options"] == {
         "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "objectives": ["latency", "resources"],
-        "evidence": "modelled",
+        "evidence": "modelled", "max_lanes": None,
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
@@ -44,14 +44,14 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
 
 def test_the_api_takes_every_evidence_that_a_search_can_be_ended_by() -> None:
     assert get_args(Rung) == RUNGS
-    assert RunOptions().evidence == DEFAULT_RUNG
+    assert RunOptions.model_validate({}).evidence == DEFAULT_RUNG
 
 
 def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: Seeder) -> None:
     run = client.post("/v1/runs", json={"model": seeder.model().id}).json()
     assert run["options"] == {
         "platform": "u55c", "trials": 24, "quantize": None, "seed": 0, "objectives": ["latency", "resources"],
-        "evidence": "simulated",
+        "evidence": "simulated", "max_lanes": None,
     }  # fmt: skip
     assert run["name"] == "digits_mlp"
 
