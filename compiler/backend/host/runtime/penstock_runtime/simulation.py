@@ -74,7 +74,7 @@ def build_board(package: Package, sources: Sequence[str], top: str) -> Path:
     verilator, root = find_verilator()
     paths = [f"bitstream/{name}" for name in ("simulation/board.cpp", *sources)]
     key = content_key(package, compiler, (str(verilator), *VERILATOR_FLAGS, *FLAGS, *paths), paths)
-    program = cache_folder(package) / f"board-{key}"
+    program = cache_folder(package).resolve() / f"board-{key}"
     if program.exists():
         return program
     with tempfile.TemporaryDirectory(dir=program.parent) as work:
@@ -82,7 +82,7 @@ def build_board(package: Package, sources: Sequence[str], top: str) -> Path:
         _run([str(verilator), *VERILATOR_FLAGS, *verilated], work, {**os.environ, "VERILATOR_ROOT": str(root)})
         include = [f"-I{root / 'include'}", f"-I{root / 'include' / 'vltstd'}", "-Icpp"]
         texts = [*(str(root / "include" / name) for name in RUNTIME), str((package.root / paths[0]).resolve())]
-        texts += [str(path) for path in sorted(Path(work, "cpp").glob("*.cpp"))]
+        texts += [f"cpp/{path.name}" for path in sorted(Path(work, "cpp").glob("*.cpp"))]
         _run([compiler, *FLAGS, *include, *texts, "-o", "board", "-pthread"], work, None)
         os.replace(Path(work) / "board", program)
     return program
