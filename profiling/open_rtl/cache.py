@@ -25,8 +25,10 @@ Failure = TypeVar("Failure")
 
 
 def cache_folder() -> Path:
-    """`$PENSTOCK_HOME/cache/open-rtl`, or the user's cache folder where the variable is not set."""
-    home = os.environ.get("PENSTOCK_HOME", "").strip()
+    """Below `$PENSTOCK_CACHE`, `$PENSTOCK_HOME/cache` or the user's cache folder, whichever is the first to be set."""
+    cache, home = (os.environ.get(name, "").strip() for name in ("PENSTOCK_CACHE", "PENSTOCK_HOME"))
+    if cache:
+        return Path(cache) / "open-rtl"
     return (Path(home) / "cache" if home else user_cache() / "penstock") / "open-rtl"
 
 

@@ -5,14 +5,17 @@ It speaks to the service through REST as any user would, and prints what a user 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,6 +40,7 @@ def demo(
     """Start a private service, explore designs of the digits example, and unpack the best one's package."""
     from rich.console import Console
 
+    from profiling.open_rtl.cache import user_cache
     from services.cli.rest import ModelSource, Service
     from services.cli.watching import follow
     from services.supervisor.borrowed import borrowed_stack
@@ -44,7 +48,8 @@ def demo(
     show = Show()
     source = ModelSource.parse(located(model))
     show.title("A private service: Postgres, Redis, API, worker")
-    with borrowed_stack() as stack, Service(stack.url) as service:
+    kept = os.environ.get("PENSTOCK_CACHE") or str(user_cache() / "penstock")  # a second demo builds nothing again
+    with tools_being_made_ready(), borrowed_stack(PENSTOCK_CACHE=kept) as stack, Service(stack.url) as service:
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
         show.title(f"Submit {model}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)
@@ -71,6 +76,24 @@ def demo(
     show.title(f"Done. Try: python {folder / 'run.py'} --digit 17")
     equal = report["verify"]["csim"]["equal"] and (report["verify"]["rtl"] or {"equal": True})["equal"]
     return 0 if equal else 1
+
+
+@contextlib.contextmanager
+def tools_being_made_ready() -> Iterator[None]:
+    """YoWASP's tools are translated at their first start, for a minute: meanwhile the search can go on."""
+    from profiling.open_rtl.tools import find_ecppack, find_nextpnr_ecp5, find_yosys
+
+    def start() -> None:
+        for find in (find_yosys, find_nextpnr_ecp5, find_ecppack):
+            with contextlib.suppress(PenstockError):  # what is missing is said by the step that needs it
+                find()
+
+    thread = threading.Thread(target=start, name="tools")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 class Show:

@@ -33,15 +33,16 @@ class BorrowedStack:
 
 
 @contextlib.contextmanager
-def borrowed_stack() -> Iterator[BorrowedStack]:
+def borrowed_stack(**settings: str) -> Iterator[BorrowedStack]:
     """Run `penstock up` as a child that cannot outlive us, and stop it, whatever happens in the block.
 
+    `settings` are variables for it, beside those of this process that are not about another stack.
     After an error the logs stay, and a line on stderr says where.
     """
     folder = open_folder("penstock-private-")
     log = folder / "up.log"
     environment = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_STACK}
-    environment["PENSTOCK_HOME"] = str(folder / "home")
+    environment |= {"PENSTOCK_HOME": str(folder / "home"), **settings}
     up = [sys.executable, "-m", "services.cli.main", "up", "--json", "--port", "0", "--host", "127.0.0.1"]
     launcher = [
         sys.executable,
