@@ -9,8 +9,6 @@ from typing import NoReturn
 
 from compiler.errors import PenstockError
 from compiler.simulator.network import Access, Channel, MemoryPort, Network, Phase, Process, Repeat, Sequence
-from compiler.simulator.plan import stage_of
-from compiler.simulator.rules import Rules
 
 LONGEST = 1 << 44  # cycles or tokens; sums of them, in fractions of a cycle, still fit the integers of the engine
 
@@ -59,60 +57,6 @@ def check_sequence(sequence: Sequence) -> None:
                 _check_phase(item, where)
                 if item.accesses:
                     _refuse("a loop of a sequence touches a channel", where, hint="put it into a network")
-
-
-def check_widths(network: Network, memories: Mapping[str, int]) -> None:
-    """No channel is wider than the widest memory there is. `memories`: bits of one word, by name."""
-    widest = max(memories, key=lambda name: memories[name])
-    for channel in network.channels:
-        if channel.bits > memories[widest]:
-            _refuse(
-                f"a word of {channel.bits} bits", channel.name, f"the widest memory, {widest}, has {memories[widest]}",
-                "make the vectors that pass through it shorter", "too-wide",
-            )  # fmt: skip
-
-
-def check_can_start(network: Network, rules: Rules) -> None:
-    """No cycle of processes each of which needs a token of the one before to make its first."""
-    needs = _first_needs(network, rules)
-    started: set[str] = set()
-    while ready := {c for c in needs if c not in started and needs[c] <= started}:
-        started |= ready
-    stuck = sorted(set(needs) - started)
-    if stuck:
-        cycle = [stuck[0]]
-        while (channel := min(needs[cycle[-1]] - started)) not in cycle:
-            cycle.append(channel)
-        cycle = cycle[cycle.index(channel) :]
-        ends = network.ends() | {c.name: (c.producers[0], "") for c in network.channels if c.kind == "pipo"}
-        _refuse(
-            "this cycle cannot start: each process waits for the first token of the next",
-            " <- ".join(f"{ends[c][0]} ({c})" for c in cycle),
-            hint="let one of them write before it reads", code="cannot-start",
-        )  # fmt: skip
-
-
-def _first_needs(network: Network, rules: Rules) -> dict[str, set[str]]:
-    """Of every channel: those that must have passed a token before it gets its first."""
-    needs: dict[str, set[str]] = {}
-    names = {c.name for c in network.channels}
-    for process in network.processes:
-        before = {c.name for c in network.channels if process.name in c.consumers}
-        for phase in process.phases:
-            firsts = [
-                (a.pattern.first * phase.ii + stage_of(a, phase, rules), a)
-                for a in phase.accesses
-                if a.channel in names and a.pattern.count
-            ]
-            for time, access in firsts:
-                if access.direction == "write":
-                    met = {a.channel for t, a in firsts if a.direction == "read" and t <= time}
-                    needs.setdefault(access.channel, before | met)
-            before = before | {a.channel for _, a in firsts if a.direction == "read"}
-        for channel in network.channels:
-            if process.name in channel.producers:
-                needs[channel.name] = needs.get(channel.name, set()) | before
-    return needs
 
 
 def _check_names(network: Network) -> None:

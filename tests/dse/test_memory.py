@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 
 from compiler.errors import PenstockError
 from compiler.platforms import Resources, load_platform, total
-from compiler.schedule import build_memory, fifo_area, fifo_choices, load_library, memory_choices, uram_count
+from compiler.schedule import (
+    OperatorLibrary,
+    build_memory,
+    fifo_area,
+    fifo_choices,
+    load_library,
+    memory_choices,
+    uram_count,
+)
 from dse.evaluate import Evaluator
 from dse.memory import Stored, allocate, memory_svg, memory_table, stored_items
 from dse.memory.allocate import COMFORT, CROWDING
@@ -176,3 +184,15 @@ def test_a_real_design_on_three_dies():
     assert all(name in text for name in found.uses)
     assert all(f">{die}<" in svg for die in site.dies)
     assert "prefers-color-scheme:dark" in svg
+
+
+@pytest.mark.parametrize("library", [VITIS, ECP5], ids=["vitis", "ecp5"])
+def test_a_fifo_wider_than_any_memory_is_named_with_what_it_would_take(library: OperatorLibrary):
+    """A chip's memories side by side make wide words; at some width there are not enough of them."""
+    limits = load_platform("u55c" if library is VITIS else "ecp5-25k").limits
+    allocate([Stored("narrow", fifo_choices(library, "narrow", 512, 1024))], {WHOLE_CHIP: limits})
+    with pytest.raises(PenstockError, match="more than the die can hold") as caught:
+        allocate([Stored("wide", fifo_choices(library, "wide", 512, 4_000_000))], {WHOLE_CHIP: limits})
+    assert caught.value.code == "memory-too-large"
+    assert caught.value.where == "wide"
+    assert "bram" in caught.value.limit
