@@ -23,7 +23,7 @@ ON_THE_NETLIST = 20
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = load_program("examples/digits_mlp.py:model", "w8a8")
     board = load_platform("ulx3s-85f")
-    choice, _ = find_design(program, board, 50.0, "w8a8", 4, SearchSettings(seed=0), lambda _: None)
+    choice, _ = find_design(program, board, 50.0, "w8a8", 4, SearchSettings(seed=0, max_lanes=16), lambda _: None)
     built = build_package(program, choice.finished.design, ToolRunner(), evidence="simulated")
     assert built.checked.passed
     folder = tmp_path_factory.mktemp("digits") / "package"
