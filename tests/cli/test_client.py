@@ -37,7 +37,7 @@ def test_submit_prints_the_run_and_its_page(run: Run, client: httpx.Client, sour
     assert ended.err.strip().endswith(f"/runs/{started['id']}")
     assert started["options"] == {
         "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 2, "objectives": ["latency", "resources"],
-        "evidence": "simulated",
+        "evidence": "simulated", "max_lanes": None,
     }  # fmt: skip
     as_json = run("submit", "zoo:mlp?hidden=32", "--objective", "latency", "--name", "small", "--json")
     document = json.loads(as_json.out)
@@ -198,7 +198,7 @@ def test_fetch_gets_whole_files_and_nothing_twice(run: Run, seeder: Seeder, tmp_
     assert (folder / "report.html").read_text() != "damaged"
     assert run("fetch", done.id, "-o", folder, "--all").code == 0
     assert sorted(path.name for path in folder.iterdir()) == [
-        "digits_mlp.penstock.zip", "program.tar", "report.html", "report.json",
+        "dies.svg", "digits_mlp.penstock.zip", "memories.svg", "program.tar", "report.html", "report.json",
     ]  # fmt: skip
 
 
