@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from profiling.open_rtl.kernels import parse
+from profiling.model import parse_module
 from profiling.protocol import ProfileRequest
 
 _FIFO = "!stream.stream<vector<1x{kind}>, depth: 2>"
@@ -45,7 +45,7 @@ def systolic_array(size: int, tiles: int, depth: int) -> ModuleOp:
     for i in edge:
         lines += _drain(i, size, tiles)
     lines += ["}) : () -> ()", "}"]
-    return parse(ProfileRequest("systolic", "\n".join(lines), "ecp5-85k", 100.0))
+    return parse_module(ProfileRequest("systolic", "\n".join(lines), "ecp5-85k", 100.0))
 
 
 def elements(size: int) -> list[str]:

@@ -260,6 +260,11 @@ def _kernel_of(network: Network, figures: DesignFigures) -> TaskFigures | None:
 
 def parse_request(request: ProfileRequest) -> stream.TopOp:
     """The design of a request; text that is none is a bad request."""
+    return top_of(parse_module(request), request.name)
+
+
+def parse_module(request: ProfileRequest) -> ModuleOp:
+    """The stream-level module of a request, verified, with one design in it."""
     context = Context()
     for dialect in (Builtin, Arith, Math, *OWN_DIALECTS):
         context.load_dialect(dialect)
@@ -271,7 +276,8 @@ def parse_request(request: ProfileRequest) -> stream.TopOp:
             "bad-request", what="the text is not a valid stream-level module", where=request.name,
             hint="profile what the compiler lowered", log_tail=str(error)[-2000:],
         ) from error  # fmt: skip
-    return top_of(module, request.name)
+    top_of(module, request.name)
+    return module
 
 
 def top_of(module: ModuleOp, where: str) -> stream.TopOp:

@@ -13,23 +13,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.context import Context
-from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import ArrayAttr, Builtin, ModuleOp, StringAttr, VectorType
-from xdsl.dialects.math import Math
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, VectorType
 from xdsl.ir import Attribute
-from xdsl.parser import Parser
-from xdsl.utils.exceptions import ParseError, VerifyException
 
 from compiler.backend.rtl.design import RtlDesign, RtlPort
 from compiler.backend.rtl.emit import emit_rtl
-from compiler.dialects import OWN_DIALECTS, nest, stream
+from compiler.dialects import nest, stream
 from compiler.errors import PenstockError
 from compiler.interpreter import stream as interpreter
 from compiler.interpreter.memory import Memory
 from compiler.interpreter.scalar import numpy_dtype
 from compiler.platforms import Platform, load_platform
 from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
+from profiling.model import parse_module
 from profiling.open_rtl.words import lanes_of
 from profiling.protocol import ProfileRequest, ProfilingError
 
@@ -76,7 +72,7 @@ def prepare(request: ProfileRequest, tasks: Collection[str] | None = None) -> Ke
     try:
         platform = load_platform(request.platform)
         library = load_library(platform.operators, platform.check_clock(request.clock_mhz))
-        module = parse(request)
+        module = parse_module(request)
         top = next(op for op in module.ops if isinstance(op, stream.TopOp))
         wanted = tasks if tasks is not None else _marked(module)
         chosen = together(top, wanted)
@@ -93,28 +89,6 @@ def prepare(request: ProfileRequest, tasks: Collection[str] | None = None) -> Ke
             hint=error.hint or "profile what the compiler lowered",
         ) from error  # fmt: skip
     return Kernel(request.name, module, platform, library, chosen, design, inputs, outputs, schedules)
-
-
-def parse(request: ProfileRequest) -> ModuleOp:
-    """The stream-level module of a request, verified."""
-    context = Context()
-    for dialect in (Builtin, Arith, Math, *OWN_DIALECTS):
-        context.load_dialect(dialect)
-    try:
-        module = Parser(context, request.text).parse_module()
-        module.verify()
-    except (ParseError, VerifyException) as error:
-        raise ProfilingError(
-            "bad-request", what="the text is not a valid stream-level module", where=request.name,
-            hint="profile what the compiler lowered", log_tail=str(error)[-2000:],
-        ) from error  # fmt: skip
-    tops = [op for op in module.ops if isinstance(op, stream.TopOp)]
-    if len(tops) != 1:
-        raise ProfilingError(
-            "bad-request", what=f"the module holds {len(tops)} stream-level designs", where=request.name,
-            limit="exactly one is profiled at a time", hint="profile what the compiler lowered",
-        )  # fmt: skip
-    return module
 
 
 def _marked(module: ModuleOp) -> list[str] | None:

@@ -13,10 +13,11 @@ import pytest
 from compiler.design import Design, KernelDesign
 from compiler.pipeline import lower
 from compiler.platforms import Resources, load_platform
+from profiling.model import parse_module
 from profiling.open_rtl import profiler as profiler_module
 from profiling.open_rtl.area import _area, family_of, measure_area
 from profiling.open_rtl.fmax import Device, device_of, measure_fmax, ring
-from profiling.open_rtl.kernels import ATTRIBUTE, Kernel, parse, part_request, prepare
+from profiling.open_rtl.kernels import ATTRIBUTE, Kernel, part_request, prepare
 from profiling.open_rtl.measure import Measurement, measure_many
 from profiling.open_rtl.profiler import OpenRtlProfiler
 from profiling.open_rtl.shape import structural_key
@@ -41,7 +42,7 @@ def whole(unroll: tuple[int, int, int] = (1, 2, 4), kind: str = "int8") -> Profi
 
 
 def part(*tasks: str, unroll: tuple[int, int, int] = (1, 2, 4), kind: str = "int8") -> ProfileRequest:
-    return part_request("part", parse(whole(unroll, kind)), tasks or ("fc",), PLATFORM, CLOCK)
+    return part_request("part", parse_module(whole(unroll, kind)), tasks or ("fc",), PLATFORM, CLOCK)
 
 
 def sound(found: list[Measurement | ProfilingError]) -> list[Measurement]:
