@@ -35,9 +35,9 @@ def advise(tools: VitisTools) -> tuple[Advice, ...]:
 def _hls(tools: VitisTools) -> Advice:
     if tools.form is None:
         return Advice(
-            "vitis", False, "absent: no csynth, cosim or implemented figures and no bitstream from here",
+            "vitis", False, "absent: no csynth or cosim figures and no xclbin from here",
             f"set {SETTING} to the folder of Vitis, or put its settings64.sh into the environment; "
-            "without it figures are modelled and say so",
+            "without it AMD devices have modelled and simulated figures; ECP5 boards need no Vitis",
         )  # fmt: skip
     release = f"Vitis {tools.release}" if tools.release else "Vitis of an unknown release"
     program = tools.programs["vitis_hls" if tools.form == "classic" else "vitis-run"]
