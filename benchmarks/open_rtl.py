@@ -38,6 +38,13 @@ KNOWN = {
     ((16, 32, 64), 16): (1508, 1386, 16, 0),
     ((16, 64, 256), 64): (1662, 4330, 64, 15),
 }
+# How each product is walked, by its lanes: tile and unroll of m, n and k
+WALKS = {
+    1: ((1, 1, 64), (1, 1, 1)),
+    4: ((1, 32, 64), (1, 1, 4)),
+    16: ((1, 32, 64), (1, 4, 4)),
+    64: ((1, 64, 256), (1, 1, 64)),
+}
 WARM_UP = (2, 4, 4)
 
 
@@ -160,7 +167,7 @@ def _areas() -> Iterator[Mapping[str, Value]]:
     find_yosys()
     for (shape, lanes), known in KNOWN.items():
         m, n, k = shape
-        module = lowered(matrix_product(m, n, k), (1, n, k), (1, 1, lanes))
+        module = lowered(matrix_product(m, n, k), *WALKS[lanes])
         kernel = prepare(alone("area", module))
         (found,) = _sound(OpenRtlProfiler().cycles_many([alone("area", module)]))
         for family in ("xcup", "ecp5"):
@@ -168,6 +175,7 @@ def _areas() -> Iterator[Mapping[str, Value]]:
             have = (area.logic_lut, area.resources.ff, area.resources.dsp, area.resources.bram18)
             row: dict[str, Value] = {
                 "what": f"product {m}x{n}x{k} int8, U={lanes}",
+                "unroll": "x".join(map(str, WALKS[lanes][1])),
                 "family": family,
                 "cycles": found.latency,
                 "ideal_cycles": m * n * k // lanes,
