@@ -11,6 +11,7 @@ from typing import Any
 from compiler.backend.rtl.shell import BoardDesign
 
 FOLDER = "bitstream"
+XCLBIN = ".xclbin"
 SIMULATION = files("compiler.backend.rtl.shell").joinpath("simulation")
 
 
@@ -48,6 +49,11 @@ class Bitstream:
             "utilisation": {u.resource: {"used": u.used, "available": u.available} for u in self.usage},
             "tools": dict(self.tools),
         }
+
+
+def xclbin_path(top: str) -> str:
+    """Where the bitstream of a Vitis platform lies in a package: its host looks for the top's name."""
+    return f"{FOLDER}/{top}{XCLBIN}"
 
 
 def bitstream_files(design: BoardDesign, made: Bitstream | None) -> dict[str, bytes]:
