@@ -6,7 +6,7 @@ The same core is what a rung measures, what verification compares with the inter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,9 +26,10 @@ from profiling.tool_runner import ToolRunner
 
 Array = NDArray[Any]
 
-def build_all(cores: Sequence[Core]) -> None:
+
+def build_all(cores: Sequence[Core], tools: ToolRunner) -> None:
     """Build several cores' programs at once; what fails shows when that core is run."""
-    build_many([core.design for core in cores], ToolRunner())
+    build_many([core.design for core in cores], tools)
 
 
 def open_library(platform: Platform, clock_mhz: float) -> OperatorLibrary:
@@ -49,26 +50,29 @@ class Core:
 
     lowered: Lowered
     design: RtlDesign
+    tools: ToolRunner = field(default_factory=ToolRunner)
 
     @staticmethod
-    def of(lowered: Lowered, platform: Platform) -> Core:
+    def of(lowered: Lowered, platform: Platform, tools: ToolRunner | None = None) -> Core:
         library = open_library(platform, lowered.design.clock_mhz)
-        return Core(lowered, emit_rtl(lowered.stream, library, lowered.program.params))
+        return Core(lowered, emit_rtl(lowered.stream, library, lowered.program.params), tools or ToolRunner())
 
     @cached_property
     def built(self) -> Built:
-        return build(self.design, ToolRunner())
+        return build(self.design, self.tools)
 
     def run(self, inputs: Sequence[Array], *, frames: int = 1, stall_seed: int | None = None) -> RtlRun:
         """The same inputs several times, as closely as the core takes them."""
         held = self._held(inputs)
-        return simulate_rtl(self.design, held, frames=frames, stall_seed=stall_seed, program=self.built)
+        return simulate_rtl(
+            self.design, held, frames=frames, stall_seed=stall_seed, program=self.built, tools=self.tools
+        )
 
     def answers(self, sets: Sequence[Sequence[Array]]) -> list[list[Array]]:
         """What comes out for each set of inputs, one after the other in one simulation."""
         held = [self._held(one) for one in sets]
         joined = {name: np.stack([one[name] for one in held]) for name in held[0]}
-        run = simulate_rtl(self.design, joined, frames=len(sets), one_by_one=True, program=self.built)
+        run = simulate_rtl(self.design, joined, frames=len(sets), one_by_one=True, program=self.built, tools=self.tools)
         self.check(run)
         return [
             self.lowered.run_memories(lambda _, i=i: {name: array[i] for name, array in run.outputs.items()}, one)

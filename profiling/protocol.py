@@ -57,7 +57,7 @@ class Profile:
     initial_delay_cycles: int
     ii: int | None
     depth: int | None
-    resources: Resources
+    resources: Resources | None
     fmax_mhz: float | None = None
 
     @property
@@ -77,7 +77,8 @@ class Profile:
                 limit=f"this version reads {SCHEMA}", hint="profile the kernel again",
             )  # fmt: skip
         try:
-            return Profile(**{**fields, "resources": Resources(**fields["resources"])})
+            area = fields["resources"]
+            return Profile(**{**fields, "resources": None if area is None else Resources(**area)})
         except (KeyError, TypeError) as error:
             raise PenstockError(
                 code="bad-profile",

@@ -90,11 +90,26 @@ class Store:
     @contextmanager
     def making(self, key: str) -> Iterator[None]:
         """Only one thread of one process is in here for a key; the others wait."""
-        lock = self.path(f"{key}.lock")
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
+        with self._lock_file(key) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
+
+    @contextmanager
+    def claim(self, key: str) -> Iterator[bool]:
+        """Whether nobody else is making this key; if so, nobody will be while this lasts."""
+        with self._lock_file(key) as descriptor:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    @contextmanager
+    def _lock_file(self, key: str) -> Iterator[int]:
+        descriptor = os.open(self.path(f"{key}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            yield descriptor
         finally:
             os.close(descriptor)
 

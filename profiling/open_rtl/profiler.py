@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any
 
 from compiler.dialects import stream
-from compiler.errors import PenstockError
 from profiling.evidence import Evidence
 from profiling.open_rtl.area import REVISION as AREA_REVISION
 from profiling.open_rtl.area import family_of, measure_area
@@ -21,6 +19,7 @@ from profiling.open_rtl.kernels import Kernel, nests_of, prepare
 from profiling.open_rtl.measure import Measurement, document_of, measure_many, measurement_from
 from profiling.open_rtl.tools import find_cxx, find_verilator, find_yosys
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
+from profiling.store import FolderProfiles, ProfileStore
 from profiling.tool_runner import ToolRunner
 
 REVISION = "1"
@@ -34,6 +33,7 @@ class OpenRtlProfiler:
     tools: ToolRunner | None = None
     clock: bool = False
     processes: int = 2
+    profiles: ProfileStore = field(default_factory=FolderProfiles)
 
     tool = "penstock-open-rtl"
     evidence: Evidence = "open-rtl"
@@ -58,7 +58,8 @@ class OpenRtlProfiler:
         def make(keys: list[str]) -> dict[str, Profile | ProfilingError]:
             return self._measure({key: asked[key] for key in keys}, version)
 
-        found = fetch_many(Store("profiles", keep=50_000), list(asked), _profile_from, make, _profile_document)
+        label = requests[0].name if len(asked) == 1 else f"{len(asked)} kernels"
+        found = self.profiles.fetch_many(list(asked), make, label=label)
         return [_named(found[request.key(self.tool, version)], request) for request in requests]
 
     def cycles_many(self, requests: Sequence[ProfileRequest]) -> list[Measurement | ProfilingError]:
@@ -139,17 +140,6 @@ class OpenRtlProfiler:
             resources=area.resources,
             fmax_mhz=fmax,
         )
-
-
-def _profile_from(document: Any) -> Profile | None:
-    try:
-        return Profile.from_json(document) if isinstance(document, dict) else None
-    except PenstockError:
-        return None  # of another schema: it is measured again
-
-
-def _profile_document(made: Profile | ProfilingError) -> dict[str, Any] | None:
-    return made.to_json() if isinstance(made, Profile) else None
 
 
 def _named(result: Profile | ProfilingError, request: ProfileRequest) -> Profile | ProfilingError:

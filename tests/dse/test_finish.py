@@ -12,7 +12,7 @@ from compiler.platforms import Platform, load_platform
 from dse.evaluate import Evaluation, Evaluator
 from dse.fifo import total_bits
 from dse.finish import finish, finish_first
-from dse.rungs import FRAMES, rank, simulated
+from dse.rungs import FRAMES, Bench, rank, simulated
 from profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
 
@@ -57,7 +57,7 @@ def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
     first, second, _ = candidates(evaluator)
     stuck = replace(first, design=first.design.with_fifo_depths(dict.fromkeys(first.design.fifo_depths, 1)))
     with pytest.raises(PenstockError, match="stops for ever"):
-        simulated(evaluator, stuck)
+        simulated(evaluator, stuck, Bench())
     ranked = rank(evaluator, [stuck, second], "simulated")
     assert [r.candidate for r in ranked] == [second, stuck]
     assert "stops for ever" in ranked[1].failure

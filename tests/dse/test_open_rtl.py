@@ -15,7 +15,7 @@ from compiler.platforms import load_platform
 from compiler.program import Program
 from dse.evaluate import Evaluation, Evaluator
 from dse.open_rtl import Core
-from dse.rungs import rank, simulated, usable
+from dse.rungs import Bench, rank, simulated, usable
 from tests.compiler.designs import Dense, build_network
 
 SETTINGS = {"default_tile_size": 8, "order": "reduction-outer"}
@@ -43,7 +43,7 @@ def test_measured_cycles_are_the_simulator_s(evaluator: Evaluator, ranked: list[
     for one in found:
         assert one.measured is not None
         assert one.measured.evidence == "open-rtl"
-        expected = simulated(evaluator, one.candidate)
+        expected = simulated(evaluator, one.candidate, Bench())
         assert (one.measured.latency, one.measured.interval) == (expected.latency, expected.interval)
         assert one.measured.initial_delay is not None
         assert one.measured.initial_delay < one.measured.latency

@@ -174,6 +174,7 @@ def test_the_ring_meets_every_pin():
 def test_a_whole_design_has_area_and_a_clock():
     profile = OpenRtlProfiler(clock=True).profile(whole())
     assert profile.evidence == "open-rtl"
+    assert profile.resources is not None
     assert profile.resources.dsp == 8
     assert 20 < profile.resources.lut < 10_000
     assert profile.fmax_mhz is not None

@@ -50,6 +50,7 @@ def test_csynth_is_a_profiler(installation: Installation, tmp_path: Path) -> Non
     assert (profile.latency_cycles, profile.interval_cycles) == (799519, 639612)
     assert profile.key == REQUEST.key("vitis-csynth", "2024.2")
     assert profile.fmax_mhz == pytest.approx(1e3 / 2.697)
+    assert profile.resources is not None
     assert profile.resources.bram18 == 630
     assert 0 < profile.initial_delay_cycles < 100
     assert Profile.from_json(json.loads(json.dumps(profile.to_json()))) == profile
@@ -79,6 +80,7 @@ def test_ii_and_depth_of_a_single_kernel_are_the_reports(installation: Installat
         installation.behave({"recording": str(recording(tmp_path / "report.xml.gz", gemm.top, deeper))})
         measured = profiler(installation).profile(request)
         assert (measured.ii, measured.depth) == (2 * modelled.ii, modelled.depth + deeper)
+        assert measured.resources is not None
         assert (measured.latency_cycles, measured.interval_cycles, measured.resources.lut) == (5000, 4000, 4)
         delays.append(measured.initial_delay_cycles)
     assert delays[1] - delays[0] >= 37

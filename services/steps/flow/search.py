@@ -12,7 +12,7 @@ from compiler.program import Program
 from dse.evaluate import Evaluation, Evaluator
 from dse.explore import Candidate, Tried, explore, pareto_front
 from dse.finish import Finished, finish, finish_first
-from dse.rungs import RUNGS, Measured, rank, usable
+from dse.rungs import RUNGS, Bench, Measured, rank, usable
 from dse.study import Told
 from dse.tiling import TilingOptions, Value
 from profiling.evidence import DEFAULT_RUNG, Evidence
@@ -51,18 +51,20 @@ def choose(
     *,
     smallest: bool = False,
     progress: Callable[[str], None] = lambda _: None,
+    bench: Bench | None = None,
 ) -> Choice:
     """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
+    bench = bench or Bench(progress=progress)
     evidence, _ = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
-    ranked = rank(evaluator, list(trials.values()), evidence, smallest=smallest)
+    ranked = rank(evaluator, list(trials.values()), evidence, bench, smallest=smallest)
     numbers = {id(evaluation): number for number, evaluation in trials.items()}
     progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
     finished, taken, passed = finish_first(evaluator, ranked, simulate=evidence != "modelled")
     return Choice(
         numbers[id(taken.candidate)],
         finished,
-        RUNGS[evidence](evaluator, finished.evaluation),
+        RUNGS[evidence](evaluator, finished.evaluation, bench),
         {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
         {numbers[id(ranked[position].candidate)]: why for position, why in passed.items()},
     )

@@ -1,20 +1,16 @@
-"""Rungs of evidence: what each way of measuring says of a design's time, and which of the best designs it prefers.
-
-A rung is a function of an evaluator and one of its evaluations. The model has seen every design of a search already;
-a stronger rung looks at the best of them and ranks these anew. Figures of two rungs are never compared.
-"""
+"""The rungs by their evidence: the model, the simulator, our own hardware in Verilator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from compiler.errors import PenstockError
 from compiler.pipeline import lower
 from compiler.pipeline.verify import make_inputs, verify_rtl
-from compiler.platforms import Platform, Resources
+from compiler.platforms import Platform
 from compiler.simulator import Simulation
+from dse.bench import Bench, Measured, Rung
 from dse.evaluate import Evaluation, Evaluator
 from dse.open_rtl import Core, build_all, open_library
 from profiling.evidence import Evidence
@@ -22,44 +18,26 @@ from profiling.open_rtl.tools import find_cxx, find_verilator
 from profiling.protocol import ProfilingError
 from profiling.simulated import simulate_design
 
-BEST = 8
-"""How many of the best modelled designs a stronger rung looks at."""
-
 FRAMES = 6
 """Inputs in a row from which the interval between two is taken."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What one rung says of a design; what it does not measure is None."""
-
-    evidence: Evidence
-    latency: int
-    initial_delay: int | None
-    interval: int | None
-    resources: Resources | None = None
-    fmax_mhz: float | None = None
-
-
-Rung = Callable[[Evaluator, Evaluation], Measured]
-
-
-def modelled(_: Evaluator, evaluation: Evaluation) -> Measured:
+def modelled(_: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
     """What the search knew already."""
     figures = evaluation.figures
     return Measured(figures.evidence, figures.latency, figures.initial_delay, figures.interval, figures.resources)
 
 
-def simulated(evaluator: Evaluator, evaluation: Evaluation) -> Measured:
+def simulated(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
     """The cycle-exact simulator at the design's depths; a deadlock is an error."""
     network = evaluator.assembler.network(evaluation.design)
     found = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=FRAMES)
     return Measured(found.evidence, found.latency, found.initial_delay, steady_interval(found))
 
 
-def open_rtl(evaluator: Evaluator, evaluation: Evaluation) -> Measured:
+def open_rtl(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
     """The design's SystemVerilog in Verilator with the model's data; what it answers must be the interpreter's."""
-    core = core_of(evaluator, evaluation)
+    core = core_of(evaluator, evaluation, bench)
     inputs = make_inputs(core.lowered, random_sets=1)[0]
     run = core.run(inputs, frames=FRAMES)
     core.check(run)
@@ -74,13 +52,13 @@ def open_rtl(evaluator: Evaluator, evaluation: Evaluation) -> Measured:
     return Measured(run.evidence, run.latency, run.initial_delay, run.interval)
 
 
-def _build_together(evaluator: Evaluator, candidates: Sequence[Evaluation]) -> None:
+def build_together(evaluator: Evaluator, candidates: Sequence[Evaluation], bench: Bench) -> None:
     """Several programs are built quicker at once; a design that cannot be emitted says so when its turn comes."""
     cores: list[Core] = []
     for candidate in candidates:
         with suppress(PenstockError):
-            cores.append(core_of(evaluator, candidate))
-    build_all(cores)
+            cores.append(core_of(evaluator, candidate, bench))
+    build_all(cores, bench.tools)
 
 
 def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Evidence, str]:
@@ -99,8 +77,8 @@ def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Ev
     return evidence, ""
 
 
-def core_of(evaluator: Evaluator, evaluation: Evaluation) -> Core:
-    return Core.of(lower(evaluator.program, evaluation.design), evaluator.platform)
+def core_of(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Core:
+    return Core.of(lower(evaluator.program, evaluation.design), evaluator.platform, bench.tools)
 
 
 def steady_interval(simulation: Simulation) -> int | None:
@@ -110,45 +88,7 @@ def steady_interval(simulation: Simulation) -> int | None:
 
 
 RUNGS: Mapping[Evidence, Rung] = {"modelled": modelled, "simulated": simulated, "open-rtl": open_rtl}
-"""Every way to choose among designs, by its evidence; `profiling.evidence.RUNGS` lists the names for users."""
+"""Every way to choose among designs, by its evidence; `profiling.evidence.RUNGS` lists the names for users.
 
-
-@dataclass(frozen=True)
-class Ranked:
-    """A candidate with what a rung says of it, or why the rung could not say anything."""
-
-    candidate: Evaluation
-    measured: Measured | None
-    failure: str = ""
-
-
-def rank(
-    evaluator: Evaluator,
-    candidates: Sequence[Evaluation],
-    evidence: Evidence,
-    *,
-    best: int = BEST,
-    smallest: bool = False,
-) -> list[Ranked]:
-    """The best designs in the rung's order, those that it could not measure at the end.
-
-    `smallest` ranks by the largest share of a resource first, and by latency only where that is equal.
-    """
-    order = sorted((c for c in candidates if c.feasible), key=lambda c: c.values[::-1] if smallest else c.values)
-    distinct = list({c.design.digest(): c for c in reversed(order)}.values())[::-1][:best]
-    if evidence == "open-rtl":
-        _build_together(evaluator, distinct)
-    found: list[Ranked] = []
-    for candidate in distinct:
-        try:
-            found.append(Ranked(candidate, RUNGS[evidence](evaluator, candidate)))
-        except PenstockError as error:
-            found.append(Ranked(candidate, None, error.one_line()))
-
-    def place(ranked: Ranked) -> tuple[float, ...]:
-        if ranked.measured is None:
-            return (float("inf"),)
-        share = max(ranked.candidate.shares.values())
-        return (share, ranked.measured.latency) if smallest else (ranked.measured.latency, share)
-
-    return sorted(found, key=place)
+A rung of other tools is written beside this package against `dse.bench`, and gets its line here.
+"""

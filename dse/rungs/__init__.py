@@ -1,0 +1,25 @@
+"""Rungs of evidence: what each way of measuring says of a design's time, and which of the best designs it prefers.
+
+The model has seen every design of a search already; a stronger rung looks at the best of them and ranks these anew.
+Figures of two rungs are never compared.
+"""
+
+from dse.bench import Bench, Measured, Rung
+from dse.rungs.kinds import FRAMES, RUNGS, modelled, open_rtl, simulated, steady_interval, usable
+from dse.rungs.ranking import BEST, Ranked, rank
+
+__all__ = [
+    "BEST",
+    "FRAMES",
+    "RUNGS",
+    "Bench",
+    "Measured",
+    "Ranked",
+    "Rung",
+    "modelled",
+    "open_rtl",
+    "rank",
+    "simulated",
+    "steady_interval",
+    "usable",
+]

@@ -1,0 +1,223 @@
+"""Where profiles are kept: by content, each measured once, whoever asks for it at the same time.
+
+Here are the stores of one process and of one machine's cache folder; services add one that all workers share.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from compiler.errors import PenstockError
+from profiling.open_rtl.cache import Store, cache_folder
+from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+
+Outcome = Profile | ProfilingError
+Measure = Callable[[], Profile]
+MeasureMany = Callable[[list[str]], Mapping[str, Outcome]]
+
+KEPT_IN_FOLDER = 50_000
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often a store was asked, and what it spared: a miss is a measurement, a wait one that somebody else made."""
+
+    hits: int = 0
+    misses: int = 0
+    waits: int = 0
+    failures: int = 0
+    seconds_saved: float = 0.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A profile and how long it took to measure."""
+
+    profile: Profile
+    seconds: float
+
+
+class ProfileStore(Protocol):
+    """One measurement a key, across threads and processes. A failed one is not kept."""
+
+    @property
+    def counts(self) -> Counts:
+        """What was asked of this object."""
+        ...
+
+    def fetch(self, key: str, measure: Measure, *, label: str = "") -> Profile:
+        """The kept profile, or what `measure` gives now; its error is raised. `label` names it to people."""
+        ...
+
+    def fetch_many(self, keys: Sequence[str], measure: MeasureMany, *, label: str = "") -> dict[str, Outcome]:
+        """The same for several at once; `measure` is called with the keys that nobody knows."""
+        ...
+
+
+def profile_once(profiler: Profiler, request: ProfileRequest, store: ProfileStore) -> Profile:
+    """What a profiler says of a request. The name is not part of the content, so a kept profile may carry another."""
+    key = request.key(profiler.tool, profiler.version())
+    return replace(store.fetch(key, lambda: profiler.profile(request), label=request.name), name=request.name)
+
+
+class SingleFlight(ABC):
+    """The way of all stores: read, claim what is missing, measure what was claimed, wait for what others claimed.
+
+    Nobody waits while holding a claim, so two batches never wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._counts = Counts()
+        self._counting = threading.Lock()
+
+    @property
+    def counts(self) -> Counts:
+        return self._counts
+
+    def fetch(self, key: str, measure: Measure, *, label: str = "") -> Profile:
+        def one(_: list[str]) -> dict[str, Outcome]:
+            try:
+                return {key: measure()}
+            except ProfilingError as error:
+                return {key: error}
+
+        found = self.fetch_many([key], one, label=label)[key]
+        if isinstance(found, ProfilingError):
+            raise found
+        return found
+
+    def fetch_many(self, keys: Sequence[str], measure: MeasureMany, *, label: str = "") -> dict[str, Outcome]:
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Outcome] = {}
+        waited: set[str] = set()
+        while missing := [key for key in wanted if key not in found]:
+            found |= self._known(missing, waited)
+            if not (missing := [key for key in missing if key not in found]):
+                break
+            with self._claimed(missing, label) as mine:
+                found |= self._known(mine, waited)  # somebody may have made it just before the claim
+                if ours := [key for key in missing if key in mine and key not in found]:
+                    found |= self._measure(ours, measure, label)
+            if not mine:
+                waited.update(missing)
+                self._pause()
+        return {key: found[key] for key in wanted}
+
+    def _known(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Outcome]:
+        kept = self._read(keys)
+        waits = sum(key in waited for key in kept)
+        self._count(hits=len(kept) - waits, waits=waits, seconds_saved=sum(one.seconds for one in kept.values()))
+        return {key: one.profile for key, one in kept.items()}
+
+    def _measure(self, keys: list[str], measure: MeasureMany, label: str) -> dict[str, Outcome]:
+        began = time.monotonic()
+        made = dict(measure(keys))
+        seconds = (time.monotonic() - began) / len(keys)
+        good = {key: Kept(one, seconds) for key, one in made.items() if isinstance(one, Profile)}
+        self._keep(good, label)
+        self._count(misses=len(keys), failures=len(keys) - len(good))
+        return made
+
+    def _count(
+        self, *, hits: int = 0, misses: int = 0, waits: int = 0, failures: int = 0, seconds_saved: float = 0.0
+    ) -> None:
+        with self._counting:
+            now = self._counts
+            self._counts = Counts(
+                now.hits + hits, now.misses + misses, now.waits + waits, now.failures + failures,
+                now.seconds_saved + seconds_saved,
+            )  # fmt: skip
+
+    @abstractmethod
+    def _read(self, keys: Collection[str]) -> dict[str, Kept]:
+        """Those of the keys that are kept, noted as used."""
+
+    @abstractmethod
+    def _claimed(self, keys: Sequence[str], label: str) -> Any:
+        """A context with those of the keys that this caller alone may measure while it lasts; never waits."""
+
+    @abstractmethod
+    def _keep(self, made: Mapping[str, Kept], label: str) -> None:
+        """Keep what was measured under a claim."""
+
+    @abstractmethod
+    def _pause(self) -> None:
+        """Wait a little for those who hold the claims."""
+
+
+class MemoryProfiles(SingleFlight):
+    """The profiles of one process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kept: dict[str, Kept] = {}
+        self._busy: set[str] = set()
+        self._changed = threading.Condition()
+
+    def _read(self, keys: Collection[str]) -> dict[str, Kept]:
+        return {key: self._kept[key] for key in keys if key in self._kept}
+
+    @contextmanager
+    def _claimed(self, keys: Sequence[str], label: str) -> Iterator[set[str]]:
+        with self._changed:
+            mine = {key for key in keys if key not in self._busy}
+            self._busy |= mine
+        try:
+            yield mine
+        finally:
+            with self._changed:
+                self._busy -= mine
+                self._changed.notify_all()
+
+    def _keep(self, made: Mapping[str, Kept], label: str) -> None:
+        self._kept.update(made)
+
+    def _pause(self) -> None:
+        with self._changed:
+            self._changed.wait(0.05)
+
+
+class FolderProfiles(SingleFlight):
+    """Profiles in files, shared by the processes of one machine; whoever dies while measuring gives the claim up."""
+
+    def __init__(self, root: Path | None = None, keep: int = KEPT_IN_FOLDER) -> None:
+        super().__init__()
+        self._root, self._most = root, keep
+
+    @property
+    def _files(self) -> Store:
+        return Store("profiles", self._most, self._root or cache_folder().parent)
+
+    def _read(self, keys: Collection[str]) -> dict[str, Kept]:
+        files = self._files
+        read = {key: _kept_from(files.read(key)) for key in keys}
+        return {key: kept for key, kept in read.items() if kept is not None}
+
+    @contextmanager
+    def _claimed(self, keys: Sequence[str], label: str) -> Iterator[set[str]]:
+        files = self._files
+        with ExitStack() as locks:
+            yield {key for key in sorted(keys) if locks.enter_context(files.claim(key))}
+
+    def _keep(self, made: Mapping[str, Kept], label: str) -> None:
+        files = self._files
+        for key, kept in made.items():
+            files.write(key, {"profile": kept.profile.to_json(), "seconds": kept.seconds})
+
+    def _pause(self) -> None:
+        time.sleep(0.05)
+
+
+def _kept_from(document: Any) -> Kept | None:
+    """What cannot be read, or is of another schema, is measured again."""
+    try:
+        return Kept(Profile.from_json(document["profile"]), float(document["seconds"]))
+    except (PenstockError, KeyError, TypeError, ValueError):
+        return None
