@@ -23,6 +23,8 @@ def read_any_report(path: Path) -> Report:
         return read_csynth_xml(path)
     if "Report for '" in start or "Synthesis Summary Report of '" in start:
         return read_csynth_report(path)
+    if "== Vivado Place & Route Results" in start or "== Vivado RTL Synthesis Results" in start:
+        return read_utilization(path)
     if "RTL" in start and "Status" in start and "Latency" in start:
         return read_cosim_report(path)
     if "report_timing" in start or "Timing Summary Report" in start or "| Design Timing Summary" in start:

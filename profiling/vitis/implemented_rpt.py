@@ -10,8 +10,14 @@ from profiling.vitis.records import ImplementedReport, Placed, Usage
 from profiling.vitis.tables import Table, read_tables
 from profiling.vitis.values import Notes, name_of, whole
 
-_FACT = re.compile(r"^\|? ?(Tool Version|Design State|Device|Device target|Implementation tool)\s*:\s*(\S.*)$", re.M)
+_FACT = re.compile(
+    r"^(?:\|? ?| +\* )(Tool Version|Version|Design State|Device|Device target|Target device|Implementation tool)"
+    r"\s*:\s*(\S.*)$",
+    re.M,
+)
 _EXPORTED = re.compile(r"^(LUT|FF|DSP|BRAM|URAM):\s+(\d{1,12})\s*$", re.M)
+_EXPORTS = re.compile(r"resource usage|(?:Place & Route|RTL Synthesis) Resource Summary", re.I)
+_PLACED = re.compile(r"post-implementation|== Place & Route Resource Summary", re.I)
 _STATE = re.compile(r"(Synth(?:esi[sz])?ed|Optimized|(?:Fully |Partially )?(?:Placed|Routed)|Physopt post\w+)", re.I)
 
 # Vivado counts block RAMs in tiles of 36 kbit, high-level synthesis in halves of those.
@@ -28,7 +34,7 @@ def read_utilization(path: Path) -> ImplementedReport:
     head = {key.lower(): value.strip() for key, value in _FACT.findall(text[:16384])}
     notes = Notes()
     if (exported := _exported(text)) is not None:
-        state = "Routed" if "post-implementation" in text.lower() else "Synthesized"
+        state = "Routed" if _PLACED.search(text) else "Synthesized"
         return _record(path, state, head, exported, Usage(), (), notes)
     tables = read_tables(text)
     if tables and not tables[-1].closed:
@@ -53,11 +59,12 @@ def _record(
     for what, found in (("used", used), ("available", available)):
         if found.missing:
             notes.add(f"{what}: no figure for {', '.join(found.missing)}")
-    version = re.search(r"v\.?(\d{4}\.\d)", head.get("tool version", head.get("implementation tool", "")))
+    said = next((head[key] for key in ("tool version", "implementation tool", "version") if key in head), "")
+    version = re.search(r"(?:\bv\.?|\A)(\d{4}\.\d)", said)
     routed = state is not None and "rout" in state.lower() and "partial" not in state.lower()
     if not routed:
         notes.add(f"the design is {state.lower() if state else 'in a state that the report does not name'}: not routed")
-    part = name_of(head.get("device", head.get("device target")))
+    part = name_of(next((head[key] for key in ("device", "device target", "target device") if key in head), None))
     return ImplementedReport(
         path.name, state, part, version.group(1) if version else None, used, available, parts, notes.lines(),
         "implemented" if routed else None,
@@ -70,8 +77,8 @@ def _state(head: dict[str, str], path: Path) -> str | None:
 
 
 def _exported(text: str) -> Usage | None:
-    """`<top>_export.rpt`: block RAMs are counted in 18 kbit there, to compare with the estimate."""
-    if "resource usage" not in text.lower():
+    """`<top>_export.rpt` and export_impl.rpt: block RAMs are counted in 18 kbit there, to compare with the estimate."""
+    if not _EXPORTS.search(text):
         return None
     found = {name.lower(): int(count) for name, count in _EXPORTED.findall(text)}
     if not found:

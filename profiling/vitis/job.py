@@ -22,12 +22,12 @@ from profiling.vitis.commands import (
     tool_environment,
 )
 from profiling.vitis.cosim_rpt import find_cosim_report
-from profiling.vitis.csynth_xml import read_csynth_xml
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.judge import check_run
 from profiling.vitis.reading import missing
 from profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
+from profiling.vitis.report_folder import read_report_folder
 from profiling.vitis.timing_rpt import read_timing
 from profiling.vitis.watch import Line, Watch, check_work_folder, files_of
 
@@ -152,7 +152,7 @@ def _collect(job: HlsJob, tools: VitisTools, steps: Sequence[HlsStep], hls: Path
             shutil.copyfile(report, kept / report.name)
     run = HlsRun(tuple(steps))
     if "csynth" in steps:
-        run = replace(run, synthesis=_synthesis(kept / "csynth.xml", job.top))
+        run = replace(run, synthesis=_synthesis(kept, job.top))
     if "cosim" in steps:
         run = replace(run, cosim=_simulation(kept))
     if "implement" in steps:
@@ -162,11 +162,12 @@ def _collect(job: HlsJob, tools: VitisTools, steps: Sequence[HlsStep], hls: Path
     return run
 
 
-def _synthesis(path: Path, top: str) -> SynthesisReport:
-    report = read_csynth_xml(path)
+def _synthesis(folder: Path, top: str) -> SynthesisReport:
+    """csynth.xml with what other reports add to it; the text of the top where there is no XML."""
+    report = read_report_folder(folder, top)
     if report.top != top:
         raise ProfilingError(
-            "report-unreadable", what=f"the report is of {report.top!r}, not of {top!r}", where="csynth.xml",
+            "report-unreadable", what=f"the report is of {report.top!r}, not of {top!r}", where=report.source,
             hint="look at the tool's log, and run the step again",
         )  # fmt: skip
     return report
@@ -183,7 +184,8 @@ def _simulation(folder: Path) -> CosimReport:
 
 
 def _implementation(run: HlsRun, folder: Path, top: str) -> HlsRun:
-    path = folder / f"{top}_export.rpt"
+    names = (f"{top}_export.rpt", "export_impl.rpt")
+    path = next((path for name in names if (path := folder / name).is_file()), folder / names[0])
     area, timing = read_utilization(path), read_timing(path)
     if timing.met is False:
         worst = "" if timing.worst_slack_ns is None else f" by {-timing.worst_slack_ns:.3f} ns"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from profiling.protocol import ProfilingError
 from profiling.vitis.csynth_rpt import read_csynth_report
 from profiling.vitis.csynth_xml import read_csynth_xml
 from profiling.vitis.reading import missing, unreadable
@@ -25,20 +26,39 @@ Reader = Callable[[Path], SynthesisReport]
 
 
 def read_report_folder(folder: Path, top: str | None = None) -> SynthesisReport:
-    """Read `syn/report` of a solution; `top` is needed only where csynth.xml is missing."""
+    """Read `syn/report` of a solution; `top` is needed only where csynth.xml is missing.
+
+    A text beside XML that is damaged costs what it alone would have said, and is noted.
+    """
     main = _main(folder, top)
     parts = [report for report in _parts(folder, main) if report.top not in (None, main.top)]
     if not main.modules:
         loops = _joined([main.loops, *(part.loops for part in parts)])
         main = replace(main, modules=_joined(part.modules for part in (_as_module(main), *parts)), loops=loops)
-    texts = [read_csynth_report(path) for path in _files(folder, "_csynth.rpt")]
+    bound = bool(main.fifos or main.memories or main.operators)
+    texts, damaged = _texts(folder, [f"{main.top}_csynth.rpt"] if bound else None)
     if not main.fifos:
         main = replace(main, fifos=_joined(text.fifos for text in texts))
     if not main.memories:
         main = replace(main, memories=_joined(text.memories for text in texts))
     if not main.instances:
         main = replace(main, instances=_joined(text.instances for text in texts))
-    return _filled(main, next((text for text in texts if text.top == main.top), None))
+    main = _filled(main, next((text for text in texts if text.top == main.top), None))
+    return replace(main, notes=(*main.notes, *damaged)) if damaged else main
+
+
+def _texts(folder: Path, names: list[str] | None) -> tuple[list[SynthesisReport], list[str]]:
+    """Texts that complete the XML: those of all modules, or of these files where the XML lists its bindings itself."""
+    found: list[SynthesisReport] = []
+    damaged: list[str] = []
+    for path in _files(folder, "_csynth.rpt"):
+        if names is not None and path.name not in names:
+            continue
+        try:
+            found.append(read_csynth_report(path))
+        except ProfilingError as error:
+            damaged.append(f"{path.name} is left out: {error.what}")
+    return found, damaged
 
 
 def _main(folder: Path, top: str | None) -> SynthesisReport:
@@ -55,9 +75,13 @@ def _parts(folder: Path, main: SynthesisReport) -> list[SynthesisReport]:
     """Each module once: its XML where there is one, else its text."""
     if main.modules:
         return []
-    found = {path.name.removesuffix("_csynth.xml"): read_csynth_xml(path) for path in _files(folder, "_csynth.xml")}
-    for path in _files(folder, "_csynth.rpt"):
-        found.setdefault(path.name.removesuffix("_csynth.rpt"), read_csynth_report(path))
+    found: dict[str, SynthesisReport] = {}
+    readers: tuple[tuple[str, Reader], ...] = (("_csynth.xml", read_csynth_xml), ("_csynth.rpt", read_csynth_report))
+    for ending, read in readers:
+        for path in _files(folder, ending):
+            name = path.name.removesuffix(ending)
+            if name != main.top and name not in found:
+                found[name] = read(path)
     return [_as_module(report) for report in found.values()]
 
 

@@ -13,7 +13,17 @@ from profiling.vitis.values import Notes, decimal, name_of
 _START = 8 << 20
 _FACT = re.compile(r"^\| (Tool Version|Device)\s*:\s*(\S.*)$", re.M)
 _MET, _NOT_MET = "All user specified timing constraints are met", "Timing constraints are not met"
-_EXPORT = re.compile(r"^CP (required|achieved post-synthesis|achieved post-implementation):\s+([\d.]{1,15})", re.M)
+# "CP required: 3.333" of <top>_export.rpt, "| Target | 3.333 |" of export_impl.rpt
+_EXPORT = re.compile(
+    r"^(?:CP |\| )(required|target|(?:achieved )?post-(?:synthesis|implementation|route))\s*[:|]\s+([\d.]{1,15})",
+    re.M | re.I,
+)
+_PERIODS = {
+    "required": "required", "target": "required",
+    "achieved post-synthesis": "synthesised", "post-synthesis": "synthesised",
+    "achieved post-implementation": "implemented", "post-route": "implemented",
+    "achieved post-route": "implemented", "post-implementation": "implemented",
+}  # fmt: skip
 
 
 def read_timing(path: Path) -> TimingReport:
@@ -99,18 +109,17 @@ def _clocks(text: str) -> list[ClockTiming]:
 
 def _exported(path: Path, text: str) -> TimingReport | None:
     """HLS' own export report: the period that was asked for and the one that was reached."""
-    found = {name: decimal(value) for name, value in _EXPORT.findall(text)}
+    found = {_PERIODS[name.lower()]: decimal(value) for name, value in _EXPORT.findall(text)}
     required = found.get("required")
-    implemented = found.get("achieved post-implementation")
-    achieved = implemented if implemented is not None else found.get("achieved post-synthesis")
+    achieved = found.get("implemented", found.get("synthesised"))
     if required is None or achieved is None:
         return None
     slack = round(required - achieved, 3)
     notes = Notes()
-    if implemented is None:
+    if "implemented" not in found:
         notes.add("achieved after synthesis only: the design was not placed")
-    device = re.search(r"^Device target:\s+(\S+)", text, re.M)
-    version = re.search(r"v\.?(\d{4}\.\d)", text[:4096])
+    device = re.search(r"^(?:Device target| +\* Target device):\s+(\S+)", text, re.M)
+    version = re.search(r"(?:\bv\.?|\* Version:\s+)(\d{4}\.\d)", text[:4096])
     return TimingReport(
         path.name, device.group(1) if device else None, version.group(1) if version else None, slack, None, None,
         None, slack >= 0, (ClockTiming("ap_clk", required, slack),), notes.lines(),

@@ -21,7 +21,8 @@ from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.timing_rpt import read_timing
 from tests.vitis.corpus import SAMPLE
 from tests.vitis.mutations import MUTATIONS
-from tests.vitis.test_generations import NESTED_XML, OLD_TEXT, SITES, TIMING
+from tests.vitis.test_generations import NESTED_XML, OLD_TEXT
+from tests.vitis.test_implemented_reports import ROUTED_EXPORT, SITES, TIMING
 
 Reader = Callable[[Path], Any]
 
@@ -41,6 +42,8 @@ def sources() -> list[tuple[str, Reader, str]]:
     found += [
         ("csynth.xml", read_csynth_xml, dedent(NESTED_XML)), ("csynth.rpt", read_csynth_report, dedent(OLD_TEXT)),
         ("util.rpt", read_utilization, dedent(SITES.format(state="Routed"))), ("timing.rpt", read_timing, TIMING),
+        ("export_impl.rpt", read_utilization, dedent(ROUTED_EXPORT)),
+        ("export_impl.rpt", read_timing, dedent(ROUTED_EXPORT)),
     ]  # fmt: skip
     return found
 

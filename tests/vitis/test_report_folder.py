@@ -14,7 +14,8 @@ from profiling.vitis.csynth_xml import read_csynth_xml
 from profiling.vitis.records import CosimReport, ImplementedReport, Span, SynthesisReport, TimingReport
 from profiling.vitis.report_folder import read_report_folder
 from tests.vitis.corpus import SAMPLE, rows
-from tests.vitis.test_generations import NESTED_XML, OLD_TEXT, SITES, TIMING
+from tests.vitis.test_generations import NESTED_XML, OLD_TEXT
+from tests.vitis.test_implemented_reports import ROUTED_EXPORT, SITES, TIMING
 
 
 def test_text_adds_what_the_xml_does_not_say():
@@ -55,6 +56,14 @@ def test_figures_that_only_the_text_has_are_taken_and_said(tmp_path: Path):
     assert any(note.startswith("from blur_csynth.rpt: latency") for note in report.notes)
 
 
+def test_a_damaged_text_beside_the_xml_costs_what_it_alone_says(tmp_path: Path):
+    (tmp_path / "csynth.xml").write_text(dedent(NESTED_XML))
+    (tmp_path / "blur_csynth.rpt").write_text(dedent(OLD_TEXT)[:-200])
+    report = read_report_folder(tmp_path)
+    assert (report.latency, report.fifos) == (Span(14, 632), ())
+    assert report.notes[-1].startswith("blur_csynth.rpt is left out: the report ends inside a table")
+
+
 def test_without_xml_the_text_of_the_top_will_do(tmp_path: Path):
     (tmp_path / "blur_csynth.rpt").write_text(dedent(OLD_TEXT))
     assert read_report_folder(tmp_path, "blur").source == "blur_csynth.rpt"
@@ -80,6 +89,7 @@ def test_a_report_is_known_by_what_it_contains(tmp_path: Path):
     for name, text, kind in (
         ("a.txt", SITES.format(state="Routed"), ImplementedReport), ("b.txt", TIMING, TimingReport),
         ("c.txt", OLD_TEXT, SynthesisReport), ("d.txt", NESTED_XML, SynthesisReport),
+        ("f.txt", ROUTED_EXPORT + "| Criteria | Status |  Latency", ImplementedReport),
     ):  # fmt: skip
         (tmp_path / name).write_text(dedent(text))
         wanted[tmp_path / name] = kind
