@@ -6,6 +6,7 @@ import difflib
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from compiler.analysis.graph import read_graph
 from compiler.design import Design
@@ -13,7 +14,9 @@ from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, load_platform
 from compiler.program import Program
 from dse.assemble import Assembler
+from dse.energy import RunCost, operations_uj, run_cost
 from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
+from dse.objectives import DEFAULT_GOAL, Goal
 from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
 from profiling.model import DesignFigures, model_design, with_depths
@@ -23,28 +26,48 @@ from profiling.simulated import simulate_design
 SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
 """Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
 
-OBJECTIVES = ("latency_cycles", "resource_share")
-"""What the search minimises: cycles of one run, and the largest share of any resource's limit."""
-
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One point of the search. Constraints are shares of the limits less one: feasible means none above 0."""
+    """One point of the search: what a design costs, as far as the model says, and how that meets the goal."""
 
     params: Mapping[str, Value]
     design: Design
     figures: DesignFigures
     shares: Mapping[str, float]
+    cost: RunCost
+    goal: Goal = DEFAULT_GOAL
     evidence: Evidence = "modelled"
 
+    @cached_property
+    def measures(self) -> dict[str, float]:
+        """Every figure by its name, as objectives, limits and a trial's record speak of them."""
+        return self.measures_at(self.figures.latency, self.figures.interval)
+
+    def measures_at(self, latency: int, interval: int) -> dict[str, float]:
+        """The same with times that a stronger rung found: energy goes with them."""
+        latency_us = latency / self.design.clock_mhz
+        energy = self.cost.energy_uj(latency_us)
+        return {
+            "latency_cycles": float(latency),
+            "latency_us": latency_us,
+            "interval_cycles": float(interval),
+            "interval_us": interval / self.design.clock_mhz,
+            "resource_share": max(self.shares.values()),
+            "energy_uj": energy,
+            "power_w": energy / latency_us,
+            "traffic_bytes": float(self.cost.traffic_bytes),
+        } | {f"{name}_share": share for name, share in self.shares.items()}
+
     @property
-    def values(self) -> tuple[float, float]:
-        """The objectives, in the order of `OBJECTIVES`."""
-        return float(self.figures.latency), max(self.shares.values())
+    def values(self) -> tuple[float, ...]:
+        """What the goal keeps small, the most important first."""
+        return self.goal.values(self.measures)
 
     @property
     def constraints(self) -> dict[str, float]:
-        return {name: min(share, _UNBOUNDED) - 1.0 for name, share in self.shares.items()}
+        """By how much each resource and each of the goal's limits is missed: feasible means none above 0."""
+        return self.goal.constraints(self.measures)
 
     @property
     def feasible(self) -> bool:
@@ -84,9 +107,6 @@ def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
         )  # fmt: skip
 
 
-_UNBOUNDED = 1e6  # Optuna stores constraints as finite numbers; what a device lacks altogether counts as this
-
-
 _REMEMBERED = 1024
 
 
@@ -99,6 +119,7 @@ class Evaluator:
     clock_mhz: float
     quantize: str | None = None
     options: TilingOptions = field(default_factory=TilingOptions)
+    goal: Goal = DEFAULT_GOAL
 
     @staticmethod
     def create(
@@ -108,11 +129,13 @@ class Evaluator:
         clock_mhz: float | None = None,
         quantize: str | None = None,
         options: TilingOptions | None = None,
+        goal: Goal | None = None,
     ) -> Evaluator:
         """`program` is what `pipeline.prepare` returned; the clock defaults to the platform's."""
         board = load_platform(platform)
         clock = board.check_clock(board.clock_mhz if clock_mhz is None else clock_mhz)
-        return Evaluator(program, board, clock, quantize, options or TilingOptions())
+        wanted = (goal or DEFAULT_GOAL).on(board)
+        return Evaluator(program, board, clock, quantize, options or TilingOptions(), wanted)
 
     def __post_init__(self) -> None:
         graph = read_graph(self.program.module)
@@ -125,6 +148,7 @@ class Evaluator:
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
         object.__setattr__(self, "_seen", OrderedDict[str, Evaluation]())
+        object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
 
     @property
     def space(self) -> TilingSpace:
@@ -221,4 +245,5 @@ class Evaluator:
         design = design.with_fifo_depths(depths)
         figures = with_depths(free, network, depths, self.platform, self.clock_mhz)
         limits: Resources = self.platform.limits
-        return Evaluation(params, design, figures, figures.resources.share_of(limits))
+        cost = run_cost(network, self.platform, self.__dict__["_arithmetic_uj"])
+        return Evaluation(params, design, figures, figures.resources.share_of(limits), cost, self.goal)

@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
+from dse.objectives import describe_miss
 from dse.study import Study
 
 
@@ -60,9 +61,13 @@ def explore(
             code="bad-trials", what=f"{trials} trials were asked for", limit="at least 1", hint="ask for more"
         )
     first = evaluator.space.first_settings()
-    study = Study.create_or_load("local", evaluator.space.choices, sampler=sampler, seed=seed, first=first)
+    space, goal = evaluator.space, evaluator.goal
+    study = Study.create_or_load(
+        "local", space.choices, conditions=space.conditions, objectives=goal.objectives, sampler=sampler, seed=seed,
+        first=first,
+    )  # fmt: skip
     tried: list[Tried] = []
-    for _ in range(trials):
+    for _ in range(trials if study.size is None else min(trials, study.size)):
         asked = study.ask()
         evaluation = evaluator.evaluate(asked.params)
         study.tell(asked.number, evaluation.values, evaluation.constraints)
@@ -90,7 +95,7 @@ def pareto_front(candidates: Sequence[C]) -> list[C]:
 
 
 def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
-    """Lowest latency among the feasible, ties by resources, then the first; an error names the nearest miss."""
+    """The best feasible one by the goal's objectives in order, then the first; an error names the nearest miss."""
     feasible = [c for c in candidates if c.feasible]
     if feasible:
         return min(feasible, key=_values)
@@ -102,9 +107,9 @@ def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
         )  # fmt: skip
     short, excess = shortage(miss)
     raise PenstockError(
-        code="nothing-fits", what=f"none of the {len(candidates)} designs fits the platform", where=where,
-        limit=f"the nearest miss needs {1 + excess:.2f} times the {short} that may be used",
-        hint="take a larger platform, quantise, stream the weights, or allow more trials",
+        code="nothing-fits", what=f"none of the {len(candidates)} designs keeps every limit", where=where,
+        limit=describe_miss(short, excess),
+        hint="take a larger platform, relax the limit, quantise, stream the weights, or allow more trials",
     )  # fmt: skip
 
 

@@ -8,29 +8,29 @@ queue. Nothing is kept outside the study's storage.
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
-from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
+from optuna.exceptions import StorageInternalError
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, Trial, TrialState
-from sqlalchemy.exc import IntegrityError, ProgrammingError
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm.exc import StaleDataError
 
 from compiler.errors import PenstockError
-from dse.evaluate import OBJECTIVES
-from dse.tiling import Choices, Params, Value
+from dse.objectives import DEFAULT_OBJECTIVES
+from dse.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
+from dse.storage import SharedStorage
+from dse.tiling import Choices, Conditions, Params, Value
 
-SamplerName = Literal["tpe", "nsga2", "random"]
-SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)
-
-_CREATE_ATTEMPTS = 8
+_OBJECTIVES, _ORIGIN = "objectives", "origin"
 
 optuna.logging.get_logger("optuna").setLevel(logging.WARNING)  # a line a trial is the caller's to write
 
@@ -52,6 +52,8 @@ class Told:
     params: dict[str, Value]
     values: tuple[float, ...] | None
     constraints: dict[str, float]
+    origin: str = ""
+    """Where its setting was found before, if it was."""
 
     @property
     def feasible(self) -> bool:
@@ -61,33 +63,54 @@ class Told:
 class Study:
     """One search: a space, objectives to minimise, and the trials so far."""
 
-    def __init__(self, study: optuna.Study, choices: Choices, storage: BaseStorage) -> None:
+    def __init__(
+        self,
+        study: optuna.Study,
+        choices: Choices,
+        storage: BaseStorage,
+        conditions: Conditions,
+        objectives: tuple[str, ...],
+        settings: Sequence[Params] | None,
+    ) -> None:
         self._study = study
+        self._name = study.study_name
         # also when it is merely forgotten: an open connection would outlive its use
         self._closing = weakref.finalize(self, _close_storage, storage)
         self._choices = choices
-        self._distributions = {name: _distribution(values) for name, values in choices.items()}
+        self._conditions = conditions
+        self._objectives = objectives
+        self._distributions = {name: distribution(choices[name]) for name in in_order(choices, conditions)}
+        self._grid = settings
 
     @staticmethod
     def create_or_load(
         name: str,
         choices: Choices,
         *,
+        conditions: Conditions | None = None,
+        objectives: Sequence[str] = DEFAULT_OBJECTIVES,
         storage_url: str | None = None,
         sampler: str = "tpe",
         seed: int = 0,
         worker: int = 0,
         first: Sequence[Params] = (),
+        create: bool = True,
     ) -> Study:
         """Open the study, or create it with the `first` settings queued. Any number of processes may do so.
 
         Without `storage_url` the study lives in this process. `worker` keeps the samplers of several processes
-        with one seed from proposing the same.
+        with one seed from proposing the same. With `create=False` a study that is gone is an error.
         """
-        storage = _open_storage(storage_url)
-        made, created = _open_study(name, storage, make_sampler(sampler, seed + 7919 * worker))
-        study = Study(made, choices, storage)
-        if created:
+        storage = InMemoryStorage() if storage_url is None else SharedStorage(storage_url)
+        proposer, wanted = make_sampler(sampler, seed + 7919 * worker), tuple(objectives)
+        try:
+            made, created = _open_study(name, storage, proposer, wanted, create)
+        except BaseException:
+            _close_storage(storage)
+            raise
+        settings = grid(choices, conditions or {}, seed) if sampler == "grid" else None
+        study = Study(made, choices, storage, conditions or {}, wanted, settings)
+        if created and settings is None:
             for params in first:
                 study.enqueue(params)
         return study
@@ -98,29 +121,80 @@ class Study:
 
     @property
     def name(self) -> str:
-        return self._study.study_name
+        return self._name
 
-    def ask(self) -> Asked:
-        """The next trial: a queued setting if there is one, else what the sampler proposes."""
-        with warnings.catch_warnings():
+    @property
+    def size(self) -> int | None:
+        """How many settings there are to try, where all of them are known."""
+        return None if self._grid is None else len(self._grid)
+
+    def ask(self, index: int | None = None) -> Asked:
+        """The next trial: a queued setting if there is one, else what the sampler proposes.
+
+        Of a grid, the setting at `index`; without one, as many as there were trials before. Whoever asks for the
+        same index again, since an attempt was lost, gets the same setting.
+        """
+        if self._grid is not None:
+            with self._still_there():
+                return self._ask_grid(self._grid, index)
+        with warnings.catch_warnings(), self._still_there(), self._written_at_once():
             # a queued setting may lack parameters; the sampler fills them in, which Optuna remarks upon
             warnings.simplefilter("ignore", category=UserWarning)
-            trial = self._study.ask(fixed_distributions=self._distributions)
-        return Asked(trial.number, self._decode(trial.params))
+            trial = self._study.ask()
+            params: dict[str, Value] = {}
+            for name, kind in self._distributions.items():
+                if means_something(name, params, self._conditions):
+                    found = trial._suggest(name, kind)  # pyright: ignore[reportPrivateUsage]
+                    params |= self._decode({name: found})
+        return Asked(trial.number, params)
+
+    def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
+        position = len(self._study.get_trials(deepcopy=False)) if index is None else index
+        if position >= len(settings):
+            raise PenstockError(
+                code="grid-exhausted", what="every setting of the space was tried", where=self.name,
+                limit=f"there are {len(settings)}", hint="nothing is left to search",
+            )  # fmt: skip
+        params = dict(settings[position])
+        known = {name: self._distributions[name] for name in params}
+        template = create_trial(state=TrialState.RUNNING, params=self._encode(params), distributions=known)
+        trial_id = self._storage.create_new_trial(self._study_id, template)
+        return Asked(self._storage.get_trial(trial_id).number, params)
+
+    @contextmanager
+    def _written_at_once(self) -> Iterator[None]:
+        """A setting is written when it is whole; the sampler must not wait for a disk a dozen times."""
+        storage = self._storage
+        if not isinstance(storage, SharedStorage):
+            yield
+            return
+        storage.collect()
+        try:
+            yield
+        finally:
+            storage.write_params()
 
     def tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
         """Finish a trial. False, and nothing changed, if it was finished before: the first answer stands."""
-        if len(values) != len(OBJECTIVES):
+        if len(values) != len(self._objectives):
             raise PenstockError(
-                code="bad-objectives", what=f"{len(values)} values for {len(OBJECTIVES)} objectives",
-                where=f"{self.name}, trial {number}", hint="give one for each of " + ", ".join(OBJECTIVES),
+                code="bad-objectives", what=f"{len(values)} values for {len(self._objectives)} objectives",
+                where=f"{self.name}, trial {number}", hint="give one for each of " + ", ".join(self._objectives),
             )  # fmt: skip
-        trial = self._trial(number)
-        if self._frozen(number).state.is_finished():
+        with self._still_there():
+            return self._tell(number, values, constraints)
+
+    def _tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
+        frozen = self._frozen(number)
+        if frozen.state.is_finished():
             return False
-        known = trial.constraints
-        for key, value in constraints.items():
-            if key not in known:
+        storage = self._storage
+        missing = {key: value for key, value in constraints.items() if key not in frozen.constraints}
+        if isinstance(storage, SharedStorage):
+            storage.set_constraints(self._trial_id(number), missing)
+        else:
+            trial = self._trial(number)
+            for key, value in missing.items():
                 trial.set_constraint(key, value)
         try:
             self._study.tell(number, list(values))
@@ -132,6 +206,10 @@ class Study:
 
     def fail(self, number: int, *, retry: bool) -> bool:
         """End a trial without an answer; with `retry` its setting is queued again. False if it was finished."""
+        with self._still_there():
+            return self._fail(number, retry)
+
+    def _fail(self, number: int, retry: bool) -> bool:
         frozen = self._frozen(number)
         if frozen.state.is_finished():
             return False
@@ -141,13 +219,13 @@ class Study:
             if self._frozen(number).state.is_finished():
                 return False
             raise
-        if retry and frozen.params:
+        if retry and frozen.params and self._grid is None:
             self._study.enqueue_trial(frozen.params, user_attrs={"retry_of": number})
         return True
 
-    def enqueue(self, params: Params) -> None:
-        """Have a setting tried before the sampler's own proposals."""
-        self._study.enqueue_trial(self._encode(params))
+    def enqueue(self, params: Params, *, origin: str = "") -> None:
+        """Have a setting tried before the sampler's own proposals. `origin` says where it was found."""
+        self._study.enqueue_trial(self._encode(params), user_attrs={_ORIGIN: origin} if origin else None)
 
     def orphans(self, leased: Iterable[int]) -> tuple[int, ...]:
         """Running trials that nobody holds a lease for: whoever asked for them is dead."""
@@ -160,12 +238,28 @@ class Study:
         return tuple(self._told(t) for t in self._study.get_trials(deepcopy=False))
 
     def trial(self, number: int) -> Told:
-        return self._told(self._frozen(number))
+        with self._still_there():
+            return self._told(self._frozen(number))
+
+    @contextmanager
+    def _still_there(self) -> Iterator[None]:
+        """Whatever a missing row looks like, the reason may be that somebody deleted the study: then say so."""
+        try:
+            yield
+        except (KeyError, PenstockError, IntegrityError, StaleDataError, StorageInternalError) as error:
+            try:
+                found = self._storage.get_study_id_from_name(self.name)
+            except KeyError:
+                raise _gone(self.name) from error
+            if found != self._study_id:
+                raise _gone(self.name) from error
+            raise
 
     def _told(self, trial: FrozenTrial) -> Told:
         values = tuple(trial.values) if trial.state == TrialState.COMPLETE else None
         state = cast(Literal["running", "complete", "fail", "waiting"], trial.state.name.lower())
-        return Told(trial.number, state, self._decode(trial.params), values, dict(trial.constraints))
+        origin = str(trial.user_attrs.get(_ORIGIN, ""))
+        return Told(trial.number, state, self._decode(trial.params), values, dict(trial.constraints), origin)
 
     def _frozen(self, number: int) -> FrozenTrial:
         storage = self._storage
@@ -176,13 +270,16 @@ class Study:
 
     def _trial_id(self, number: int) -> int:
         try:
-            study_id = self._storage.get_study_id_from_name(self.name)
-            return self._storage.get_trial_id_from_study_id_trial_number(study_id, number)
+            return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
         except KeyError as error:
             raise PenstockError(
                 code="unknown-trial", what=f"there is no trial {number}", where=self.name,
-                hint="the study may have been deleted and made anew",
+                hint="trials are numbered from 0",
             ) from error  # fmt: skip
+
+    @property
+    def _study_id(self) -> int:
+        return self._study._study_id  # pyright: ignore[reportPrivateUsage]
 
     @property
     def _storage(self) -> BaseStorage:
@@ -210,70 +307,51 @@ class Study:
         return decoded
 
 
-def make_sampler(name: str, seed: int) -> BaseSampler:
-    """A seeded sampler by name."""
-    match name:
-        case "tpe":
-            return TPESampler(seed=seed, multivariate=True, n_startup_trials=16)
-        case "nsga2":
-            return NSGAIISampler(seed=seed, population_size=24)
-        case "random":
-            return RandomSampler(seed=seed)
-        case _:
-            raise PenstockError(
-                code="unknown-sampler", what=f"there is no sampler {name!r}",
-                limit="known are " + ", ".join(SAMPLERS), hint="pass one of these names",
-            )  # fmt: skip
-
-
-def is_ordered(values: Sequence[Value]) -> bool:
-    """Whether a parameter's choices are numbers, so that neighbours are alike."""
-    return all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-
-
-def _distribution(values: Sequence[Value]) -> BaseDistribution:
-    return IntDistribution(0, len(values) - 1) if is_ordered(values) else CategoricalDistribution(list(values))
-
-
-def _open_storage(url: str | None) -> BaseStorage:
-    """Several processes may make the tables of a new database at once; one wins, the others look again."""
-    if url is None:
-        return InMemoryStorage()
-    for attempt in range(_CREATE_ATTEMPTS):
-        try:
-            return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
-        except (IntegrityError, ProgrammingError):
-            if attempt == _CREATE_ATTEMPTS - 1:
-                raise
-            time.sleep(0.05 * 2**attempt)
-    raise AssertionError("unreachable")
-
-
 def _close_storage(storage: BaseStorage) -> None:
-    if isinstance(storage, RDBStorage):
-        storage.engine.dispose()
+    if isinstance(storage, SharedStorage):
+        storage.close()
 
 
-def _open_study(name: str, storage: BaseStorage, sampler: BaseSampler) -> tuple[optuna.Study, bool]:
-    """The study, and whether this call created it."""
-    directions = [StudyDirection.MINIMIZE] * len(OBJECTIVES)
+def _open_study(
+    name: str, storage: BaseStorage, sampler: BaseSampler, objectives: tuple[str, ...], create: bool
+) -> tuple[optuna.Study, bool]:
+    """The study, and whether this call created it. One that was made for something else is refused."""
+    created = False
     try:
-        study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, directions=directions)
-        with warnings.catch_warnings():
-            # no promise of Optuna's, and none needed: the names are for its dashboard only
-            warnings.simplefilter("ignore", category=optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names(list(OBJECTIVES))
-    except optuna.exceptions.DuplicatedStudyError:
-        return optuna.load_study(study_name=name, storage=storage, sampler=sampler), False
-    return study, True
+        study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+    except KeyError:
+        if not create:
+            raise _gone(name) from None
+        directions = [StudyDirection.MINIMIZE] * len(objectives)
+        try:
+            study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, directions=directions)
+            study.set_user_attr(_OBJECTIVES, list(objectives))
+            created = True
+        except optuna.exceptions.DuplicatedStudyError:
+            study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+    made_for = tuple(study.user_attrs.get(_OBJECTIVES, objectives))
+    if made_for != objectives or len(study.directions) != len(objectives):
+        raise PenstockError(
+            code="other-objectives", what=f"the study was made for {', '.join(made_for)}", where=name,
+            limit=f"it is asked for {', '.join(objectives)}", hint="start a run of its own for other objectives",
+        )  # fmt: skip
+    return study, created
+
+
+def _gone(name: str) -> PenstockError:
+    return PenstockError(
+        code="study-gone", what="the study of this run is not there any more", where=name,
+        limit="its trials so far are kept, but the search has lost its memory",
+        hint="somebody deleted it: start the run again",
+    )  # fmt: skip
 
 
 def delete_study(name: str, storage_url: str) -> None:
     """Forget a study and all its trials; one that is not there is forgotten already."""
-    storage = _open_storage(storage_url)
+    storage = SharedStorage(storage_url)
     try:
         optuna.delete_study(study_name=name, storage=storage)
     except KeyError:
         return
     finally:
-        _close_storage(storage)
+        storage.close()

@@ -29,6 +29,8 @@ from dse.alignment import Access, Along, LoopNest, unroll_factors
 Value = int | str | bool
 Params = Mapping[str, Value]
 Choices = Mapping[str, tuple[Value, ...]]
+Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
+"""Parameters that mean something only where others, by name, have one of some values."""
 
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
 ORDER_PARALLEL, ORDER_REDUCTION = "parallel-outer", "reduction-outer"
@@ -75,6 +77,12 @@ class TilingSpace:
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
         return table
+
+    @property
+    def conditions(self) -> Conditions:
+        """Only where lanes go to the slowest first can a kernel be favoured, or take its producer's lanes."""
+        alone = {"allocation": (SLOWEST_FIRST,)}
+        return {name: alone for name in self.choices if name == "connect" or name.startswith("boost.")}
 
     @property
     def max_lanes(self) -> int:

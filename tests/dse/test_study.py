@@ -12,7 +12,8 @@ from sqlalchemy import make_url
 
 from compiler.errors import PenstockError
 from db import Database
-from dse.study import SAMPLERS, Study, delete_study, is_ordered
+from dse.samplers import SAMPLERS, is_ordered
+from dse.study import Study, delete_study
 from tests.dse.study_worker import CHOICES, answer
 
 ROOT = Path(__file__).resolve().parents[2]
