@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,14 +37,17 @@ class Csim:
     interface: dict[str, Any]
     timeout: float = 600.0
 
-    def run_frames(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        """The outputs of every frame, at the dtypes and shapes of interface.json."""
+    def run_frames(self, frames: Sequence[Sequence[Array] | Mapping[int, Array]]) -> list[list[Array]]:
+        """The outputs of every frame, at the dtypes and shapes of interface.json.
+
+        A frame is the model's inputs; those that the design does not read may be missing from a mapping.
+        """
         work = self.folder / "csim" / "run"
         work.mkdir(exist_ok=True)
         names: list[str] = []
         for index, entry in enumerate(self.interface["inputs"]):
             path = work / f"in{index}.bin"
-            path.write_bytes(b"".join(_to_memory(frame[index], entry).tobytes() for frame in frames))
+            path.write_bytes(b"".join(_to_memory(frame[entry["index"]], entry).tobytes() for frame in frames))
             names.append(str(path.relative_to(self.folder)))
         outputs = [f"csim/run/out{i}.bin" for i in range(len(self.interface["outputs"]))]
         argv = (str(self.program), *names, "--", *outputs)

@@ -179,7 +179,7 @@ def simulate_c(folder: Path, runner: ToolRunner) -> None:
     """Frames for the test bench and what must come out, by the C simulation."""
     inputs = json.loads((folder / "interface.json").read_text())["inputs"]
     frames = [
-        [drawn(tuple(entry["shape"]), np.dtype(entry["dtype"]), frame * 100 + i) for i, entry in enumerate(inputs)]
+        {e["index"]: drawn(tuple(e["shape"]), np.dtype(e["dtype"]), frame * 100 + e["index"]) for e in inputs}
         for frame in range(FRAMES)
     ]
     build_csim(folder, runner).run_frames(frames)

@@ -33,7 +33,7 @@ def write_package(folder: Path, design: BoardDesign, words: int, made: Bitstream
     """Everything below `folder`, with a manifest that vouches for it."""
     shape = {"shape": [words, 2], "dtype": "int8", "layout": None}
     interface = {
-        "inputs": [{"name": "x", **shape}],
+        "inputs": [{"name": "x", "index": 0, **shape}],
         "parameters": [{"name": "w", "file": "parameters/w.bin", **shape}],
         "outputs": [{"name": "y", **shape, "dtype": "int16"}],
     }

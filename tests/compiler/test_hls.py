@@ -74,9 +74,8 @@ def test_csim_names_what_is_wrong(tmp_path: Path) -> None:
     folder = emitted(small(), tmp_path)
     csim = build_csim(folder, ToolRunner())
     (folder / "short.bin").write_bytes(b"123")
-    (folder / "unread.bin").write_bytes(b"123")
     answer = subprocess.run(
-        [str(csim.program), "unread.bin", "short.bin", "--", "out.bin"], cwd=folder, capture_output=True, text=True
+        [str(csim.program), "short.bin", "--", "out.bin"], cwd=folder, capture_output=True, text=True
     )
     assert answer.returncode == 1
     assert "short.bin holds 3 bytes, one frame is 8" in answer.stderr
@@ -92,7 +91,7 @@ def test_csim_checks_what_is_expected(tmp_path: Path) -> None:
     csim.run_frames(make_inputs(lowered, random_sets=2))
     deep = folder / "hls" / "work" / "deep"
     deep.mkdir(parents=True)
-    files = ["csim/run/in0.bin", "csim/run/in1.bin", "--", "csim/run/rtl0.bin", "--", "csim/run/out0.bin"]
+    files = ["csim/run/in0.bin", "--", "csim/run/rtl0.bin", "--", "csim/run/out0.bin"]
     assert subprocess.run([str(csim.program), *files], cwd=deep).returncode == 0
     assert (folder / "csim/run/rtl0.bin").read_bytes() == (folder / "csim/run/out0.bin").read_bytes()
     wrong = bytearray((folder / "csim/run/out0.bin").read_bytes())
@@ -102,6 +101,18 @@ def test_csim_checks_what_is_expected(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert "output 0 is not what csim/run/out0.bin holds" in answer.stderr
     assert " ".join(files) in (folder / "hls/run_hls.tcl").read_text()
+
+
+def test_an_input_that_nobody_reads_has_no_port(tmp_path: Path) -> None:
+    """Neither in the C++ nor for the host, which finds the others among the model's inputs by their index."""
+    lowered = small()
+    assert [port.name for port in lowered.program.signature.inputs] == ["unread", "x"]
+    folder = emitted(lowered, tmp_path)
+    described = json.loads((folder / "interface.json").read_text())
+    assert [(e["name"], e["argument"], e["position"], e["index"]) for e in described["inputs"]] == [("x", "x", 0, 1)]
+    assert [(e["argument"], e["position"]) for e in described["outputs"]] == [("output_0", 1)]
+    for name in ("hls/penstock_top.cpp", "hls/penstock_top.h", "link/connectivity.cfg"):
+        assert "unread" not in (folder / name).read_text()
 
 
 def test_the_script_names_its_steps(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -28,6 +29,7 @@ class Port:
     """One memory of the top, as the C++ and interface.json name it.
 
     `kind` is input, parameter or output for the host's, buffer for a tensor that passes between two kernels.
+    `index` is the place among all of that kind that the model has: one that nobody reads has no port.
     `shape` is the tensor's own, `packed_shape` that of the array that crosses the C interface.
     """
 
@@ -44,6 +46,7 @@ class Port:
     axi: AxiAttr
     reads: bool
     writes: bool
+    index: int
 
     @property
     def elements(self) -> int:
@@ -84,13 +87,20 @@ class Port:
 
 
 def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
-    """The memories of the top in the order of its arguments: the host's, and tensors between kernels."""
+    """The memories of the top in the order of its arguments: the host's, and tensors between kernels.
+
+    An argument that nobody uses is none of them: it would be a port of the hardware, on a bank, for nothing.
+    """
     ports: list[Port] = []
+    met: Counter[str] = Counter()
     # An argument may bear a layer's name, as "fc3.bias" does, but in C++ it would hide the layer's function.
     inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
     taken = {c_name(op.sym_name.data): 1 for op in inside}
     arguments = zip(top.body.block.args, top.argument_names, top.argument_kinds, interfaces_of(top), strict=True)
     for index, (value, name, kind, axi) in enumerate(arguments):
+        met[kind.data] += 1
+        if value.first_use is None:
+            continue
         memory, layout = memref_type(value), top.layout(index)
         element, lanes = memory.element_type, tuple[int, ...]()
         if (word := word_of(memory)) is not None:
@@ -105,6 +115,7 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
             _logical_shape(packed, layout), packed, layout, np.dtype(numpy_dtype(element)).name,
             safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", axi,
             any(isinstance(op, nest.LoadOp) for op in uses), any(isinstance(op, nest.StoreOp) for op in uses),
+            met[kind.data] - 1,
         )  # fmt: skip
         ports.append(port)
     return tuple(ports)
@@ -118,16 +129,21 @@ def _logical_shape(packed: tuple[int, ...], layout: Layout | None) -> tuple[int,
 
 
 def interface_of(top: stream.TopOp, ports: Sequence[Port]) -> dict[str, Any]:
-    """What a host needs to call the top: order, shapes, layouts and dtypes of its memories."""
+    """What a host needs to call the top: order, shapes, layouts and dtypes of its memories.
+
+    `argument` and `position` are the C++ argument's, `index` says which of the model's inputs or outputs it is.
+    """
 
     def describe(port: Port) -> dict[str, Any]:
         layout = {"tile": list(port.layout.tile), "word": list(port.layout.word)} if port.layout else None
         entry: dict[str, Any] = {
-            "name": port.name, "shape": list(port.shape), "dtype": port.dtype,
+            "name": port.name, "argument": port.argument, "position": positions[port.value], "index": port.index,
+            "shape": list(port.shape), "dtype": port.dtype,
             "layout": layout, "packed_shape": list(port.packed_shape), "bundle": f"gmem{port.axi.bundle.data}",
         }  # fmt: skip
         return {**entry, "file": f"parameters/{port.argument}.bin"} if port.kind == "parameter" else entry
 
+    positions = {port.value: position for position, port in enumerate(ports)}
     sides = {"inputs": "input", "parameters": "parameter", "outputs": "output"}
     sorted_ports = {side: [describe(p) for p in ports if p.kind == kind] for side, kind in sides.items()}
     buffers = [describe(p) for p in ports if p.kind == "buffer"]

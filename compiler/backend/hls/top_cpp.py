@@ -102,9 +102,6 @@ class _TopEmitter:
         )
         with out.function(f'extern "C" void {self.top.sym_name.data}', self._signature(list(self.ports))):
             out.add(*pragmas.interface(list(self.ports.values())))
-            for value, port in self.ports.items():
-                if value.first_use is None:
-                    out.add(f"(void){port.argument};  // the model does not use it")
             if len(groups) == 1:
                 self._dataflow(tasks, channels)
             else:

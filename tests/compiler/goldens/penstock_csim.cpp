@@ -8,10 +8,9 @@ extern "C" int penstock_csim(const void *const *inputs, const void *const *param
     (void)parameters;
     (void)outputs;
     pk::words<hls::vector<int8_t, 8>, int8_t, 8> x(1);
-    x.read(inputs[1]);
+    x.read(inputs[0]);
     pk::words<hls::vector<int8_t, 2>, int8_t, 2> output_0(6);
     penstock_top(
-        static_cast<const int8_t *>(inputs[0]),
         x.data(),
         output_0.data());
     output_0.write(outputs[0]);

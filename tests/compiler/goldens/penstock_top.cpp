@@ -228,21 +228,14 @@ static void store_0(hls::stream<hls::vector<int8_t, 2>> &fc0_relu__store_0, hls:
 }
 
 // The accelerator. Its memories:
-//   unread: input unread: 3 x int8
 //   x: input x: 2 x 4 x int8, tiles of 2 x 4 in words of 2 x 4
 //   output_0: output output_0: 2 x 6 x int8, tiles of 2 x 6 in words of 1 x 2
-extern "C" void penstock_top(
-    const int8_t *unread,
-    const hls::vector<int8_t, 8> *x,
-    hls::vector<int8_t, 2> *output_0) {
-#pragma HLS INTERFACE m_axi port=unread bundle=gmem0 offset=slave depth=3 max_widen_bitwidth=8
-#pragma HLS INTERFACE s_axilite port=unread bundle=control
+extern "C" void penstock_top(const hls::vector<int8_t, 8> *x, hls::vector<int8_t, 2> *output_0) {
 #pragma HLS INTERFACE m_axi port=x bundle=gmem1 offset=slave depth=1 num_read_outstanding=32 max_read_burst_length=2
 #pragma HLS INTERFACE s_axilite port=x bundle=control
 #pragma HLS INTERFACE m_axi port=output_0 bundle=gmem2 offset=slave depth=6 num_write_outstanding=32 max_write_burst_length=4
 #pragma HLS INTERFACE s_axilite port=output_0 bundle=control
 #pragma HLS INTERFACE s_axilite port=return bundle=control
-    (void)unread;  // the model does not use it
 #pragma HLS DATAFLOW
     hls::stream<hls::vector<int8_t, 8>> load_x__unpack_x("load_x__unpack_x");
 #pragma HLS STREAM variable=load_x__unpack_x depth=2 type=fifo

@@ -8,7 +8,7 @@
 set steps csynth
 if {[info exists ::env(PENSTOCK_HLS_STEPS)]} { set steps $::env(PENSTOCK_HLS_STEPS) }
 set root [file dirname [file dirname [file normalize [info script]]]]
-set frames "-C $root csim/run/in0.bin csim/run/in1.bin -- csim/run/rtl0.bin -- csim/run/out0.bin"
+set frames "-C $root csim/run/in0.bin -- csim/run/rtl0.bin -- csim/run/out0.bin"
 
 open_project -reset penstock_hls
 set_top penstock_top

@@ -57,7 +57,7 @@ class Emulation:
         self._lock = threading.Lock()  # the C++ keeps its memories in static storage
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
-        arrays = [to_memory(value, entry) for value, entry in zip(inputs, self._inputs)]
+        arrays = [to_memory(inputs[entry["index"]], entry) for entry in self._inputs]
         outputs = [memory_for(entry) for entry in self._outputs]
         with self._lock:
             status = self._function(_pointers(arrays), _pointers(self._parameters), _pointers(outputs))

@@ -55,11 +55,9 @@ class Serial:
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
         requests: list[Request] = []
-        for value, entry in zip(inputs, self._inputs):
-            if not any(port["argument"] == entry["name"] for port in self.document["ports"]):
-                continue  # an input that the accelerator does not read has no buffer
+        for entry in self._inputs:
             buffer = self._buffer(entry["name"], "write")
-            data = to_words(to_memory(value, entry), buffer["element"], buffer["word_bits"])
+            data = to_words(to_memory(inputs[entry["index"]], entry), buffer["element"], buffer["word_bits"])
             requests += self._writes(buffer, data)
         start = len(requests)
         requests.append(Request(protocol.START))
