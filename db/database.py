@@ -21,6 +21,7 @@ from db.repositories.idempotency import Idempotency
 from db.repositories.models import Models
 from db.repositories.outbox import Outbox
 from db.repositories.profiles import Profiles
+from db.repositories.rung_pairs import RungPairs
 from db.repositories.runs import Runs
 from db.repositories.steps import Steps
 from db.repositories.tokens import Tokens
@@ -50,6 +51,7 @@ class Transaction:
         self.artifacts = Artifacts(scope)
         self.trials = Trials(scope)
         self.profiles = Profiles(scope)
+        self.rung_pairs = RungPairs(scope)
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
 

@@ -198,6 +198,48 @@ class Profile:
     evidence: str
     figures: Json
     created_at: datetime
+    label: str
+    seconds: float
+    uses: int
+    used_at: datetime
+
+
+@dataclass(frozen=True)
+class NewProfile:
+    """A profile to keep. `seconds` is how long it took to measure, `label` what people know it by."""
+
+    key: str
+    platform: str
+    tool: str
+    evidence: str
+    figures: Json
+    seconds: float
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class ProfileKind:
+    """What is kept of one tool: how many profiles, how often they spared a measurement, what they cost."""
+
+    tool: str
+    evidence: str
+    profiles: int
+    uses: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RungPair:
+    """One design's cycles on two rungs of evidence. `mix` says what kind of work sets its pace."""
+
+    model: str
+    design: str
+    weaker: str
+    stronger: str
+    family: str
+    mix: str
+    weaker_cycles: float
+    stronger_cycles: float
 
 
 @dataclass(frozen=True)

@@ -201,6 +201,55 @@ profiles = Table(
     Column("evidence", Text, nullable=False),
     _json("figures"),
     _made(),
+    Column("label", Text, nullable=False, server_default=text("''")),
+    Column("seconds", Double, nullable=False, server_default=text("0")),
+    Column("uses", BigInteger, nullable=False, server_default=text("0")),
+    Column("used_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Index("profiles_used", "used_at"),
+)
+
+profile_claims = Table(
+    "profile_claims",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("holder", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("lease_until", DateTime(timezone=True), nullable=False),
+    _made(),
+)
+
+profile_citations = Table(
+    "profile_citations",
+    metadata,
+    Column("key", Text, ForeignKey(f"{SCHEMA}.profiles.key"), primary_key=True),
+    Column("run_id", Text, ForeignKey(f"{SCHEMA}.runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("how", Text, nullable=False),
+    _made(),
+    Index("profile_citations_run", "run_id"),
+)
+
+profile_counts = Table(
+    "profile_counts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Double, nullable=False),
+)
+
+rung_pairs = Table(
+    "rung_pairs",
+    metadata,
+    Column("model", Text, primary_key=True),
+    Column("design", Text, primary_key=True),
+    Column("weaker", Text, primary_key=True),
+    Column("stronger", Text, primary_key=True),
+    Column("family", Text, nullable=False),
+    Column("mix", Text, nullable=False),
+    Column("weaker_cycles", Double, nullable=False),
+    Column("stronger_cycles", Double, nullable=False),
+    Column("run_id", Text, ForeignKey(f"{SCHEMA}.runs.id", ondelete="SET NULL")),
+    _made(),
+    Index("rung_pairs_family", "family", "weaker", "stronger", "created_at"),
+    Index("rung_pairs_run", "run_id"),
 )
 
 events = Table(

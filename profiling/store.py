@@ -9,7 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -111,7 +111,7 @@ class SingleFlight(ABC):
         return {key: found[key] for key in wanted}
 
     def _known(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Outcome]:
-        kept = self._read(keys)
+        kept = self._read(keys, waited)
         waits = sum(key in waited for key in kept)
         self._count(hits=len(kept) - waits, waits=waits, seconds_saved=sum(one.seconds for one in kept.values()))
         return {key: one.profile for key, one in kept.items()}
@@ -121,7 +121,7 @@ class SingleFlight(ABC):
         made = dict(measure(keys))
         seconds = (time.monotonic() - began) / len(keys)
         good = {key: Kept(one, seconds) for key, one in made.items() if isinstance(one, Profile)}
-        self._keep(good, label)
+        self._keep(good, len(keys) - len(good), label)
         self._count(misses=len(keys), failures=len(keys) - len(good))
         return made
 
@@ -136,16 +136,16 @@ class SingleFlight(ABC):
             )  # fmt: skip
 
     @abstractmethod
-    def _read(self, keys: Collection[str]) -> dict[str, Kept]:
-        """Those of the keys that are kept, noted as used."""
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
+        """Those of the keys that are kept, noted as used; for some of them others were `waited` for."""
 
     @abstractmethod
-    def _claimed(self, keys: Sequence[str], label: str) -> Any:
+    def _claimed(self, keys: Sequence[str], label: str) -> AbstractContextManager[set[str]]:
         """A context with those of the keys that this caller alone may measure while it lasts; never waits."""
 
     @abstractmethod
-    def _keep(self, made: Mapping[str, Kept], label: str) -> None:
-        """Keep what was measured under a claim."""
+    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
+        """Keep what was measured under a claim; some measurements may have failed."""
 
     @abstractmethod
     def _pause(self) -> None:
@@ -161,7 +161,7 @@ class MemoryProfiles(SingleFlight):
         self._busy: set[str] = set()
         self._changed = threading.Condition()
 
-    def _read(self, keys: Collection[str]) -> dict[str, Kept]:
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
         return {key: self._kept[key] for key in keys if key in self._kept}
 
     @contextmanager
@@ -176,7 +176,7 @@ class MemoryProfiles(SingleFlight):
                 self._busy -= mine
                 self._changed.notify_all()
 
-    def _keep(self, made: Mapping[str, Kept], label: str) -> None:
+    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
         self._kept.update(made)
 
     def _pause(self) -> None:
@@ -195,7 +195,7 @@ class FolderProfiles(SingleFlight):
     def _files(self) -> Store:
         return Store("profiles", self._most, self._root or cache_folder().parent)
 
-    def _read(self, keys: Collection[str]) -> dict[str, Kept]:
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
         files = self._files
         read = {key: _kept_from(files.read(key)) for key in keys}
         return {key: kept for key, kept in read.items() if kept is not None}
@@ -206,7 +206,7 @@ class FolderProfiles(SingleFlight):
         with ExitStack() as locks:
             yield {key for key in sorted(keys) if locks.enter_context(files.claim(key))}
 
-    def _keep(self, made: Mapping[str, Kept], label: str) -> None:
+    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
         files = self._files
         for key, kept in made.items():
             files.write(key, {"profile": kept.profile.to_json(), "seconds": kept.seconds})

@@ -161,10 +161,3 @@ def test_a_delayed_entry_is_not_due_before_its_time(database: Database) -> None:
         assert tx.outbox.take() == ()
         tx.connection.execute(text("UPDATE penstock.outbox SET due_at = now()"))
         assert [e.step_id for e in tx.outbox.take()] == [step.id]
-
-
-def test_a_profile_is_kept_once(database: Database) -> None:
-    with database.begin() as tx:
-        first = tx.profiles.put(key="k", platform="u55c", tool="t 1", evidence="csynth", figures={"ii": 1})
-        assert tx.profiles.put(key="k", platform="u55c", tool="t 1", evidence="csynth", figures={"ii": 2}) == first
-        assert tx.profiles.get("other") is None

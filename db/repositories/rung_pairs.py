@@ -1,0 +1,45 @@
+"""What two rungs of evidence said of one design: how far the weaker one is off, and what corrects it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+
+from db.records import RungPair
+from db.repositories.base import Repository
+from db.tables import rung_pairs
+
+NEWEST = 2000
+"""Pairs that are read at most: older ones are of older models of hardware."""
+
+_FIELDS = tuple(rung_pairs.c[name] for name in RungPair.__dataclass_fields__)
+
+
+class RungPairs(Repository):
+    def add(self, run_id: str | None, pairs: Sequence[RungPair]) -> None:
+        """Record pairs; what is known of the same design is replaced."""
+        for pair in sorted(pairs, key=lambda p: (p.model, p.design, p.weaker, p.stronger)):
+            row = asdict(pair) | {"run_id": run_id, "created_at": func.now()}
+            added = insert(rung_pairs).values(row)
+            self.connection.execute(
+                added.on_conflict_do_update(index_elements=list(rung_pairs.primary_key.columns), set_=row)
+            )
+
+    def of_family(self, family: str) -> tuple[RungPair, ...]:
+        """The newest pairs of one family of platforms, the oldest of these first."""
+        statement = select(*_FIELDS).where(rung_pairs.c.family == family)
+        newest = statement.order_by(rung_pairs.c.created_at.desc(), rung_pairs.c.design).limit(NEWEST)
+        return self._all(RungPair, newest)[::-1]
+
+    def all(self) -> tuple[RungPair, ...]:
+        """The newest pairs of all families."""
+        newest = select(*_FIELDS).order_by(rung_pairs.c.created_at.desc(), rung_pairs.c.design).limit(NEWEST)
+        return self._all(RungPair, newest)[::-1]
+
+    def of_run(self, run_id: str) -> tuple[RungPair, ...]:
+        """What a run's own steps recorded."""
+        statement = select(*_FIELDS).where(rung_pairs.c.run_id == run_id)
+        return self._all(RungPair, statement.order_by(rung_pairs.c.created_at, rung_pairs.c.design))
