@@ -15,6 +15,7 @@ from dse.evaluate import Evaluation, Evaluator
 from profiling.evidence import Evidence
 from profiling.store import FolderProfiles, ProfileStore
 from profiling.tool_runner import ToolRunner
+from profiling.vitis.job import Limits
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,8 @@ class Bench:
     work_root: Path | None = None
     line: Callable[[str], None] | None = None
     """Called with each line that a tool writes."""
+    limits: Limits = field(default_factory=Limits)
+    """What one job of an HLS tool may use."""
 
 
 @dataclass(frozen=True)

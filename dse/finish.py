@@ -5,6 +5,7 @@ The search does without, because each takes seconds; only what it chooses is fin
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -73,7 +74,13 @@ def finish_first(
                 raise
             first = first or error
             passed_over[position] = error.one_line()
-    raise first or PenstockError(
+    raise first or _commonest([one.error for one in ranked if one.error is not None]) or PenstockError(
         code="nothing-evaluated", what="none of the best designs could be measured", where=evaluator.program.name,
         limit=next(iter(passed_over.values()), "there is none"), hint="choose with --evidence modelled",
     )  # fmt: skip
+
+
+def _commonest(errors: Sequence[PenstockError]) -> PenstockError | None:
+    """The cause that most of them share, of the best of these designs."""
+    codes = Counter(error.code for error in errors)
+    return max(errors, key=lambda error: codes[error.code], default=None)

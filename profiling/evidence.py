@@ -9,6 +9,6 @@ Evidence = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim", "impl
 EVIDENCE: tuple[Evidence, ...] = get_args(Evidence)
 """From the weakest to the strongest."""
 
-RUNGS: tuple[Evidence, ...] = ("modelled", "simulated", "open-rtl")
+RUNGS: tuple[Evidence, ...] = ("modelled", "simulated", "open-rtl", "csynth", "cosim")
 """What a search may judge its best designs by, from the weakest to the strongest."""
 DEFAULT_RUNG: Evidence = "simulated"

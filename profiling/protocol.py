@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from compiler.errors import PenstockError
 from compiler.platforms import Resources
@@ -22,6 +23,11 @@ FailureKind = Literal[
     "report-unreadable", "deadlock", "wrong-result", "bad-request", "source-error", "csim-mismatch", "cosim-failed",
     "timing-not-met", "disk-full", "bad-target", "cancelled",
 ]  # fmt: skip
+
+
+def failure_kind(code: str) -> FailureKind | None:
+    """The kind of a failed measurement by its error's code; None for other errors."""
+    return next((kind for kind in get_args(FailureKind) if code == f"profile-{kind}"), None)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ class Profile:
     depth: int | None
     resources: Resources | None
     fmax_mhz: float | None = None
+    report: Mapping[str, Any] | None = None
+    """What else the tool's report says, as JSON of the profiler's own."""
 
     @property
     def latency_s(self) -> float:
@@ -103,6 +111,10 @@ class ProfilingError(PenstockError):
         super().__init__(code=f"profile-{kind}", what=what, where=where, limit=limit, hint=hint)
         self.kind: FailureKind = kind
         self.log_tail = log_tail
+
+    def to_dict(self) -> dict[str, str]:
+        """With the end of the log, where there is one."""
+        return super().to_dict() | ({"log_tail": self.log_tail} if self.log_tail else {})
 
     @property
     def retry_later(self) -> bool:

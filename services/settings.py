@@ -49,8 +49,24 @@ class Settings:
     """PENSTOCK_STOP_SECONDS: how long a Python body may go on after a cancel before its process is ended."""
     outage_seconds: float = 600.0
     """PENSTOCK_OUTAGE_SECONDS: how long a worker keeps its work while the database cannot be reached."""
+    licence_seconds: float = 60.0
+    """PENSTOCK_LICENCE_SECONDS: wait for a tool's licence that is taken; each further wait of a step is longer."""
+    tool_hours: float = 4.0
+    """PENSTOCK_TOOL_HOURS: the most that one measurement by an HLS tool may take."""
+    build_hours: float = 24.0
+    """PENSTOCK_BUILD_HOURS: the most that a bitstream may take from compiling to packaging."""
+    tool_memory_gb: float | None = None
+    """PENSTOCK_TOOL_MEMORY_GB: address space of each process of an HLS tool; not limited if unset."""
+    tool_disk_gb: float = 20.0
+    """PENSTOCK_TOOL_DISK_GB: what a measurement may write into its work folder; a bitstream ten times as much."""
+    tool_folder: Path | None = None
+    """PENSTOCK_TOOL_FOLDER: where HLS tools work and builds are kept, if not below PENSTOCK_HOME."""
     allow_python_models: bool = False
     """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
+    profiles_kept: int = 100_000
+    """PENSTOCK_PROFILES_KEPT: measured kernels that are kept; what a run cites is kept beyond that."""
+    profiles_days: float = 180.0
+    """PENSTOCK_PROFILES_DAYS: how long a measured kernel is kept that no run cites and nobody asks for."""
     queues: tuple[str, ...] = QUEUES
     """PENSTOCK_QUEUES: comma-separated queues that a worker takes steps from."""
     concurrency: int = 1
@@ -116,7 +132,15 @@ class Settings:
             republish_seconds=read("REPUBLISH_SECONDS", _positive, 10.0),
             stop_seconds=read("STOP_SECONDS", _positive, 5.0),
             outage_seconds=read("OUTAGE_SECONDS", _positive, 600.0),
+            licence_seconds=read("LICENCE_SECONDS", _positive, 60.0),
+            tool_hours=read("TOOL_HOURS", _positive, 4.0),
+            build_hours=read("BUILD_HOURS", _positive, 24.0),
+            tool_memory_gb=read("TOOL_MEMORY_GB", _positive, None),
+            tool_disk_gb=read("TOOL_DISK_GB", _positive, 20.0),
+            tool_folder=read("TOOL_FOLDER", _folder, None),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
+            profiles_kept=read("PROFILES_KEPT", _count, 100_000),
+            profiles_days=read("PROFILES_DAYS", _positive, 180.0),
             queues=read("QUEUES", _names, QUEUES),
             concurrency=read("CONCURRENCY", _count, 1),
             step_modules=read("STEP_MODULES", _names, ("services.steps.bodies",)),
@@ -163,7 +187,7 @@ def _url(text: str) -> str:
 def _positive(text: str) -> float:
     value = float(text)
     if not 0 < value < float("inf"):
-        raise ValueError("expected a number of seconds above 0")
+        raise ValueError("expected a number above 0")
     return value
 
 

@@ -12,6 +12,7 @@ WIDTH, HEIGHT = 1180, 124
 BOX_HEIGHT = 72
 BOX_WIDTH = 138
 GAP = 34
+LEAST_FOR_TRIALS = 190
 MOST_CELLS = 600
 
 
@@ -70,7 +71,9 @@ def draw_graph(
     """Places the steps before the fan-out, the trials (state and title of each), and the steps after it."""
     narrow = len(before) + len(after)
     count = narrow + (trials_node is not None)
-    wide = WIDTH - 4 - narrow * BOX_WIDTH - (count - 1) * GAP if trials_node is not None else 0
+    taken = 4 + narrow * BOX_WIDTH + (count - 1) * GAP
+    width = max(WIDTH, taken + LEAST_FOR_TRIALS)  # a long graph is drawn smaller as a whole
+    wide = width - taken if trials_node is not None else 0
     boxes: list[Box] = []
     x = 2.0
     y = (HEIGHT - BOX_HEIGHT) / 2
@@ -87,7 +90,7 @@ def draw_graph(
         Edge(left.x + left.width, right.x, HEIGHT / 2, left.node.state == "succeeded")
         for left, right in itertools.pairwise(boxes)
     )
-    return Drawing(tuple(boxes), edges)
+    return Drawing(tuple(boxes), edges, width)
 
 
 def joint_state(states: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from web.trials_view import TrialTable, scarcest, view_trials
 
 Record = Mapping[str, Any]
 OVER = ("succeeded", "failed", "cancelled")
-_AFTER_TRIALS = ("select", "verify", "package")
+_AFTER_TRIALS = ("shortlist", "measure", "select", "verify", "link", "package")
 _SHOWN_ELSEWHERE = ("chosen_trial", "evidence", "latency_cycles", "latency_us", "resource_share", "trials")
 _PICTURES = ("dies.svg", "memories.svg")
 _STEP_LOOK = {"blocked": "pending"}
@@ -195,7 +195,7 @@ def _options(options: Record) -> tuple[tuple[str, str], ...]:
 def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
     nodes = [(step["kind"], _node(step, now)) for step in run["steps"]]
     before = [node for kind, node in nodes if kind not in _AFTER_TRIALS]
-    after = [node for kind, node in nodes if kind in _AFTER_TRIALS]
+    after = [node for kind in _AFTER_TRIALS for node in _joined(kind, [n for k, n in nodes if k == kind])]
     total = run["progress"]["trials_total"]
     looks = [(_cell_state(trial), _cell_title(trial)) for trial in trials]
     looks += [("pending", "not yet begun")] * max(0, min(total, 600) - len(looks))
@@ -204,6 +204,17 @@ def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
         state = "pending"
     node = Node("trials", state, progress_text(run["progress"]), "one square for each trial")
     return draw_graph(before, looks, node if total or looks else None, after)
+
+
+def _joined(kind: str, nodes: Sequence[Node]) -> list[Node]:
+    """The measurements of several designs are one node of the picture; each has its line below."""
+    if kind != "measure" or not nodes:
+        return list(nodes)
+    done = sum(node.state == "succeeded" for node in nodes)
+    failed = sum(node.state == "failed" for node in nodes)
+    line = f"{done} of {len(nodes)}" + (f", {failed} failed" if failed else "")
+    state = joint_state([node.state for node in nodes])
+    return [Node(kind, state, line, "; ".join(node.title for node in nodes))]
 
 
 def _look(state: str) -> str:

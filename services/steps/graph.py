@@ -1,33 +1,76 @@
 """The steps of a run: import, explore (which fans out into trials), select, verify, package.
 
+Where tools that take long measure the best designs, `shortlist` stands before `select` and fans out into a step for
+each; where a platform with a shell gets a bitstream by v++, `link` stands before `package`.
+
 Light to import, since the API makes the graph: bodies, compiler and tools live elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compiler.platforms import load_platform
 from db.records import Model, NewStep
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
+SHORTLIST, MEASURE, LINK = "shortlist", "measure", "link"
+
+MEASURED_IN_STEPS = ("csynth", "cosim")
+"""Evidence that takes a tool minutes to hours a design: several workers share the work, each with its licence."""
+
+NO_BITSTREAM, HARDWARE = "none", "hw"
 
 
 def run_steps(model: Model, options: Mapping[str, Any]) -> tuple[NewStep, ...]:
     """What a run of a model begins with. `options` stay with the run, where every body finds them."""
+    measured = measured_in_steps(options)
+    linked = wants_link(options)
+    shortlist = (NewStep(SHORTLIST, SHORTLIST, "explore", needs=(EXPLORE,)),) if measured else ()
+    link = (NewStep(LINK, LINK, "build", needs=(VERIFY,), may_fail=True),) if linked else ()
     return (
         NewStep(IMPORT, IMPORT, "import"),
         NewStep(EXPLORE, EXPLORE, "explore", needs=(IMPORT,)),
-        NewStep(SELECT, SELECT, "explore", needs=(EXPLORE,)),
+        *shortlist,
+        # the chosen design is synthesised once more, with its FIFOs sized, where the tools are
+        NewStep(SELECT, SELECT, "profile" if measured else "explore", needs=(SHORTLIST if measured else EXPLORE,)),
         NewStep(VERIFY, VERIFY, "build", needs=(SELECT,)),
-        NewStep(PACKAGE, PACKAGE, "build", needs=(VERIFY,)),
+        *link,
+        NewStep(PACKAGE, PACKAGE, "build", needs=(VERIFY, LINK) if linked else (VERIFY,)),
     )
 
 
-def trial_steps(count: int) -> tuple[NewStep, ...]:
-    """One step a trial. A trial that fails costs itself only; the selection sees what there is."""
+def measured_in_steps(options: Mapping[str, Any]) -> bool:
+    return options.get("evidence") in MEASURED_IN_STEPS
+
+
+def bitstream_target(options: Mapping[str, Any]) -> str:
+    """hw, hw_emu or none. Asked for nothing, a run whose evidence has the tools at hand builds what a card takes."""
+    asked = options.get("bitstream")
+    return str(asked) if asked else HARDWARE if measured_in_steps(options) else NO_BITSTREAM
+
+
+def wants_link(options: Mapping[str, Any]) -> bool:
+    """Whether there is something for v++ to do. That its tools are not there the step says itself."""
+    if bitstream_target(options) == NO_BITSTREAM or not options.get("platform"):
+        return False
+    platform = load_platform(str(options["platform"]))
+    return bool(platform.shell) and platform.board is None  # a board has a shell of ours, and its own builder
+
+
+def trial_steps(count: int, options: Mapping[str, Any] | None = None) -> tuple[NewStep, ...]:
+    """One step a trial. A trial that fails costs itself only; what looks at the best of them sees what there is."""
+    after = SHORTLIST if measured_in_steps(options or {}) else SELECT
     return tuple(
-        NewStep(TRIAL, f"{TRIAL}/{number:04d}", "explore", {"number": number},
-                needed_by=(SELECT,), may_fail=True)
+        NewStep(TRIAL, f"{TRIAL}/{number:04d}", "explore", {"number": number}, needed_by=(after,), may_fail=True)
         for number in range(count)
-    )  # fmt: skip
+    )
+
+
+def measure_steps(trials: Sequence[int]) -> tuple[NewStep, ...]:
+    """One step for each design that is worth a tool's time, under its trial's number. One that fails costs itself."""
+    return tuple(
+        NewStep(MEASURE, f"{MEASURE}/{number:04d}", "profile", {"number": number}, needed_by=(SELECT,), may_fail=True)
+        for number in trials
+    )

@@ -224,9 +224,10 @@ class TrialInfo(Record):
     state: str = Field(description="complete, infeasible, failed or pruned")
     latency_cycles: Cycles = None
     resource_share: Share = Field(default=None, description="the largest share of any resource's limit")
+    values: dict[str, float] = Field(default={}, description="what the search kept small, by its figure")
     params: dict[str, int | str | bool] = Field(default={}, description="what the search decided")
     evidence: From = None
-    on_front: bool = Field(default=False, description="no other trial is better in both objectives")
+    on_front: bool = Field(default=False, description="no other trial is better in every objective")
     chosen: bool = False
     note: str = Field(default="", description="why it was passed over, if it was")
     measured: tuple[TimeFigures, ...] = Field(default=(), description="by stronger evidence than the search had")
@@ -239,6 +240,8 @@ class Exploration(Record):
     failed: int
     sampler: str = ""
     seed: int | None = None
+    objectives: tuple[str, ...] = Field(default=(), description="what was kept small, the most important first")
+    limits: tuple[str, ...] = Field(default=(), description="hard limits that the user gave")
     chosen_by: From = None
 
 
@@ -280,8 +283,11 @@ class BitstreamInfo(Record):
     part: str
     clock_mhz: float
     path: str | None = Field(description="in the package; null: not built")
+    target: str = Field(default="", description="hw or hw_emu where v++ linked it; empty: the open route")
     fmax_mhz: float | None = Field(default=None, description="the fastest clock that the placed design meets")
+    reached_mhz: float | None = Field(default=None, description="the clock that v++ says the kernel runs at")
     usage: tuple[ChipUse, ...] = ()
+    notes: tuple[str, ...] = ()
     evidence: From = None
     failure: str = Field(default="", description="why there is none")
 

@@ -3,19 +3,44 @@
 from __future__ import annotations
 
 from compiler.backend.host import collect_package, write_archive
-from compiler.backend.host.report import Exploration
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
+from compiler.backend.host.report import BitstreamInfo, Exploration
+from compiler.pipeline import Lowered, lower
+from compiler.platforms import Platform, load_platform
+from db.states import StepState
+from profiling.evidence import Evidence
+from services.steps.bodies.candidates import failure_of
+from services.steps.bodies.link import BITSTREAM, INFO
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import prepared_program
 from services.steps.bodies.select import EXPLORATION
 from services.steps.bodies.verify import CHECKED, EMITTED, read_design
 from services.steps.context import StepContext
-from services.steps.flow.board import build_for_board
+from services.steps.flow.board import BoardBuild, build_for_board
 from services.steps.flow.check import Checked
+from services.steps.flow.link import failed_link
 from services.steps.flow.package import make_report
+from services.steps.graph import LINK, NO_BITSTREAM, bitstream_target
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
+
+
+def _board(context: StepContext, lowered: Lowered, platform: Platform, evidence: Evidence) -> BoardBuild | None:
+    """What the link step made or why it failed; on boards of the open route the bitstream is built here."""
+    target = bitstream_target(context.options)
+    with context.database.begin() as tx:
+        step = tx.steps.by_key(context.run.id, LINK)
+    if step is None:
+        if context.options.get("bitstream") == NO_BITSTREAM:
+            return None
+        return build_for_board(lowered, platform, evidence, context.tools, lambda text: context.progress(None, text))
+    if step.state != StepState.SUCCEEDED:
+        return failed_link(platform, lowered.design.clock_mhz, target, failure_of(step))
+    info = BitstreamInfo.model_validate_json(context.input_file(LINK, INFO).read_bytes())
+    if info.path is None:
+        return BoardBuild(info, {})
+    folder = context.input_tree(LINK, BITSTREAM)
+    files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return BoardBuild(info, files)
 
 
 @step_kind("package")
@@ -26,7 +51,7 @@ def package(context: StepContext) -> StepResult:
     checked = Checked.load(context.input_tree("verify", CHECKED))
     lowered = lower(program, design)
     evidence = RunOptions.read(context.options).evidence
-    board = build_for_board(lowered, platform, evidence, context.tools, lambda text: context.progress(None, text))
+    board = _board(context, lowered, platform, evidence)
     context.check()
     report = make_report(lowered, platform, checked, exploration, evidence, board)
     emitted = context.input_tree("verify", EMITTED)

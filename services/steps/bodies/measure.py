@@ -1,0 +1,33 @@
+"""Measure: what the tools say of one shortlisted design. One that fails costs itself only."""
+
+from __future__ import annotations
+
+import time
+
+from dse.rungs import RUNGS, usable
+from services.steps.bodies.options import RunOptions
+from services.steps.bodies.search import evaluator_of
+from services.steps.bodies.tools import bench_of, licences
+from services.steps.context import StepContext
+from services.steps.registry import step_kind
+from services.steps.result import StepResult
+
+MEASURED, FALLBACK = "measured", "fallback"
+
+
+@step_kind("measure")
+def measure(context: StepContext) -> StepResult:
+    """Where this worker's machine lacks the tools, a weaker rung is taken and the reason handed on."""
+    started = time.monotonic()
+    evaluator = evaluator_of(context)
+    number = int(context.payload["number"])
+    with context.database.begin() as tx:
+        trial = tx.trials.by_number(context.run.id, number)
+    assert trial is not None, f"the shortlist of {context.run.id} names trials that have an answer"
+    evidence, why = usable(RunOptions.read(context.options).evidence, evaluator.platform, evaluator.clock_mhz)
+    context.progress(None, f"measuring trial {number}, {evidence}")
+    with licences(context):
+        found = RUNGS[evidence](evaluator, evaluator.evaluate(trial.params), bench_of(context))
+    context.check()
+    seconds = round(time.monotonic() - started, 3)
+    return StepResult({"trial": number, MEASURED: found.to_json(), FALLBACK: why, "seconds": seconds})

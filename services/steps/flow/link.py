@@ -1,0 +1,106 @@
+"""The bitstream of a chosen design for a card with a shell, by v++. One that fails costs the run nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from compiler.backend.host.bitstream import FOLDER, xclbin_path
+from compiler.backend.host.report import BitstreamInfo, ChipUse
+from compiler.errors import PenstockError
+from compiler.platforms import Platform
+from profiling.protocol import ProfilingError
+from profiling.tool_runner import ToolRunner
+from profiling.vitis.build import Bitstream, BuildJob, build_bitstream
+from profiling.vitis.detect import find_vitis
+from profiling.vitis.implemented_rpt import read_utilization
+from profiling.vitis.job import Limits
+from profiling.vitis.records import Usage
+from services.steps.flow.board import BoardBuild
+
+Target = Literal["hw", "hw_emu"]
+BUILD_LIMITS = Limits(seconds=24 * 3600.0, disk=200 << 30)
+_SITES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
+_AREA = ("kernel_util_routed.rpt", "full_util_routed.rpt")
+
+
+@dataclass(frozen=True)
+class LinkBench:
+    """What a link may use: tools that can be cancelled, a folder for what outlives it, limits, listeners."""
+
+    store: Path
+    tools: ToolRunner = field(default_factory=ToolRunner)
+    limits: Limits = BUILD_LIMITS
+    progress: Callable[[str], None] = lambda _: None
+    line: Callable[[str], None] | None = None
+
+
+def link_for_card(
+    emitted: Path, platform: Platform, clock_mhz: float, target: Target, bench: LinkBench, results: Path
+) -> BoardBuild:
+    """Build the bitstream, or say what this machine lacks for it; what fails on the way is raised with its kind."""
+    found = find_vitis()
+    if lacking := [name for name in ("v++",) if name not in found.programs]:
+        why = f"{', '.join(lacking)} was not found (`penstock doctor` says what is there)"
+        return BoardBuild(no_bitstream(platform, clock_mhz, target, why), {})
+    bench.progress(f"building the bitstream for {platform.title}, {target} (hours)")
+    top = str(json.loads((emitted / "interface.json").read_text())["top"])
+    job = BuildJob(emitted, top, bench.store, target, limits=bench.limits)
+    made = build_bitstream(job, found, bench.tools, results, on_line=bench.line)
+    files = {xclbin_path(top): made.xclbin.read_bytes()}
+    if (emulation := results / "emconfig.json").is_file():
+        files[f"{FOLDER}/emconfig.json"] = emulation.read_bytes()
+    return BoardBuild(_info(platform, clock_mhz, made, xclbin_path(top)), files)
+
+
+def no_bitstream(platform: Platform, clock_mhz: float, target: str, failure: str) -> BitstreamInfo:
+    """What the report says where there is none."""
+    return BitstreamInfo(
+        board=platform.shell, part=platform.part, clock_mhz=clock_mhz, path=None, target=target, failure=failure
+    )
+
+
+def _info(platform: Platform, clock_mhz: float, made: Bitstream, path: str) -> BitstreamInfo:
+    """An emulation says nothing of the chip: no clock, no area, and no evidence `implemented`."""
+    hardware = made.target == "hw"
+    usage, notes = _usage(made) if hardware else ((), ["an emulation of the card: nothing was placed or routed"])
+    if hardware and made.clock_mhz is None and not usage:
+        notes.append("v++ left neither the clock that it reached nor a routed utilisation")
+    return BitstreamInfo(
+        board=platform.shell, part=platform.part, clock_mhz=clock_mhz, path=path, target=made.target,
+        reached_mhz=made.clock_mhz if hardware else None, usage=usage,
+        evidence="implemented" if hardware and (usage or made.clock_mhz is not None) else None,
+        notes=(*notes, *made.notes, *([f"the link went on at {made.resumed_from}"] if made.resumed_from else [])),
+    )  # fmt: skip
+
+
+def _usage(made: Bitstream) -> tuple[tuple[ChipUse, ...], list[str]]:
+    """The kernel's area after routing, where a report has it; one that cannot be read is a note."""
+    notes: list[str] = []
+    for name in _AREA:
+        for report in (path for path in made.reports if path.name == name):
+            try:
+                found = read_utilization(report)
+            except ProfilingError as error:
+                notes.append(error.one_line())
+                continue
+            if found.evidence == "implemented":
+                return _rows(found.used, found.available), notes
+    return (), notes
+
+
+def _rows(used: Usage, available: Usage) -> tuple[ChipUse, ...]:
+    pairs = {word: (getattr(used, name), getattr(available, name)) for name, word in _SITES.items()}
+    return tuple(
+        ChipUse(resource=word, used=count, available=have)
+        for word, (count, have) in pairs.items()
+        if count is not None and have is not None
+    )
+
+
+def failed_link(platform: Platform, clock_mhz: float, target: str, error: PenstockError) -> BoardBuild:
+    """A link that did not come about: the package comes without it, and says why."""
+    return BoardBuild(no_bitstream(platform, clock_mhz, target, error.one_line()), {})
