@@ -10,7 +10,7 @@ from profiling.vitis.reading import read_text, unreadable
 from profiling.vitis.records import Fifo, Instance, Loop, Memory, Module, Operator, Span, SynthesisReport, Usage
 from profiling.vitis.summary_rpt import is_summary, read_summary
 from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, between, decimal, name_of, span, usage, whole
+from profiling.vitis.values import Notes, decimal, name_of, span, usage, whole
 
 _TOP = re.compile(r"^== .*Report for '([^'\n]{1,500})'", re.MULTILINE)
 _FACT = re.compile(r"^\s*\* (Version|Solution|Product family|Target device):[ \t]*(\S.*)$", re.MULTILINE)
@@ -103,7 +103,7 @@ def _nanoseconds(text: str | None) -> float | None:
 def _pair(table: Table, row: tuple[str, ...], head: str, what: str, notes: Notes) -> Span | None:
     low = notes.whole(table.cell(row, head, "min", without="absolute"), f"{what}, least")
     high = notes.whole(table.cell(row, head, "max", without="absolute"), f"{what}, most")
-    return between(low, high)
+    return notes.between(low, high, what)
 
 
 def _totals(tables: list[Table], notes: Notes) -> tuple[Usage, Usage]:

@@ -61,13 +61,13 @@ def read_csynth_xml(path: Path) -> SynthesisReport:
 def _latency(node: Node, what: str, notes: Notes) -> Span | None:
     low = notes.whole(node.word("Best-caseLatency"), f"{what}, least")
     high = notes.whole(node.word("Worst-caseLatency"), f"{what}, most")
-    return between(low, high)
+    return notes.between(low, high, what)
 
 
 def _interval(node: Node, what: str, notes: Notes) -> Span | None:
     low, high = node.word("Interval-min"), node.word("Interval-max")
     if low is not None or high is not None:
-        return between(notes.whole(low, f"{what}, least"), notes.whole(high, f"{what}, most"))
+        return notes.between(notes.whole(low, f"{what}, least"), notes.whole(high, f"{what}, most"), what)
     for tag in ("PipelineInitiationInterval", "DataflowPipelineThroughput"):
         if (found := node.child(tag)) is not None:
             return _span(found, what, notes)

@@ -15,7 +15,7 @@ _FACT = re.compile(
     r"\s*:\s*(\S.*)$",
     re.M,
 )
-_EXPORTED = re.compile(r"^(LUT|FF|DSP|BRAM|URAM):\s+(\d{1,12})\s*$", re.M)
+_EXPORTED = re.compile(r"^(LUT|FF|DSP|BRAM|URAM):\s+([0-9]{1,12})\s*$", re.M)
 _EXPORTS = re.compile(r"resource usage|(?:Place & Route|RTL Synthesis) Resource Summary", re.I)
 _PLACED = re.compile(r"post-implementation|== Place & Route Resource Summary", re.I)
 _STATE = re.compile(r"(Synth(?:esi[sz])?ed|Optimized|(?:Fully |Partially )?(?:Placed|Routed)|Physopt post\w+)", re.I)
@@ -130,7 +130,7 @@ def _count(text: str | None, resource: str) -> int | None:
     """A count of a site; half tiles are whole block RAMs of 18 kbit."""
     if resource != "bram18":
         return whole(text)
-    found = re.match(r"\s*(\d{1,12})(?:\.(0|5|00|50))?\s*(?:\[|\(|\Z)", text or "")
+    found = re.match(r"\s*([0-9]{1,12})(?:\.(0|5|00|50))?\s*(?:\[|\(|\Z)", text or "")
     if found is None:
         return None
     return 2 * int(found.group(1)) + ((found.group(2) or "0").startswith("5"))

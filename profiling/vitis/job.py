@@ -25,7 +25,7 @@ from profiling.vitis.cosim_rpt import find_cosim_report
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.judge import check_run
-from profiling.vitis.reading import missing
+from profiling.vitis.reading import missing, unreadable
 from profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
 from profiling.vitis.report_folder import read_report_folder
 from profiling.vitis.timing_rpt import read_timing
@@ -187,6 +187,8 @@ def _implementation(run: HlsRun, folder: Path, top: str) -> HlsRun:
     names = (f"{top}_export.rpt", "export_impl.rpt")
     path = next((path for name in names if (path := folder / name).is_file()), folder / names[0])
     area, timing = read_utilization(path), read_timing(path)
+    if area.evidence is None or timing.evidence is None:
+        raise unreadable(path, "no figures of a placed and routed design", hint="look at Vivado's log")
     if timing.met is False:
         worst = "" if timing.worst_slack_ns is None else f" by {-timing.worst_slack_ns:.3f} ns"
         raise ProfilingError(

@@ -234,7 +234,7 @@ class ClockTiming:
 
 @dataclass(frozen=True)
 class TimingReport:
-    """What timing analysis says of a placed or routed design."""
+    """What timing analysis says of a placed or routed design; of one that is only synthesised it is no evidence."""
 
     source: str
     part: str | None
@@ -246,4 +246,4 @@ class TimingReport:
     met: bool | None
     clocks: tuple[ClockTiming, ...]
     notes: tuple[str, ...]
-    evidence: Evidence = "implemented"
+    evidence: Evidence | None = "implemented"

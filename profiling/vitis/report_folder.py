@@ -32,9 +32,10 @@ def read_report_folder(folder: Path, top: str | None = None) -> SynthesisReport:
     """
     main = _main(folder, top)
     parts = [report for report in _parts(folder, main) if report.top not in (None, main.top)]
-    if not main.modules:
+    if parts or not main.modules:
         loops = _joined([main.loops, *(part.loops for part in parts)])
-        main = replace(main, modules=_joined(part.modules for part in (_as_module(main), *parts)), loops=loops)
+        own = main if main.modules else _as_module(main)
+        main = replace(main, modules=_joined(part.modules for part in (own, *parts)), loops=loops)
     bound = bool(main.fifos or main.memories or main.operators)
     texts, damaged = _texts(folder, [f"{main.top}_csynth.rpt"] if bound else None)
     if not main.fifos:
@@ -65,6 +66,7 @@ def _main(folder: Path, top: str | None) -> SynthesisReport:
     candidates: list[tuple[str, Reader]] = [("csynth.xml", read_csynth_xml), ("csynth.xml.gz", read_csynth_xml)]
     if top is not None:
         candidates += [(f"{top}_csynth.xml", read_csynth_xml), (f"{top}_csynth.rpt", read_csynth_report)]
+    candidates.append(("csynth.rpt", read_csynth_report))
     for name, read in candidates:
         if (folder / name).is_file():
             return read(folder / name)
@@ -72,8 +74,8 @@ def _main(folder: Path, top: str | None) -> SynthesisReport:
 
 
 def _parts(folder: Path, main: SynthesisReport) -> list[SynthesisReport]:
-    """Each module once: its XML where there is one, else its text."""
-    if main.modules:
+    """Each module once, its XML where there is one, else its text; none where the main report lists them."""
+    if any(module.name != main.top for module in main.modules):
         return []
     found: dict[str, SynthesisReport] = {}
     readers: tuple[tuple[str, Reader], ...] = (("_csynth.xml", read_csynth_xml), ("_csynth.rpt", read_csynth_report))

@@ -15,7 +15,8 @@ _FACT = re.compile(r"^\| (Tool Version|Device)\s*:\s*(\S.*)$", re.M)
 _MET, _NOT_MET = "All user specified timing constraints are met", "Timing constraints are not met"
 # "CP required: 3.333" of <top>_export.rpt, "| Target | 3.333 |" of export_impl.rpt
 _EXPORT = re.compile(
-    r"^(?:CP |\| )(required|target|(?:achieved )?post-(?:synthesis|implementation|route))\s*[:|]\s+([\d.]{1,15})",
+    r"^(?:CP |\| )(required|target|(?:achieved )?post-(?:synthesis|implementation|route))[ \t]*[:|][ \t]+"
+    r"([0-9.]{1,15})[ \t]*(?:\||$)",
     re.M | re.I,
 )
 _PERIODS = {
@@ -123,4 +124,5 @@ def _exported(path: Path, text: str) -> TimingReport | None:
     return TimingReport(
         path.name, device.group(1) if device else None, version.group(1) if version else None, slack, None, None,
         None, slack >= 0, (ClockTiming("ap_clk", required, slack),), notes.lines(),
+        "implemented" if "implemented" in found else None,
     )  # fmt: skip

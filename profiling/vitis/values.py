@@ -58,6 +58,12 @@ class Notes:
             self._note(text, what)
         return value
 
+    def between(self, low: int | None, high: int | None, what: str) -> Span | None:
+        """A range from its two ends; noted where they are in the wrong order."""
+        if low is not None and high is not None and low > high:
+            self.add(f"{what}: from {low} to {high} is no range")
+        return between(low, high)
+
     def _note(self, text: str | None, what: str) -> None:
         if text is None:
             self.add(f"{what}: not in the report")

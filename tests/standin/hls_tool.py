@@ -6,10 +6,11 @@ import os
 import re
 import subprocess
 import sys
-from typing import NoReturn
+from typing import NoReturn, cast
 
-from tests.standin import misbehave, playback, tables
+from tests.standin import misbehave, playback, results, tables
 from tests.standin.dataflow import bundle_errors
+from tests.standin.report_xml import Synthesis
 from tests.standin.tcl import Interpreter, TclError, TclExit
 
 PARTS = (
@@ -140,14 +141,13 @@ class Project:
     def _csynth(self, trouble: str) -> None:
         source = next(iter(self.sources), "")
         self.say(playback.CSYNTH_START.format(source=source))
-        text = "".join(open(path, encoding="utf-8").read() for path in self.sources)  # noqa: SIM115
+        text = self._text()
         if not re.search(rf"\b{re.escape(self.top)}\s*\(", text) or not self.top:
             self.say(f"ERROR: [HLS 214-157] Top function not found: there is no function named '{self.top}'")
             self._give_up("csynth_design")
         if errors := bundle_errors(text):
             self.say("\n".join(errors))
             self._give_up("csynth_design")
-        self.say(playback.CSYNTH_LOOPS.format(top=self.top))
         if trouble in ("source-error", "fifo-error"):
             task = re.search(r"^(?:static )?void (\w+)\(", text, re.MULTILINE)
             channel = re.search(r"^\s*hls::stream<.*?>\s+(\w+)", text, re.MULTILINE)
@@ -162,12 +162,16 @@ class Project:
             self._give_up("csynth_design")
         if trouble == "out-of-memory":
             misbehave.exhaust_memory(playback.OUT_OF_MEMORY)
+        design = self._design()
         if trouble != "report-missing":
             report = os.path.join(self.folder, "syn", "report")
-            recording = str(self.behaviour.get("recording", ""))
-            playback.write_synthesis(report, self.top, self.part, self.period, self.release, trouble, recording)
+            if recording := str(self.behaviour.get("recording", "")):
+                results.write_recording(report, recording, design)
+            else:
+                layout = str(self.behaviour.get("layout", "xml"))
+                results.write_synthesis(report, design, layout, damaged=trouble == "report-garbage")
             os.makedirs(os.path.join(self.folder, "syn", "verilog"), exist_ok=True)
-        self.say(playback.CSYNTH_END)
+        self.say(playback.synthesised(design))
         self.say(playback.finished(self.release, "csynth_design"))
 
     def _give_up(self, command: str) -> None:
@@ -182,7 +186,8 @@ class Project:
         if trouble == "out-of-memory":
             misbehave.exhaust_memory(playback.XSIM_OUT_OF_MEMORY)
         report = os.path.join(self.folder, "sim", "report")
-        playback.write_simulation(report, self.top, passed=trouble not in ("fail", "deadlock"))
+        design = self._design()
+        results.write_simulation(report, design.style, design.top, passed=trouble not in ("fail", "deadlock"))
         if trouble == "deadlock":
             names = re.findall(r"^\s*hls::stream<.*?>\s+(\w+?)__(\w+)", self._text(), re.MULTILINE) or [("a", "b")]
             writer, reader = names[0]
@@ -196,6 +201,11 @@ class Project:
             self._simulation_failed()
         self.say(playback.COSIM_PASS)
         self.say(playback.finished(self.release, "cosim_design"))
+
+    def _design(self) -> Synthesis:
+        source = next(iter(self.sources), "")
+        slow = cast(dict[str, int], self.behaviour.get("slow", {}))
+        return results.synthesise(source, self._text(), self.top, self.part, self.period, self.release, slow)
 
     def _text(self) -> str:
         return "".join(open(path, encoding="utf-8").read() for path in self.sources)
@@ -215,7 +225,7 @@ class Project:
         if trouble == "date":
             self.refuse(playback.DATE_TROUBLE)
         path = path or self.output or f"{self.top}.xo"
-        playback.write_kernel(path, self.top, self.sources)
+        results.write_kernel(path, self.top, self.sources)
         self.say(f"INFO: [HLS 200-802] Generated output file {path}")
         self.say(playback.finished(self.release, "export_design"))
 
@@ -228,7 +238,7 @@ class Project:
         if trouble == "licence-lost":
             self.refuse("ERROR: [Common 17-184] Lost connection to license server. (code -15,570,11)")
         report = os.path.join(self.folder, "impl", "report")
-        playback.write_implementation(report, self.top, self.part, self.period, self.release, trouble != "timing")
+        results.write_implementation(report, self._design(), met=trouble != "timing")
         self.say(playback.finished(self.release, "export_design"))
 
 

