@@ -16,6 +16,11 @@ from db.states import RUN_TERMINAL, RunState, StepState
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
 
+HELD_BY_PAUSE = ("trial",)
+"""Kinds of steps that a paused run does not start."""
+
+_GOING = (RunState.QUEUED, RunState.RUNNING)
+
 
 class GraphError(ValueError):
     """Steps that need what does not exist, or that cannot be added to a run any more."""
@@ -46,12 +51,45 @@ def submit(
 def cancel_run(tx: Transaction, run_id: str) -> Run | None:
     """Stop a run: what waits is cancelled now, what runs is asked to stop. A run that is over stays so."""
     run = tx.runs.lock(run_id)
-    if run is None or run.state not in (RunState.QUEUED, RunState.RUNNING):
+    if run is None or run.state not in _GOING:
         return run
     tx.runs.transition("cancel", run_id)
     _stop_steps(tx, run_id)
     _settle_run(tx, run_id)
     return tx.runs.get(run_id)
+
+
+def pause_run(tx: Transaction, run_id: str) -> Run | None:
+    """Start no further trial; those that run end as they would. A run that is over or stopping stays as it is."""
+    run = tx.runs.lock(run_id)
+    if run is None or run.state not in _GOING:
+        return run
+    if tx.runs.set_paused(run_id, True):
+        tx.outbox.remove([step.id for step in tx.steps.waiting(run_id) if step.kind in HELD_BY_PAUSE])
+    return tx.runs.get(run_id)
+
+
+def resume_run(tx: Transaction, run_id: str) -> Run | None:
+    """Let the trials of a paused run go on."""
+    run = tx.runs.lock(run_id)
+    if run is None or not tx.runs.set_paused(run_id, False):
+        return run
+    queued = [s for s in tx.steps.waiting(run_id) if s.kind in HELD_BY_PAUSE and s.state == StepState.QUEUED]
+    tx.outbox.add([(step.id, step.queue) for step in queued])
+    return tx.runs.get(run_id)
+
+
+def extend_run(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> Run:
+    """Give a run further steps; one that is over runs again. The run is locked by the caller, who chose the steps."""
+    run = tx.runs.get(run_id)
+    assert run is not None, "whoever chose the steps has seen the run"
+    if run.state in RUN_TERMINAL:
+        tx.runs.transition("extend", run_id)
+    _add_steps(tx, run_id, steps)
+    _release(tx, tx.steps.releasable(run_id))
+    after = tx.runs.get(run_id)
+    assert after is not None, "it was there a moment ago, and is locked"
+    return after
 
 
 def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
@@ -66,7 +104,7 @@ def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -
         return None
     run = tx.runs.lock(known.run_id)
     step = tx.steps.for_claim(step_id)
-    if run is None or step is None:
+    if run is None or step is None or _is_held(run, step):
         return None
     claimed = tx.steps.claim(step, worker=worker, lease_seconds=lease_seconds)
     tx.attempts.start(claimed.id, claimed.fence, claimed.attempt, worker)
@@ -175,9 +213,19 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
 
 
 def _release(tx: Transaction, ready: Sequence[Step]) -> None:
-    for step in ready:
-        tx.steps.transition("release", step)
-    tx.outbox.add([(step.id, step.queue) for step in ready])
+    released = [tx.steps.transition("release", step) for step in ready]
+    _publish(tx, released)
+
+
+def _publish(tx: Transaction, queued: Sequence[Step], delay_seconds: float = 0.0) -> None:
+    """Have queued steps sent to the workers, but for those that a pause holds: their rows come when it ends."""
+    runs = {run_id: tx.runs.get(run_id) for run_id in {step.run_id for step in queued}}
+    going = [step for step in queued if not _is_held(runs[step.run_id], step)]
+    tx.outbox.add([(step.id, step.queue) for step in going], delay_seconds)
+
+
+def _is_held(run: Run | None, step: Step) -> bool:
+    return run is not None and run.paused and step.kind in HELD_BY_PAUSE
 
 
 def _requeue(
@@ -186,7 +234,7 @@ def _requeue(
     values = {} if attempt is None else {"attempt": attempt}
     queued = tx.steps.transition(name, step, fence=step.fence, values=values, data={"error": dict(error)})
     _end_attempt(tx, step, name, error)
-    tx.outbox.add([(step.id, step.queue)], delay_seconds)
+    _publish(tx, [queued], delay_seconds)
     return queued
 
 

@@ -65,6 +65,8 @@ class Run:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    paused: bool
+    """Its trials wait; whatever else it consists of goes on."""
 
     @property
     def is_over(self) -> bool:
@@ -171,7 +173,8 @@ class NewArtifact:
 class TrialSummary:
     """What a trial found. `figures` maps an objective's name to its value; all carry `evidence`.
 
-    `state` is complete or infeasible; a trial that could not be done is a failed step without a summary.
+    `state` is complete or infeasible; a trial that could not be done is a failed step without a summary. `origin` is
+    the trial of an earlier run whose setting this one took over; `version` is that of the code that evaluated it.
     """
 
     number: int
@@ -181,9 +184,11 @@ class TrialSummary:
     evidence: str
     design: Json | None
     seconds: float
+    origin: str = ""
+    version: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial(TrialSummary):
     step_id: str
     run_id: str

@@ -67,6 +67,7 @@ RUN_TRANSITIONS = _table(
     Transition("cancel", (_R.QUEUED, _R.RUNNING), _R.CANCELLING, "someone asked to stop it"),
     Transition("end_failed", (_R.FAILING,), _R.FAILED, "nothing of it runs any more"),
     Transition("end_cancelled", (_R.CANCELLING,), _R.CANCELLED, "nothing of it runs any more"),
+    Transition("extend", (_R.SUCCEEDED, _R.FAILED), _R.RUNNING, "someone asked for further trials"),
 )
 
 STEP_INITIAL = (StepState.BLOCKED, StepState.QUEUED)

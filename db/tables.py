@@ -87,6 +87,7 @@ runs = Table(
     _made(),
     _at("started_at"),
     _at("finished_at"),
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
     Index("runs_model", "model_id"),
     Index("runs_state", "state", "id"),
 )
@@ -189,6 +190,8 @@ trials = Table(
     _json("design", nullable=True),
     Column("seconds", Double, nullable=False),
     _made(),
+    Column("origin", Text, nullable=False, server_default=text("''")),
+    Column("version", Text, nullable=False, server_default=text("''")),
     UniqueConstraint("run_id", "number"),
 )
 

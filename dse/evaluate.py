@@ -155,6 +155,11 @@ class Evaluator:
         return self.__dict__["_space"]
 
     @property
+    def arithmetic_uj(self) -> float:
+        """What the model's own operations take, whatever the design."""
+        return self.__dict__["_arithmetic_uj"]
+
+    @property
     def assembler(self) -> Assembler:
         return self.__dict__["_assembler"]
 
@@ -188,21 +193,25 @@ class Evaluator:
         keep: Mapping[str, int] | None = None,
         frames: int = SIZING_FRAMES,
         simulations: int = SIMULATIONS,
+        network: Network | None = None,
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
 
         None of several inputs in a row ends later than with unbounded FIFOs: of `frames`, or of more where a longer
         run shows that these depths only put a wait off. Depths to `keep` are kept; where the others would be too
-        shallow beside them, these stay as they are.
+        shallow beside them, these stay as they are. `network` is the design's with what a tool says of its pipelines.
         """
         kept = dict(keep or {})
-        network = self.assembler.network(evaluation.design)
-        fifos = {name for name, channel in network.channels.items() if channel.kind == "stream"}
+        planned = self.assembler.network(evaluation.design)
+        fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
             return evaluation
-        found = self._sized(network, frames, simulations)
+        found = self._sized(network or planned, frames, simulations)
+        if network is not None and not runs_through(planned, self.platform, self.clock_mhz, found):
+            also = self._sized(planned, frames, simulations)  # deep enough for either: deeper ones never harm
+            found = {name: max(depth, also[name]) for name, depth in found.items()}
         depths = {**found, **{name: depth for name, depth in kept.items() if name in fifos}}
-        if kept and not runs_through(network, self.platform, self.clock_mhz, depths):
+        if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
             return evaluation
         return replace(self._model(evaluation.design.with_fifo_depths(depths), {}), params=evaluation.params)
 
@@ -245,5 +254,5 @@ class Evaluator:
         design = design.with_fifo_depths(depths)
         figures = with_depths(free, network, depths, self.platform, self.clock_mhz)
         limits: Resources = self.platform.limits
-        cost = run_cost(network, self.platform, self.__dict__["_arithmetic_uj"])
+        cost = run_cost(network, self.platform, self.arithmetic_uj)
         return Evaluation(params, design, figures, figures.resources.share_of(limits), cost, self.goal)

@@ -12,7 +12,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 
 import optuna
@@ -54,6 +54,8 @@ class Told:
     constraints: dict[str, float]
     origin: str = ""
     """Where its setting was found before, if it was."""
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
+    """All that is known of it, where somebody kept it: a study remembers its objectives only."""
 
     @property
     def feasible(self) -> bool:

@@ -1,7 +1,8 @@
 """Steps on their way to the broker: a row lives exactly as long as its step is queued.
 
-It is written in the transaction that queues the step, so no queued step is without one. A published row
-stays until the claim, so a message that got lost can be sent again.
+It is written in the transaction that queues the step, so no queued step is without one, but for the trials of a
+paused run: theirs are written when it goes on. A published row stays until the claim, so a message that got lost can
+be sent again.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, literal, select, update
+from sqlalchemy import ColumnElement, func, insert, literal, null, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from db.ids import new_id
@@ -74,6 +74,20 @@ class Runs(Repository):
         merged = runs.c.summary.op("||")(literal(dict(values), JSONB))
         self.connection.execute(update(runs).where(runs.c.id == run_id).values(summary=merged))
 
+    def merge_options(self, run_id: str, values: Json) -> None:
+        """Change what was asked of the run after its start."""
+        merged = runs.c.options.op("||")(literal(dict(values), JSONB))
+        self.connection.execute(update(runs).where(runs.c.id == run_id).values(options=merged))
+
+    def set_paused(self, run_id: str, paused: bool) -> bool:
+        """Hold the run's trials back, or let them go; False if it is so already."""
+        self.scope.require_lock(run_id)
+        changed = update(runs).where(runs.c.id == run_id, runs.c.paused != paused).values(paused=paused)
+        if self.connection.execute(changed.returning(runs.c.id)).first() is None:
+            return False
+        Events(self.scope).add(run_id, "run.pause" if paused else "run.resume", {"paused": paused})
+        return True
+
     def transition(self, name: str, run_id: str, *, error: Json | None = None) -> Run:
         """Make the named move, record it as an event, or raise TransitionRefusedError and change nothing."""
         self.scope.require_lock(run_id)
@@ -81,7 +95,7 @@ class Runs(Repository):
         before = self.get(run_id)
         values: dict[str, Any] = {"state": move.target}
         if move.target == RunState.RUNNING:
-            values["started_at"] = func.now()
+            values |= {"started_at": func.coalesce(runs.c.started_at, func.now()), "finished_at": None, "error": null()}
         if move.target in RUN_TERMINAL:
             values["finished_at"] = func.now()
         if error is not None:

@@ -36,6 +36,8 @@ class TrialRow:
     figures: Json | None
     evidence: str | None
     seconds: float | None
+    origin: str | None
+    version: str | None
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Trials(Repository):
     ) -> Page[TrialRow]:
         """A run's trial steps in the order of their making, with what those that are done have found."""
         from_step = ("key", "attempt", "owner", "error", "created_at", "started_at", "finished_at")
-        from_trial = ("number", "state", "params", "figures", "evidence", "seconds")
+        from_trial = ("number", "state", "params", "figures", "evidence", "seconds", "origin", "version")
         statement = (
             select(
                 steps.c.id.label("step_id"),

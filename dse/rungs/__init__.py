@@ -4,9 +4,9 @@ The model has seen every design of a search already; a stronger rung looks at th
 Figures of two rungs are never compared.
 """
 
-from dse.bench import Bench, Measured, Rung
-from dse.rungs.kinds import FRAMES, RUNGS, modelled, open_rtl, simulated, steady_interval, usable
-from dse.rungs.ranking import BEST, Ranked, rank
+from dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
+from dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
+from dse.rungs.ranking import BEST, Ranked, in_order, rank
 
 __all__ = [
     "BEST",
@@ -16,6 +16,7 @@ __all__ = [
     "Measured",
     "Ranked",
     "Rung",
+    "in_order",
     "modelled",
     "open_rtl",
     "rank",

@@ -22,6 +22,7 @@ class Ranked:
     candidate: Evaluation
     measured: Measured | None
     failure: str = ""
+    error: PenstockError | None = None
 
 
 def rank(
@@ -31,14 +32,10 @@ def rank(
     bench: Bench | None = None,
     *,
     best: int = BEST,
-    smallest: bool = False,
 ) -> list[Ranked]:
-    """The best designs in the rung's order, those that it could not measure at the end.
-
-    `smallest` ranks by the largest share of a resource first, and by latency only where that is equal.
-    """
+    """The best designs in the rung's order by the goal's objectives, those that it could not measure at the end."""
     bench = bench or Bench()
-    order = sorted((c for c in candidates if c.feasible), key=lambda c: c.values[::-1] if smallest else c.values)
+    order = sorted((c for c in candidates if c.feasible), key=lambda c: c.values)
     distinct = list({c.design.digest(): c for c in reversed(order)}.values())[::-1][:best]
     if evidence == "open-rtl":
         build_together(evaluator, distinct, bench)
@@ -47,12 +44,18 @@ def rank(
         try:
             found.append(Ranked(candidate, RUNGS[evidence](evaluator, candidate, bench)))
         except PenstockError as error:
-            found.append(Ranked(candidate, None, error.one_line()))
+            found.append(Ranked(candidate, None, error.one_line(), error))
+    return in_order(found)
+
+
+def in_order(found: Sequence[Ranked]) -> list[Ranked]:
+    """Measured designs, the best first, those that could not be measured at the end."""
 
     def place(ranked: Ranked) -> tuple[float, ...]:
         if ranked.measured is None:
             return (float("inf"),)
-        share = max(ranked.candidate.shares.values())
-        return (share, ranked.measured.latency) if smallest else (ranked.measured.latency, share)
+        one, found = ranked.candidate, ranked.measured.times
+        interval = one.figures.interval if found.interval is None else found.interval
+        return one.goal.values(one.measures_at(found.latency, interval))
 
     return sorted(found, key=place)

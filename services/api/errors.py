@@ -35,6 +35,9 @@ _HTTP_CODES = {
 # Errors raised by our own validators carry the code of their problem in their type.
 _OWN_TYPES = {
     "unknown_platform": "unknown-platform",
+    "unknown_objective": "unknown-objective",
+    "unknown_limit": "unknown-limit",
+    "contradictory_limits": "contradictory-limits",
     "bad_cursor": "bad-cursor",
     "extra_forbidden": "unknown-option",
 }

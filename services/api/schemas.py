@@ -5,16 +5,18 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
 from compiler.platforms import platform_names
+from dse.objectives import DEFAULT_OBJECTIVES
+from services.api.goals import Limits, Objectives, Sampler, check_goal
 
-Objective = Literal["latency", "resources"]
 Quantise = Literal["w8a8"]
-Rung = Literal["modelled", "simulated", "open-rtl"]
+Rung = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim"]
+Target = Literal["hw", "hw_emu", "none"]
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
 
@@ -49,14 +51,6 @@ def _known_platform(name: str) -> str:
     )
 
 
-def _each_once(objectives: list[Objective]) -> list[Objective]:
-    if len(set(objectives)) != len(objectives):
-        raise PydanticCustomError(
-            "repeated_objective", "names an objective twice", {"hint": "name each objective once"}
-        )
-    return objectives
-
-
 PlainText = Annotated[str, AfterValidator(plain_text)]
 
 
@@ -75,17 +69,32 @@ class RunOptions(Asked):
     trials: StrictInt = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
     quantize: Quantise | None = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
-    objectives: Annotated[list[Objective], AfterValidator(_each_once)] = Field(
-        ["latency", "resources"], min_length=1, max_length=2, description="what a good design keeps small"
+    objectives: Objectives = list(DEFAULT_OBJECTIVES)
+    limits: Limits = []
+    sampler: Sampler = Field("tpe", description="how settings are proposed; grid: every setting of a small space once")
+    warm_start: bool = Field(
+        True, description="begin with the best settings of earlier runs of the same model on the same platform"
     )
     max_lanes: StrictInt | None = Field(
-        None, ge=2, le=MOST_LANES,
+        None,
+        ge=2,
+        le=MOST_LANES,
         description="the most operations side by side in all kernels together; null: as many as the device holds",
     )
     evidence: Rung = Field(
         "simulated",
         description="what the choice among the best designs and its figures come from; the search itself is modelled",
     )
+    bitstream: Target | None = Field(
+        None,
+        description="hw: for the card, or the open route's board; hw_emu: for the card's emulation; none; "
+        "null: for the card where the evidence is csynth or cosim, for a board of the open route always",
+    )
+
+    @model_validator(mode="after")
+    def _limits_agree(self) -> Self:
+        check_goal(self.objectives, self.limits, self.platform)
+        return self
 
 
 class NewRun(RunOptions):

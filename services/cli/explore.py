@@ -19,8 +19,15 @@ def explore(
     platform: Annotated[str | None, typer.Option(help="device to design for [default: u55c]")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
-    sampler: Annotated[str, typer.Option(help="tpe, nsga2 or random")] = "tpe",
+    sampler: Annotated[str, typer.Option(help="tpe, nsga2, random, or grid: every setting of a small space")] = "tpe",
     seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(help="latency, throughput, resources, energy or traffic; up to three, the most important first"),
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(help="a hard limit such as dsp<=0.5 or latency_us<=20; may be repeated")
+    ] = None,
     max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
     evidence: Annotated[
         str, typer.Option(help="what the choice among the best comes from: modelled, simulated or open-rtl")
@@ -32,6 +39,7 @@ def explore(
     from rich.console import Console
 
     from compiler.backend.host.report import SearchResult
+    from dse.objectives import Goal
     from services.cli.options import check_target, documented_exit_codes, save_design
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
@@ -39,7 +47,8 @@ def explore(
 
     with documented_exit_codes():
         target = check_target(platform, clock, quantize, evidence, None)
-        settings = SearchSettings(sampler, seed, max_lanes)
+        goal = Goal.of(objective or (), limit or ())
+        settings = SearchSettings(sampler, seed, max_lanes, goal)
         with Stages().running() as stages:
             stages.begin("importing the model")
             program = load_program(model, target.quantize)

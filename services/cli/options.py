@@ -20,8 +20,8 @@ from services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
 FAILED, USAGE, CONSTRAINTS_UNMET = 1, 2, 3
-DOES_NOT_FIT = {"does-not-fit", "nothing-fits", "memory-short", "memory-too-large"}
-MISTAKES = {"clock-out-of-range", "no-open-route", "evidence-not-available", "design-conflict", "unsafe-depth"}
+DOES_NOT_FIT = {"does-not-fit", "nothing-fits", "contradictory-limits", "memory-short", "memory-too-large"}
+MISTAKES = {"clock-out-of-range", "no-open-route", "evidence-not-available", "design-conflict", "unsafe-depth", "grid-too-large"}
 MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
 
 

@@ -33,7 +33,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert (run["state"], run["name"], run["model"]["id"]) == ("queued", "mine", model.id)
     assert run["options"] == {
         "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "objectives": ["latency", "resources"],
-        "evidence": "modelled", "max_lanes": None,
+        "evidence": "modelled", "max_lanes": None, "bitstream": None, "limits": [], "sampler": "tpe", "warm_start": True,
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
@@ -51,7 +51,8 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
     run = client.post("/v1/runs", json={"model": seeder.model().id}).json()
     assert run["options"] == {
         "platform": "u55c", "trials": 24, "quantize": None, "seed": 0, "objectives": ["latency", "resources"],
-        "evidence": "simulated", "max_lanes": None,
+        "evidence": "simulated", "max_lanes": None, "bitstream": None, "limits": [], "sampler": "tpe",
+        "warm_start": True,
     }  # fmt: skip
     assert run["name"] == "digits_mlp"
 
@@ -73,7 +74,11 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"objectives": []}, "invalid-request", "body.objectives", ("at least 1",)),
         ({"objectives": ["latency", "latency"]}, "invalid-request", "body.objectives", ("twice", "once")),
         ({"evidence": "board"}, "invalid-request", "body.evidence", ("modelled", "simulated")),
-        ({"objectives": ["beauty"]}, "invalid-request", "body.objectives[0]", ("latency",)),
+        ({"objectives": ["latancy"]}, "unknown-objective", "body.objectives[0]", ("did you mean 'latency'", "energy")),
+        ({"limits": ["power<=1", "dps<=0.5"]}, "unknown-limit", "body.limits", ("did you mean 'dsp'",)),
+        ({"limits": ["dsp"]}, "invalid-request", "body.limits", ("dsp<=0.5",)),
+        ({"limits": ["dsp<=0.2", "dsp>=0.4"]}, "contradictory-limits", "body.limits", ("dsp>=0.4", "dsp<=0.2")),
+        ({"limits": ["dsp<=0.2", "dsp>=9000"]}, "contradictory-limits", "body", ("dsp>=9000", "dsp<=0.2")),
         ({"name": "a\x00b"}, "invalid-request", "body.name", ("control character",)),
         ({"name": "x" * 201}, "invalid-request", "body.name", ("200",)),
         ({"platform": "\x00"}, "invalid-request", "body.platform", ("control character",)),

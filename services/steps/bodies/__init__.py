@@ -1,5 +1,5 @@
 """The bodies of a run's steps; importing this package registers them all."""
 
-from services.steps.bodies import explore, import_model, package, select, trial, verify
+from services.steps.bodies import explore, import_model, link, measure, package, select, shortlist, trial, verify
 
-__all__ = ["explore", "import_model", "package", "select", "trial", "verify"]
+__all__ = ["explore", "import_model", "link", "measure", "package", "select", "shortlist", "trial", "verify"]

@@ -32,5 +32,5 @@ def explore(context: StepContext) -> StepResult:
     return StepResult(
         data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}},
         outputs={PREPARED: Output(folder, TREE_MEDIA_TYPE)},
-        new_steps=trial_steps(options.trials),
+        new_steps=trial_steps(options.trials, context.options),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compiler.platforms import load_platform
 from db.records import Json
+from dse.objectives import DEFAULT_OBJECTIVES, Goal
 from profiling.evidence import DEFAULT_RUNG, Evidence
 
 
@@ -19,11 +21,13 @@ class RunOptions:
     clock_mhz: float | None
     evidence: Evidence
     max_lanes: int | None = None
+    limits: tuple[str, ...] = ()
+    warm_start: bool = True
 
     @property
-    def smallest(self) -> bool:
-        """Whether the smallest design is wanted rather than the fastest."""
-        return self.objectives[0] == "resources"
+    def goal(self) -> Goal:
+        """What the search keeps small, and what it must keep within."""
+        return Goal.of(self.objectives, self.limits).on(load_platform(self.platform))
 
     @staticmethod
     def read(options: Json) -> RunOptions:
@@ -33,9 +37,11 @@ class RunOptions:
             trials=int(options.get("trials") or 24),
             quantize=options.get("quantize"),
             seed=int(options.get("seed") or 0),
-            objectives=tuple(options.get("objectives") or ("latency", "resources")),
+            objectives=tuple(options.get("objectives") or DEFAULT_OBJECTIVES),
             sampler=str(options.get("sampler") or "tpe"),
             clock_mhz=float(clock) if clock else None,
             evidence=options.get("evidence") or DEFAULT_RUNG,
             max_lanes=int(options["max_lanes"]) if options.get("max_lanes") else None,
+            limits=tuple(options.get("limits") or ()),
+            warm_start=options.get("warm_start") is not False,
         )

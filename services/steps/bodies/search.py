@@ -30,7 +30,8 @@ def evaluator_of(context: StepContext) -> Evaluator:
     """The evaluator of the run's prepared program on its platform."""
     options = RunOptions.read(context.options)
     artifact = context.artifact("explore", PREPARED)
-    key = f"{artifact.sha256} {options.platform} {options.clock_mhz} {options.quantize} {options.max_lanes}"
+    decided = (options.platform, options.clock_mhz, options.quantize, options.max_lanes, options.goal)
+    key = f"{artifact.sha256} {decided}"
     return _kept(_evaluators, key, lambda: make_evaluator(prepared_program(context), options))
 
 
@@ -42,7 +43,7 @@ def prepared_program(context: StepContext) -> Program:
 def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
     return Evaluator.create(
         program, options.platform, clock_mhz=options.clock_mhz, quantize=options.quantize,
-        options=TilingOptions(max_lanes=options.max_lanes),
+        options=TilingOptions(max_lanes=options.max_lanes), goal=options.goal,
     )  # fmt: skip
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from db.records import Step, Trial
-from dse.evaluate import Evaluation
-from dse.explore import pareto_front, select_best
+from dse.evaluate import Evaluation, Evaluator
+from dse.explore import pareto_front
 from dse.fifo import total_bits
 from dse.memory import memory_svg
 from dse.partition import partition_svg
-from dse.rungs import BEST
-from dse.study import Study, Told
+from dse.rungs import Measured, Ranked, in_order
+from dse.study import Study
+from profiling.evidence import EVIDENCE, Evidence
+from services.steps.bodies.candidates import Tried, failure_of, steps_of
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of, open_study
+from services.steps.bodies.tools import bench_of, licences
 from services.steps.context import StepContext
-from services.steps.flow.search import Choice, SearchSettings, choose, search_section
-from services.steps.graph import TRIAL
+from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
+from services.steps.graph import MEASURE, measured_in_steps
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
 
@@ -28,24 +31,23 @@ _SVG = "image/svg+xml"
 @step_kind("select")
 def select(context: StepContext) -> StepResult:
     options = RunOptions.read(context.options)
-    trials, failed = _trials(context)
+    tried = Tried.read(context, options.goal)
     evaluator = evaluator_of(context)
     study = open_study(context, evaluator)
     counts = _close(study)
-    told = {t.number: _told(t) for t in trials}
-    searched_by = evidence_of(trials)
-    select_best([_ranked(t, options.smallest) for t in told.values()], where="explore")  # says what none of them fits
-    candidates = {t.number: evaluator.evaluate(t.params) for t in _best(trials, told, options.smallest)}
+    candidates = tried.evaluations(evaluator)
     context.check()
-    choice = choose(
-        evaluator, candidates, options.evidence, smallest=options.smallest,
-        progress=lambda text: context.progress(None, text),
-    )  # fmt: skip
-    missing = [Told(number=n, state="fail", params={}, values=None, constraints={}) for n in failed]
-    everything = sorted([*told.values(), *missing], key=lambda t: t.number)
-    section = search_section(everything, choice, SearchSettings(options.sampler, options.seed), searched_by)
+    with licences(context):
+        choice = _choose(context, options, evaluator, candidates)
+    everything = tried.everything()
+    section = search_section(
+        everything,
+        choice,
+        SearchSettings(options.sampler, options.seed, options.max_lanes, options.goal),
+        tried.evidence,
+    )
     summary = _summary(choice, candidates[choice.trial]) | {
-        "trials": len(everything), "on_front": len(pareto_front(list(told.values()))),
+        "trials": len(everything), "on_front": len(pareto_front(list(tried.told.values()))),
     }  # fmt: skip
     placed = choice.finished.placement
     return StepResult(
@@ -58,6 +60,36 @@ def select(context: StepContext) -> StepResult:
         },
         run_summary=summary,
     )
+
+
+def _choose(
+    context: StepContext, options: RunOptions, evaluator: Evaluator, candidates: Mapping[int, Evaluation]
+) -> Choice:
+    """By what the steps before this one measured, or measured here and now."""
+    bench = bench_of(context)
+    if not measured_in_steps(context.options):
+        return choose(evaluator, candidates, options.evidence, bench=bench, progress=bench.progress)
+    ranked = in_order(list(_measured(context, candidates).values()))
+    found: list[Evidence] = [r.measured.evidence for r in ranked if r.measured is not None]
+    evidence = found[0] if found else options.evidence
+    return take(evaluator, candidates, ranked, evidence, bench)
+
+
+def _measured(context: StepContext, candidates: Mapping[int, Evaluation]) -> dict[int, Ranked]:
+    """What the steps found of each candidate. Where some workers had weaker evidence only, that is not compared."""
+    found: dict[int, Ranked] = {}
+    for step in steps_of(context, MEASURE, "succeeded"):
+        number = int(step.payload["number"])
+        found[number] = Ranked(candidates[number], Measured.from_json(step.result["measured"]))
+    for step in steps_of(context, MEASURE, "failed"):
+        number, error = int(step.payload["number"]), failure_of(step)
+        found[number] = Ranked(candidates[number], None, error.one_line(), error)
+    strengths = [EVIDENCE.index(r.measured.evidence) for r in found.values() if r.measured is not None]
+    for number, one in found.items():
+        if one.measured is not None and EVIDENCE.index(one.measured.evidence) < max(strengths):
+            why = f"the worker that measured it has no tools: {one.measured.evidence} is not compared with the others"
+            found[number] = Ranked(one.candidate, None, why)
+    return found
 
 
 def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
@@ -80,68 +112,12 @@ def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
     }
 
 
-def _best(trials: list[Trial], told: dict[int, Told], smallest: bool) -> list[Trial]:
-    """The trials that are worth a closer look: feasible, the best first, no design twice."""
-    feasible = [t for t in trials if told[t.number].feasible]
-    order = sorted(feasible, key=lambda t: _ranked(told[t.number], smallest).values or ())
-    distinct = {json.dumps(t.design, sort_keys=True): t for t in reversed(order)}
-    return list(distinct.values())[::-1][:BEST]
-
-
-def _trials(context: StepContext) -> tuple[list[Trial], list[int]]:
-    """All trials that have an answer, and the numbers of those that failed."""
-    trials: list[Trial] = []
-    failed: list[Step] = []
-    with context.database.begin() as tx:
-        cursor: str | None = None
-        while True:
-            page = tx.trials.list(context.run.id, cursor=cursor, limit=500)
-            trials += page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                break
-        while True:
-            steps = tx.steps.list(context.run.id, kinds=[TRIAL], states=["failed"], cursor=cursor, limit=500)
-            failed += steps.items
-            cursor = steps.next_cursor
-            if cursor is None:
-                break
-    return trials, [int(step.payload["number"]) for step in failed]
-
-
 def _close(study: Study) -> dict[str, int]:
     """End what dead workers left running. No trial step runs any more, so nobody holds a lease."""
     for number in study.orphans(leased=()):
         study.fail(number, retry=False)
     states = [t.state for t in study.trials()]
     return {state: states.count(state) for state in ("complete", "fail")}
-
-
-def _told(trial: Trial) -> Told:
-    """A trial of ours as the search's own record; shares of the limits less one are its constraints."""
-    shares = {
-        name.removesuffix("_share"): value - 1.0
-        for name, value in trial.figures.items()
-        if name.endswith("_share") and name != "resource_share"
-    }
-    values = (trial.figures["latency_cycles"], trial.figures["resource_share"])
-    return Told(trial.number, "complete", dict(trial.params), values, shares)
-
-
-def _ranked(told: Told, smallest: bool) -> Told:
-    """For a user who wants the smallest design first, the objectives change places."""
-    if not smallest or told.values is None:
-        return told
-    latency, share = told.values
-    return Told(told.number, told.state, told.params, (share, latency), told.constraints)
-
-
-def evidence_of(trials: list[Trial]) -> Any:
-    """The evidence that all trials share: figures of different evidence are not ranked together."""
-    kinds = {trial.evidence for trial in trials}
-    if len(kinds) > 1:
-        raise ValueError(f"trials of different evidence cannot be ranked together: {', '.join(sorted(kinds))}")
-    return next(iter(kinds), None)
 
 
 def _json(document: Any) -> bytes:

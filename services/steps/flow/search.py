@@ -9,13 +9,18 @@ from compiler.backend.host.report import Exploration, TimeFigures, TrialInfo
 from compiler.design import Design
 from compiler.platforms import Platform
 from compiler.program import Program
+from dse.constraints import check_reachable
 from dse.evaluate import Evaluation, Evaluator
-from dse.explore import Candidate, Tried, explore, pareto_front
+from dse.explore import Tried, explore, pareto_front
 from dse.finish import Finished, finish, finish_first
-from dse.rungs import RUNGS, Bench, Measured, rank, usable
+from dse.objectives import DEFAULT_GOAL, Goal
+from dse.rungs import RUNGS, Bench, Measured, Ranked, rank, usable
 from dse.study import Told
 from dse.tiling import TilingOptions, Value
+from dse.vitis import VITIS_RUNGS, profile_of, retimed
 from profiling.evidence import DEFAULT_RUNG, Evidence
+from profiling.network import Network
+from profiling.protocol import ProfilingError
 from services.steps.flow.package import refuse_too_large
 
 
@@ -26,6 +31,7 @@ class SearchSettings:
     sampler: str = "tpe"
     seed: int = 0
     max_lanes: int | None = None
+    goal: Goal = DEFAULT_GOAL
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,6 @@ def choose(
     trials: Mapping[int, Evaluation],
     evidence: Evidence = DEFAULT_RUNG,
     *,
-    smallest: bool = False,
     progress: Callable[[str], None] = lambda _: None,
     bench: Bench | None = None,
 ) -> Choice:
@@ -57,17 +62,46 @@ def choose(
     bench = bench or Bench(progress=progress)
     evidence, _ = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
-    ranked = rank(evaluator, list(trials.values()), evidence, bench, smallest=smallest)
+    ranked = rank(evaluator, list(trials.values()), evidence, bench)
+    return take(evaluator, trials, ranked, evidence, bench)
+
+
+def take(
+    evaluator: Evaluator, trials: Mapping[int, Evaluation], ranked: Sequence[Ranked], evidence: Evidence, bench: Bench
+) -> Choice:
+    """Finish the first of ranked trials that can be placed, and measure it as it is then.
+
+    What HLS synthesised has its FIFOs sized for the pipelines that it made, and is synthesised again with them; a
+    design that then fails is passed over.
+    """
     numbers = {id(evaluation): number for number, evaluation in trials.items()}
-    progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
-    finished, taken, passed = finish_first(evaluator, ranked, simulate=evidence != "modelled")
-    return Choice(
-        numbers[id(taken.candidate)],
-        finished,
-        RUNGS[evidence](evaluator, finished.evaluation, bench),
-        {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
-        {numbers[id(ranked[position].candidate)]: why for position, why in passed.items()},
-    )
+
+    def synthesised(evaluation: Evaluation) -> Network | None:
+        if evidence not in VITIS_RUNGS:
+            return None
+        return retimed(evaluator, evaluation, profile_of(evaluator, evaluation, bench, evidence)).network
+
+    left = list(ranked)
+    while True:
+        bench.progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
+        finished, taken, passed = finish_first(
+            evaluator, left, simulate=evidence != "modelled", synthesised=synthesised
+        )  # fmt: skip
+        try:
+            figures = RUNGS[evidence](evaluator, finished.evaluation, bench)
+        except ProfilingError as error:
+            if evidence not in VITIS_RUNGS or error.retry_later or error.kind == "cancelled":
+                raise
+            why = f"with its FIFOs sized: {error.one_line()}"
+            left[left.index(taken)] = Ranked(taken.candidate, None, why, error)
+            continue
+        return Choice(
+            numbers[id(taken.candidate)],
+            finished,
+            figures,
+            {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
+            {numbers[id(left[position].candidate)]: why for position, why in passed.items()},
+        )
 
 
 def search_section(
@@ -80,8 +114,9 @@ def search_section(
         TrialInfo(
             number=row.number,
             state=row.label,
-            latency_cycles=round(row.values[0]) if row.values else None,
-            resource_share=row.values[1] if row.values else None,
+            latency_cycles=round(row.figures["latency_cycles"]) if row.figures else None,
+            resource_share=row.figures.get("resource_share"),
+            values=dict(zip(settings.goal.figures, row.values, strict=True)) if row.values else {},
             params=dict(row.params),
             evidence=evidence if row.values else None,
             on_front=id(row) in front,
@@ -100,6 +135,8 @@ def search_section(
         failed=states.count("failed"),
         sampler=settings.sampler,
         seed=settings.seed,
+        objectives=settings.goal.objectives,
+        limits=tuple(limit.text for limit in settings.goal.limits),
         chosen_by=choice.evidence,
     )
 
@@ -120,6 +157,7 @@ class _Row:
     params: Mapping[str, Value]
     values: tuple[float, ...] | None
     constraints: dict[str, float]
+    figures: Mapping[str, float]
 
     @property
     def feasible(self) -> bool:
@@ -134,10 +172,9 @@ class _Row:
 
 def _row(trial: Told | Tried) -> _Row:
     if isinstance(trial, Told):
-        return _Row(trial.number, trial.state, trial.params, trial.values, trial.constraints)
-    evaluation: Candidate = trial.evaluation
-    values = tuple(evaluation.values) if evaluation.values else None
-    return _Row(trial.number, "complete", trial.evaluation.params, values, evaluation.constraints)
+        return _Row(trial.number, trial.state, trial.params, trial.values, trial.constraints, trial.figures)
+    one = trial.evaluation
+    return _Row(trial.number, "complete", one.params, one.values, one.constraints, one.measures)
 
 
 def find_design(
@@ -158,7 +195,10 @@ def find_design(
     """
     usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
     options = TilingOptions(max_lanes=settings.max_lanes)
-    evaluator = Evaluator.create(program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=options)
+    evaluator = Evaluator.create(
+        program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=options, goal=settings.goal
+    )
+    check_reachable(evaluator)
 
     def tried(trial: Tried, _: int) -> None:
         progress(trial.number + 1)

@@ -1,0 +1,97 @@
+"""Limits that no design of a model can keep together, found before a search wastes its trials on them.
+
+A kernel of n products needs its multipliers for n cycles, however they are arranged: what a resource's cap leaves of
+multipliers and adders bounds from below how long a run takes. The bound is of the model's reductions alone, with every
+operator busy in every cycle, so what it calls impossible is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler.platforms import Resources
+from compiler.schedule import Operator
+from dse.evaluate import Evaluator
+from dse.objectives import LIMITED, Limit, contradiction
+
+_TIMES = {"latency_cycles": False, "interval_cycles": False, "latency_us": True, "interval_us": True}
+"""Which times may be limited, and whether in microseconds."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """No run is shorter than so many cycles, because of one resource's cap."""
+
+    cycles: float
+    resource: str
+
+
+def check_reachable(evaluator: Evaluator) -> None:
+    """An error that names two demands which no design can meet together, if there are such."""
+    limits = evaluator.goal.limits
+    found = floor(evaluator)
+    for limit in limits:
+        if limit.sense == "<=" and limit.name in _TIMES:
+            clock = evaluator.clock_mhz if _TIMES[limit.name] else 1.0
+            least = found.cycles / clock
+            if limit.value < least:
+                cap = _cap_of(evaluator, found.resource)
+                why = f"with them {LIMITED[limit.name]} is at least {least:,.3g}"
+                raise contradiction(limit.text, cap, why)
+        if limit.sense == "<=" and limit.name == "energy_uj":
+            least = evaluator.arithmetic_uj
+            if limit.value < least:
+                raise contradiction(limit.text, "the model's own arithmetic", f"that takes {least:,.3g} µJ by itself")
+
+
+def floor(evaluator: Evaluator) -> Floor:
+    """The fewest cycles that the model's reductions take under the caps of DSPs and LUTs."""
+    caps = {name: max(_most(evaluator, name), 1e-9) for name in ("dsp", "lut")}
+    cycles = dict.fromkeys(caps, 0.0)
+    both = 0.0
+    for work, ways in _operations(evaluator):
+        for name in caps:
+            cycles[name] += work * min(way.as_dict()[name] for way in ways) / caps[name]
+        # of what one operation takes of both caps in any way of building it, one cap bears at least half
+        both += work * min(sum(way.as_dict()[name] / caps[name] for name in caps) for way in ways) / 2
+    resource = max(cycles, key=lambda name: cycles[name])
+    return Floor(max(cycles[resource], both), resource)
+
+
+def _operations(evaluator: Evaluator) -> Iterator[tuple[int, list[Resources]]]:
+    """Every operator of every reduction: how often it runs, and what each way of building it takes."""
+    rows = evaluator.assembler.library.operators
+    for op in evaluator.space.graph.operations:
+        if not op.reductions:
+            continue
+        for inner in op.op.body.block.ops:
+            names = {"arith.muli", "mac"} if inner.name == "arith.muli" else {inner.name}
+            ways = [_least_area(row) for row in rows if names.intersection(row.ops)]
+            if ways:
+                yield op.work, ways
+
+
+def _least_area(row: Operator) -> Resources:
+    """On operands of one bit: no width is cheaper."""
+    return row.area(1)
+
+
+def _most(evaluator: Evaluator, resource: str) -> float:
+    """How much of a resource a design may use, by the platform and by the user."""
+    limit = _limit_of(evaluator, resource)
+    return evaluator.platform.limits.as_dict()[resource] * min(1.0, limit.bound if limit else 1.0)
+
+
+def _limit_of(evaluator: Evaluator, resource: str) -> Limit | None:
+    """The tightest cap that the user gave."""
+    caps = [limit for limit in evaluator.goal.limits if limit.name == resource and limit.sense == "<="]
+    return min(caps, key=lambda limit: limit.bound, default=None)
+
+
+def _cap_of(evaluator: Evaluator, resource: str) -> str:
+    """The cap in the words of whoever set it."""
+    limit = _limit_of(evaluator, resource)
+    if limit is not None and limit.bound < 1:
+        return limit.text
+    return f"the {evaluator.platform.limits.as_dict()[resource]:,} {resource} of {evaluator.platform.name}"
