@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from compiler.errors import PenstockError
 from profiling.open_rtl.cache import Store, cache_folder
-from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+from profiling.protocol import Profile, Profiler, ProfileRequest
 
-Outcome = Profile | ProfilingError
+Outcome = Profile | PenstockError
 Measure = Callable[[], Profile]
 MeasureMany = Callable[[list[str]], Mapping[str, Outcome]]
 
@@ -85,11 +85,11 @@ class SingleFlight(ABC):
         def one(_: list[str]) -> dict[str, Outcome]:
             try:
                 return {key: measure()}
-            except ProfilingError as error:
+            except PenstockError as error:
                 return {key: error}
 
         found = self.fetch_many([key], one, label=label)[key]
-        if isinstance(found, ProfilingError):
+        if isinstance(found, PenstockError):
             raise found
         return found
 

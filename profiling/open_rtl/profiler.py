@@ -10,6 +10,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from compiler.dialects import stream
+from compiler.errors import PenstockError
 from profiling.evidence import Evidence
 from profiling.open_rtl.area import REVISION as AREA_REVISION
 from profiling.open_rtl.area import family_of, measure_area
@@ -41,16 +42,16 @@ class OpenRtlProfiler:
     def version(self) -> str:
         """All that a figure depends on: the tools, the RTL backend, the operator tables."""
         programs = (find_verilator().version, find_cxx().version, find_yosys().version)
-        digest = hashlib.sha256("\n".join((*programs, _sources_digest(), str(AREA_REVISION))).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join((*programs, sources_digest(), str(AREA_REVISION))).encode()).hexdigest()
         return f"{REVISION}{'c' if self.clock else ''}.{digest[:16]}"
 
     def profile(self, request: ProfileRequest) -> Profile:
         result = self.profile_many([request])[0]
-        if isinstance(result, ProfilingError):
+        if isinstance(result, PenstockError):
             raise result
         return result
 
-    def profile_many(self, requests: Sequence[ProfileRequest]) -> list[Profile | ProfilingError]:
+    def profile_many(self, requests: Sequence[ProfileRequest]) -> list[Profile | PenstockError]:
         """Measure what is not known yet, each content once, many kernels in one build."""
         version = self.version()
         asked = {request.key(self.tool, version): request for request in requests}
@@ -142,7 +143,7 @@ class OpenRtlProfiler:
         )
 
 
-def _named(result: Profile | ProfilingError, request: ProfileRequest) -> Profile | ProfilingError:
+def _named(result: Profile | PenstockError, request: ProfileRequest) -> Profile | PenstockError:
     """The name is not part of the content, so a kept profile may carry another."""
     return replace(result, name=request.name) if isinstance(result, Profile) else result
 
@@ -165,7 +166,7 @@ def _task(kernel: Kernel, name: str) -> stream.TaskOp:
 
 
 @cache
-def _sources_digest() -> str:
+def sources_digest() -> str:
     """A change of the RTL backend, the schedule or this package is another version."""
     digest = hashlib.sha256()
     for package in ("compiler.backend.rtl", "compiler.schedule", "compiler.platforms", "profiling.open_rtl"):
