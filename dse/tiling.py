@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
-from typing import Any
 
 from xdsl.ir import OpResult, SSAValue
 
@@ -25,6 +24,7 @@ from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, total
 from compiler.schedule import OperatorLibrary, load_library
 from dse.alignment import Access, Along, LoopNest, unroll_factors
+from dse.space.binding import PARAMETERS, binding_choices, bindings_of, operand_bits
 
 Value = int | str | bool
 Params = Mapping[str, Value]
@@ -74,6 +74,7 @@ class TilingSpace:
             "order": (ORDER_PARALLEL, ORDER_REDUCTION),
             "connect": (True, False),
         }
+        table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
         return table
@@ -95,8 +96,17 @@ class TilingSpace:
     @cached_property
     def heavy(self) -> tuple[TensorOp, ...]:
         """The kernels that lanes are handed out to: the reductions, or everything where there is none."""
-        free = [op for op in self.graph.operations if op.layer not in self.options.kernels]
+        free = [op for op in self.graph.operations if op.layer in self._free]
         return tuple(op for op in free if op.reductions) or tuple(free)
+
+    @cached_property
+    def _free(self) -> frozenset[str]:
+        """The layers that nobody decided by hand."""
+        return frozenset(op.layer for op in self.graph.operations) - set(self.options.kernels)
+
+    @cached_property
+    def library(self) -> OperatorLibrary:
+        return load_library(self.platform.operators, self.clock_mhz)
 
     @cached_property
     def weights(self) -> Placement:
@@ -124,13 +134,14 @@ class TilingSpace:
         settings = [guess, *({**guess, "overall_unroll_size": n} for n in bolder)]
         settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
         settings += [{**guess, "allocation": ALIGNED}]
+        other_operators = {name: self.choices[name][1] for name in self.choices if name in PARAMETERS.values()}
+        settings += [{**setting, **other_operators} for setting in settings[:2] if other_operators]
         return tuple(settings)
 
     @cached_property
     def lanes_that_fit(self) -> int:
         """A cautious estimate of how many lanes of the dearest reduction the device holds."""
-        library = load_library(self.platform.operators, self.clock_mhz)
-        costs = [_lane_cost(op, library) for op in self.heavy]
+        costs = [_lane_cost(op, self.library) for op in self.heavy]
         limits = self.platform.limits
         by_dsp = [limits.dsp // c.dsp for c in costs if c.dsp]
         by_lut = [limits.lut // (2 * c.lut) for c in costs if c.lut]
@@ -148,7 +159,8 @@ class TilingSpace:
                 kernels[op.layer] = self.options.kernels[op.layer]
                 continue
             order = _order(op, str(settings["order"]))
-            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights)
+            bindings = bindings_of(op, self.library, settings)
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
             kernels[op.layer] = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
         return Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
 
@@ -265,16 +277,11 @@ def _powers_of_two(first: int, last: int) -> list[int]:
 
 def _lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:
     """The operators of one lane: what the body computes on its narrowest inputs."""
-    bits = max((_element_bits(v) for v in op.op.inputs), default=1)
+    bits = operand_bits(op)
     names = [inner.name for inner in op.op.body.block.ops]
     known = {name for row in library.operators for name in row.ops}
     named = ["mac" if name == "arith.muli" else name for name in names]
     return total([library.find(name, bits).area(bits) for name in named if name in known])
-
-
-def _element_bits(value: SSAValue) -> int:
-    kind: Any = value.type
-    return int(kind.element_type.bitwidth)
 
 
 def _order(op: TensorOp, scheme: str) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,12 +25,14 @@ class KernelDesign:
     `tile` splits a dim into an outer tile loop and an inner point loop, `unroll` splits the point loop
     into steps and parallel lanes, `order` lists the dims of the tile loops from the outermost in.
     `weights` says where its parameters lie: on the chip, or in external memory and streamed.
+    `bindings` says what an operator is built of where there is a choice: {"arith.addf": "fabric"}.
     """
 
     tile: tuple[int, ...]
     unroll: tuple[int, ...]
     order: tuple[int, ...]
     weights: Placement = "rom"
+    bindings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def lanes(self) -> int:
@@ -88,8 +91,11 @@ class Design:
         return _digest(document)[:16]
 
     def to_json(self) -> dict[str, Any]:
-        """The record. A placement that was not decided is left out."""
-        document = {"schema": SCHEMA, **asdict(self)}
+        """The record. Placements and bindings that were not decided are left out."""
+        document: dict[str, Any] = {"schema": SCHEMA, **asdict(self)}
+        for kernel in document["kernels"].values():
+            if not kernel["bindings"]:
+                del kernel["bindings"]
         return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
@@ -164,12 +170,17 @@ class Design:
 
 def _kernel(document: Any, where: str) -> KernelDesign:
     fields = _object(document, where)
-    if unknown := sorted(set(fields) - {"tile", "unroll", "order", "weights"}):
-        raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: tile, unroll, order, weights")
+    known = {spec.name for spec in dataclass_fields(KernelDesign)}
+    if unknown := sorted(set(fields) - known):
+        raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
     if fields.get("weights", "rom") not in ("rom", "stream"):
         raise _error(f"{where}.weights", f"{fields['weights']!r} is unknown", limit="'rom' or 'stream'")
     sizes = {name: _numbers(fields.get(name), f"{where}.{name}", least) for name, least in _LEAST.items()}
-    kernel = KernelDesign(**sizes, weights=fields.get("weights", "rom"))
+    bindings = _object(fields.get("bindings", {}), f"{where}.bindings")
+    for operation, choice in bindings.items():
+        if not isinstance(choice, str):
+            raise _error(f"{where}.bindings.{operation}", f"{choice!r} is not the name of an implementation")
+    kernel = KernelDesign(**sizes, weights=fields.get("weights", "rom"), bindings=bindings)
     if not len(kernel.tile) == len(kernel.unroll) == len(kernel.order):
         raise _error(where, "tile, unroll and order differ in length", hint="give one number an iteration dim")
     if sorted(kernel.order) != list(range(len(kernel.order))):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -24,7 +24,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.itensor_types import ITensorType, ScheduleAttr, expect_itensor, ints, unpack
-from compiler.dialects.types import tensor_type
+from compiler.dialects.types import bindings_of, tensor_type
 
 
 @irdl_op_definition
@@ -82,7 +82,7 @@ class TaskOp(IRDLOperation):
 
     Operands are itensors (popped at first use and kept while they are needed) or tensors (parameters
     that lie on the chip). A reduction starts from `init` and its body's last argument is the
-    accumulator; each result slice is pushed at the last step of its reduction.
+    accumulator; each result slice is pushed at the last step of its reduction. `bindings` go on to its nest.
     """
 
     name = "itensor.task"
@@ -94,6 +94,7 @@ class TaskOp(IRDLOperation):
     indexing_maps = prop_def(ArrayAttr[AffineMapAttr])
     iterator_types = prop_def(ArrayAttr[IteratorTypeAttr])
     init = opt_prop_def(Attribute)
+    bindings = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
 
     def __init__(
@@ -108,6 +109,7 @@ class TaskOp(IRDLOperation):
         iterator_types: Sequence[IteratorTypeAttr],
         init: Attribute | None,
         body: Region,
+        bindings: DictionaryAttr | None = None,
     ) -> None:
         super().__init__(
             operands=[list(operands)],
@@ -119,6 +121,7 @@ class TaskOp(IRDLOperation):
                 "indexing_maps": ArrayAttr([AffineMapAttr(m) for m in indexing_maps]),
                 "iterator_types": ArrayAttr(iterator_types),
                 "init": init,
+                "bindings": bindings,
             },
             regions=[body],
         )
@@ -139,6 +142,7 @@ class TaskOp(IRDLOperation):
                 raise VerifyException(
                     f"task {name}: cannot tile dim {dim} of {trip} by {tile}: {trip % tile} left over"
                 )
+        bindings_of(self)
         self._verify_body(self.body.block)
 
     def _verify_body(self, block: Block) -> None:

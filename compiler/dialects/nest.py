@@ -18,6 +18,7 @@ from math import prod
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
+    DictionaryAttr,
     IntAttr,
     MemRefType,
     StringAttr,
@@ -29,6 +30,7 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
+    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -40,7 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
 from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import memref_type, vector_type
+from compiler.dialects.types import bindings_of, memref_type, vector_type
 
 __all__ = [
     "ALWAYS",
@@ -67,21 +69,33 @@ __all__ = [
 
 @irdl_op_definition
 class NestOp(IRDLOperation):
-    """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration."""
+    """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration.
+
+    `bindings` says what operators are built of where a library has a choice: {"arith.addf" = "fabric"}.
+    """
 
     name = "nest.nest"
     sym_name = prop_def(StringAttr)
     loops = prop_def(LoopsAttr)
     block_loops = prop_def(IntAttr)
+    bindings = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
 
-    def __init__(self, name: str, loops: Sequence[Loop], body: Region, block_loops: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        loops: Sequence[Loop],
+        body: Region,
+        block_loops: int = 0,
+        bindings: DictionaryAttr | None = None,
+    ) -> None:
         super().__init__(
             properties={
                 "sym_name": StringAttr(name),
                 "loops": LoopsAttr(tuple(loops)),
                 "block_loops": IntAttr(block_loops),
+                "bindings": bindings,
             },
             regions=[body],
         )
@@ -104,6 +118,7 @@ class NestOp(IRDLOperation):
             raise VerifyException(f"nest {name}: trip counts {trips} must all be at least 1")
         if not 0 <= self.block_loops.data <= len(trips):
             raise VerifyException(f"nest {name}: {self.block_loops.data} block loops of {len(trips)} loops")
+        bindings_of(self)
         for op in self.body.block.ops:
             guard = op.properties.get("when")
             if isinstance(guard, GuardAttr):

@@ -1,5 +1,6 @@
 """Time and area of nests: operator libraries as data, initiation intervals with reasons, token patterns."""
 
+from compiler.schedule.bindings import check_bindings, implementations
 from compiler.schedule.library import Operator, OperatorLibrary, library_names, load_library
 from compiler.schedule.memory import (
     MemoryUse,
@@ -26,8 +27,10 @@ __all__ = [
     "TokenPattern",
     "bram18_count",
     "build_memory",
+    "check_bindings",
     "fifo_area",
     "fifo_choices",
+    "implementations",
     "library_names",
     "load_library",
     "memory_choices",

@@ -26,6 +26,7 @@ from xdsl.utils.hints import isa
 
 from compiler.dialects import nest, stream
 from compiler.dialects.nest import GuardAttr
+from compiler.dialects.types import bindings_of
 from compiler.schedule.library import Operator, OperatorLibrary
 
 _FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
@@ -47,6 +48,11 @@ class Step:
     target: SSAValue | None = None
     op: Operation | None = None
     operand_bits: int = 0
+
+
+def flatten(op: nest.NestOp, library: OperatorLibrary) -> list[Step]:
+    """The steps of a nest's body, its operators built of what the nest says."""
+    return Flattener(library, bindings_of(op)).run(op.body.block)
 
 
 @dataclass

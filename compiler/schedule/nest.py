@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -16,7 +15,7 @@ from compiler.dialects.stream import BlocksType
 from compiler.errors import PenstockError
 from compiler.platforms import Resources
 from compiler.schedule.carried import reuse_distance, stands_still
-from compiler.schedule.flatten import Flattener, Step, guard_of, target_name, vector_shape
+from compiler.schedule.flatten import Step, flatten, guard_of, target_name, vector_shape
 from compiler.schedule.library import OperatorLibrary
 from compiler.schedule.memory import MemoryUse, build_memory
 from compiler.schedule.pattern import TokenPattern
@@ -36,10 +35,10 @@ class _Carried:
     """The word stays in a register, because the address stands still from one iteration to the next."""
 
 
-def schedule_nest(op: nest.NestOp, library: OperatorLibrary, bindings: Mapping[str, str] | None = None) -> NestSchedule:
-    """The nest's schedule. `bindings` choose among a library's rows: {"arith.addf": "fabric"}."""
+def schedule_nest(op: nest.NestOp, library: OperatorLibrary) -> NestSchedule:
+    """The nest's schedule. Its own bindings choose among a library's rows."""
     try:
-        steps = Flattener(library, dict(bindings or {})).run(op.body.block)
+        steps = flatten(op, library)
     except PenstockError as error:
         raise found_in(error, nest_name(op)) from error
     return _Scheduler(op, library, steps).run()
@@ -274,6 +273,7 @@ class _Scheduler:
             )
             for index, step in enumerate(self.steps)
             if step.target is not None and step.op is not None and not _is_memory_of_task(step.target)
+            if not stream.lies_on_chip(step.target)
         )
 
     def _memories(self) -> tuple[MemoryUse, ...]:
@@ -317,7 +317,7 @@ class _Scheduler:
 
 
 def _is_external(memory: SSAValue) -> bool:
-    return not isinstance(memory, OpResult)
+    return not isinstance(memory, OpResult) and not stream.lies_on_chip(memory)
 
 
 def _is_memory_of_task(target: SSAValue) -> bool:

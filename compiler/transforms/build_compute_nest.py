@@ -28,7 +28,7 @@ def build_compute_nest(
     lanes = [builder.operand(i, streams.get(i), roms.get(i)) for i in range(len(task.operands_))]
     result = builder.accumulate(lanes) if task.init is not None else builder.elementwise(lanes)
     builder.finish(result, outputs)
-    return builder.memories, nest.NestOp("compute", builder.plan.loops, Region(builder.block))
+    return builder.memories, nest.NestOp("compute", builder.plan.loops, Region(builder.block), bindings=task.bindings)
 
 
 @dataclass

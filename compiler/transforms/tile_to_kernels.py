@@ -10,18 +10,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, read_graph
+from compiler.analysis.loops import LoopPlan
 from compiler.analysis.orders import Orders, dtype_of, plan_of
 from compiler.analysis.parts import part_of
-from compiler.design import Design
+from compiler.design import Design, KernelDesign
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ScheduleAttr
 from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
+from compiler.platforms import load_platform
+from compiler.schedule import check_bindings, load_library
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,13 @@ class TileToKernels:
 
     def apply(self, module: ModuleOp) -> ModuleOp:
         graph = read_graph(module)
-        _check_layers(self.design, graph)
-        return _Assembler(self.design, graph, _assign_groups(self.design, graph)).build()
+        check_layers(self.design, graph)
+        for operation in graph.operations:
+            check_bindings_of(operation, self.design)
+        return _Assembler(self.design, graph, assign_groups(self.design, graph)).build()
 
 
-def _check_layers(design: Design, graph: Graph) -> None:
+def check_layers(design: Design, graph: Graph) -> None:
     wanted, given = set(graph.by_layer), set(design.kernels)
     if missing := sorted(wanted - given):
         raise PenstockError(
@@ -51,20 +56,28 @@ def _check_layers(design: Design, graph: Graph) -> None:
         )  # fmt: skip
 
 
-def _assign_groups(design: Design, graph: Graph) -> dict[SSAValue, int]:
+def check_bindings_of(operation: TensorOp, design: Design) -> None:
+    """An operator may be built of what the library has for it, if the operation computes with it at all."""
+    if bindings := design.kernels[operation.layer].bindings:
+        library = load_library(load_platform(design.platform).operators, design.clock_mhz)
+        inner = (op for op in operation.op.body.block.ops if op.results and not isinstance(op, arith.ConstantOp))
+        check_bindings(library, operation.layer, bindings, {op.name for op in inner})
+
+
+def assign_groups(design: Design, graph: Graph) -> dict[SSAValue, int]:
     """The group that makes each value. Groups run one after the other, so no value may flow backwards."""
     groups: dict[SSAValue, int] = {}
     for operation in graph.operations:
         groups[operation.result] = design.groups.get(operation.layer, 0)
     for node in graph.nodes:  # slices and concatenations at the earliest, then with their first reader
         if not isinstance(node, TensorOp):
-            groups[node.result] = max((groups[s] for s in _sources(node) if s in groups), default=0)
+            groups[node.result] = max((groups[s] for s in sources(node) if s in groups), default=0)
     for node in reversed(graph.nodes):
         if not isinstance(node, TensorOp):
-            readers = [groups[n.result] for n in graph.nodes if node.result in _sources(n)]
+            readers = [groups[n.result] for n in graph.nodes if node.result in sources(n)]
             groups[node.result] = min(readers, default=groups[node.result])
     for node in graph.nodes:
-        for source in _sources(node):
+        for source in sources(node):
             if groups.get(source, 0) > groups[node.result]:
                 layer = node.layer if isinstance(node, TensorOp) else "slice or concatenation"
                 late, early = groups[source], groups[node.result]
@@ -76,7 +89,22 @@ def _assign_groups(design: Design, graph: Graph) -> dict[SSAValue, int]:
     return groups
 
 
-def _sources(node: Node) -> tuple[SSAValue, ...]:
+def check_results(graph: Graph) -> None:
+    """Every operation's result is read, and what the model returns is computed."""
+    read = {source for node in graph.nodes for source in sources(node)} | set(graph.returned)
+    for value in graph.returned:
+        if isinstance(value, BlockArgument):
+            raise PenstockError(
+                code="unsupported-op", what="a result that no operation of the accelerator computes", where="@main",
+                hint="return only values that the model computes from its inputs",
+            )  # fmt: skip
+    for operation in graph.operations:
+        if operation.result not in read:
+            raise PenstockError(code="not-canonical", what="its result is never used", where=operation.layer)
+
+
+def sources(node: Node) -> tuple[SSAValue, ...]:
+    """The tensors that a node reads."""
     if isinstance(node, TensorOp):
         return tuple(node.op.inputs)
     return node.sources if isinstance(node, Concat) else (node.source,)
@@ -99,7 +127,7 @@ class _Assembler:
             new = self.values[argument] = self.block.insert_arg(argument.type, argument.index)
             new.name_hint = argument.name_hint
             self.names[argument] = self.graph.name(argument)
-        self._check_results()
+        check_results(self.graph)
         orders = {
             group: Orders(self.design, self.graph, [n for n in self.graph.nodes if self.groups[n.result] == group])
             for group in set(self.groups.values())
@@ -120,18 +148,6 @@ class _Assembler:
         kind = FunctionType.from_lists([a.type for a in self.block.args], [v.type for v in outputs])
         return ModuleOp([func.FuncOp("main", kind, Region(self.block), arg_attrs=old.arg_attrs)])
 
-    def _check_results(self) -> None:
-        read = {source for node in self.graph.nodes for source in _sources(node)} | set(self.graph.returned)
-        for value in self.graph.returned:
-            if isinstance(value, BlockArgument):
-                raise PenstockError(
-                    code="unsupported-op", what="a result that no operation of the accelerator computes", where="@main",
-                    hint="return only values that the model computes from its inputs",
-                )  # fmt: skip
-        for operation in self.graph.operations:
-            if operation.result not in read:
-                raise PenstockError(code="not-canonical", what="its result is never used", where=operation.layer)
-
     def _operation(self, operation: TensorOp, group: int) -> None:
         kernel, plan = self.design.kernels[operation.layer], plan_of(operation, self.design)
         body = _KernelBody(list(dict.fromkeys(operation.op.inputs)))
@@ -144,12 +160,7 @@ class _Assembler:
             name = f"load.{operation.layer}.{position}" if is_param else f"load.{self.names[value]}"
             kind = plan.itensor(indexing_map, dtype_of(value), reread=is_param)
             operands.append(body.add(itensor.LoadOp(name, inside, kind)))
-        task = itensor.TaskOp(
-            operation.layer, operands, plan.itensor(operation.result_map, dtype_of(operation.result)),
-            schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order), trips=plan.trips,
-            indexing_maps=[*operation.operand_maps, operation.result_map],
-            iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
-        )  # fmt: skip
+        task = build_task(operation, kernel, plan, operands)
         self._finish(operation.layer, group, body, {operation.result: (operation.layer, body.add(task))})
 
     def _slice(self, node: Slice, group: int, orders: Orders) -> None:
@@ -196,8 +207,8 @@ class _Assembler:
             for value, (label, stream) in made.items()
         ]
         body.block.add_op(itensor.YieldOp(stores))
-        sources = [self.values[v] for v in body.imports]
-        kernel = itensor.KernelOp(name, sources, [v.type for v in made], Region(body.block), group)
+        read = [self.values[v] for v in body.imports]
+        kernel = itensor.KernelOp(name, read, [v.type for v in made], Region(body.block), group)
         self.block.add_op(kernel)
         self.values |= dict(zip(made, kernel.outputs, strict=True))
         self.names |= {value: label for value, (label, _) in made.items()}
@@ -216,6 +227,24 @@ class _KernelBody:
     def add(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
+
+
+def build_task(
+    operation: TensorOp, kernel: KernelDesign, plan: LoopPlan, operands: Sequence[SSAValue]
+) -> itensor.TaskOp:
+    """The scheduled task of an operation; its operands are streams, or tensors that lie on the chip."""
+    return itensor.TaskOp(
+        operation.layer, operands, plan.itensor(operation.result_map, dtype_of(operation.result)),
+        schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order), trips=plan.trips,
+        indexing_maps=[*operation.operand_maps, operation.result_map],
+        iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
+        bindings=_bindings(kernel),
+    )  # fmt: skip
+
+
+def _bindings(kernel: KernelDesign) -> DictionaryAttr | None:
+    chosen = {operation: StringAttr(choice) for operation, choice in sorted(kernel.bindings.items())}
+    return DictionaryAttr(chosen) if chosen else None
 
 
 def _task_body(operation: TensorOp) -> Region:

@@ -13,6 +13,7 @@ from compiler.analysis.graph import TensorOp, read_graph
 from compiler.design import Design, KernelDesign
 from compiler.frontend.context import make_context
 from compiler.program import Port, Program, Signature
+from compiler.schedule import implementations, load_library
 
 KINDS = ("int8", "float32")
 _INT8_PRODUCT = """%a = arith.extsi %x : i8 to i32
@@ -178,10 +179,13 @@ def _layer(name: str) -> str:
 
 
 @st.composite
-def designs(draw: st.DrawFn, module: ModuleOp) -> Design:
-    """A legal design: any divisors, any order, weights on the chip or streamed, one kernel or several."""
+def designs(draw: st.DrawFn, module: ModuleOp, *, bind: bool = False) -> Design:
+    """A legal design: any divisors, any order, weights on the chip or streamed, any kernels.
+
+    With `bind`, operators are built of anything that Vitis has.
+    """
     operations = read_graph(module).operations
-    kernels = {operation.layer: draw(_kernels(operation)) for operation in operations}
+    kernels = {operation.layer: draw(_kernels(operation, bind)) for operation in operations}
     groups: dict[str, int] = {}
     group = 0
     if draw(st.booleans()):
@@ -192,11 +196,15 @@ def designs(draw: st.DrawFn, module: ModuleOp) -> Design:
 
 
 @st.composite
-def _kernels(draw: st.DrawFn, operation: TensorOp) -> KernelDesign:
+def _kernels(draw: st.DrawFn, operation: TensorOp, bind: bool) -> KernelDesign:
     tile = tuple(draw(st.sampled_from(divisors(t))) for t in operation.trips)
     unroll = tuple(draw(st.sampled_from(divisors(t))) for t in tile)
     order = tuple(draw(st.permutations(range(len(tile)))))
-    return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])))
+    library, bindings = load_library("vitis-ultrascale-plus", 300.0), dict[str, str]()
+    for name in dict.fromkeys(op.name for op in operation.op.body.block.ops if bind):
+        if len(known := implementations(library, name, 8 if name.endswith("i") else 32)) > 1 and draw(st.booleans()):
+            bindings[name] = draw(st.sampled_from(known))
+    return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings)
 
 
 def divisors(number: int) -> list[int]:

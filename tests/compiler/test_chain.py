@@ -77,7 +77,7 @@ def test_every_stage_agrees_on_many_more(case: Case) -> None:
 def test_levels_agree_on_layers(data: st.DataObject) -> None:
     """Dense layers whose sums are wider than their inputs, with parameters and inputs that nobody reads."""
     program = data.draw(networks())
-    check_levels(lower(program, data.draw(designs(program.module))))
+    check_levels(lower(program, data.draw(designs(program.module, bind=True))))
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_levels_agree_on_layers(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_levels_agree_on_many_more_layers(data: st.DataObject) -> None:
     program = data.draw(networks())
-    check_levels(lower(program, data.draw(designs(program.module))))
+    check_levels(lower(program, data.draw(designs(program.module, bind=True))))
 
 
 def check_csim(batch: list[Lowered], folder: Path, labels: Sequence[object] = (), *, sanitize: bool = False) -> None:
@@ -135,7 +135,7 @@ def test_csim_agrees_on_many_more(batch: list[Case], tmp_path_factory: pytest.Te
 @given(data=st.data())
 def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     programs = data.draw(st.lists(networks(), min_size=1, max_size=6))
-    batch = [lower(program, data.draw(designs(program.module))) for program in programs]
+    batch = [lower(program, data.draw(designs(program.module, bind=True))) for program in programs]
     check_csim(batch, tmp_path_factory.mktemp("csim"))
 
 

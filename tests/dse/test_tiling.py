@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -151,3 +153,20 @@ def test_the_first_guess_fits_and_uses_what_is_there(platform: str, kind: str):
 
 def test_a_float_lane_costs_more_than_an_integer_one():
     assert space_of(mlp(64, kind="int8")).lanes_that_fit > 3 * space_of(mlp(64, kind="float32")).lanes_that_fit
+
+
+def test_operators_are_a_choice_where_the_platform_has_one():
+    assert space_of(mlp(8, kind="float32")).choices["adders"] == ("dsp", "fabric")
+    assert space_of(mlp(8, kind="int8")).choices["multipliers"] == ("dsp", "fabric")
+    for kind in ("float32", "int8"):
+        assert not {"adders", "multipliers"} & set(space_of(mlp(8, kind=kind), "ecp5-85k").choices)
+
+
+def test_adders_are_built_as_chosen_and_nothing_else_changes():
+    evaluator = Evaluator.create(mlp(8, 8, kind="float32"), "u55c")
+    guess = evaluator.space.default_params()
+    dsp, fabric = (evaluator.evaluate({**guess, "adders": choice}) for choice in ("dsp", "fabric"))
+    assert not any(kernel.bindings for kernel in dsp.design.kernels.values())
+    assert all(kernel.bindings == {"arith.addf": "fabric"} for kernel in fabric.design.kernels.values())
+    assert {n: replace(k, bindings={}) for n, k in fabric.design.kernels.items()} == dsp.design.kernels
+    assert fabric.figures.resources.dsp < dsp.figures.resources.dsp

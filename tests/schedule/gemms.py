@@ -60,9 +60,10 @@ def gemm_nest(
     unroll: tuple[int, int, int],
     order: tuple[int, int, int] = (0, 1, 2),
     kind: str = "int8",
+    bindings: dict[str, str] | None = None,
 ) -> nest.NestOp:
     """The compute nest of the product under a schedule."""
-    design = Design("u55c", 250.0, {"fc": KernelDesign(tile, unroll, order)})
+    design = Design("u55c", 250.0, {"fc": KernelDesign(tile, unroll, order, bindings=bindings or {})})
     lowered = lower(gemm_program(*shape, kind), design)
     return next(n for task, n in lowered.nests if task.sym_name.data == "fc")
 
@@ -76,4 +77,4 @@ def gemm_schedule(
     library: tuple[str, float] = OPEN,
     bindings: dict[str, str] | None = None,
 ) -> NestSchedule:
-    return schedule_nest(gemm_nest(shape, tile, unroll, order, kind), load_library(*library), bindings)
+    return schedule_nest(gemm_nest(shape, tile, unroll, order, kind, bindings), load_library(*library))

@@ -24,7 +24,7 @@ from compiler.dialects import nest, stream
 from compiler.dialects.affine import coefficients
 from compiler.dialects.nest import GuardAttr
 from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import memref_type, vector_type
+from compiler.dialects.types import bindings_of, memref_type, vector_type
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
@@ -43,6 +43,9 @@ class NestEmitter:
     guarded: tuple[str, int] | None = None
     """The condition of the block that was closed last, and after how many lines."""
     in_place: dict[SSAValue, nest.LoadOp] = field(default_factory=dict[SSAValue, nest.LoadOp])
+
+    def __post_init__(self) -> None:
+        self.bindings = bindings_of(self.op)
 
     @property
     def loop_names(self) -> list[str]:
@@ -210,7 +213,7 @@ class NestEmitter:
                 self._at(value, [_project(e, index) for e in lanes.data.results])
                 for value, lanes in zip(op.inputs, op.lanes, strict=True)
             ]
-            lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh)
+            lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh, self.bindings)
             self.out.add(*lines)
             if single:
                 self._single(op.result, label, result)
@@ -239,7 +242,9 @@ class NestEmitter:
                 with self.out.lanes([pairs if d == dim else s for d, s in enumerate(shape)]) as index:
                     left = self._index(current, source, [times(i, 2) if d == dim else i for d, i in enumerate(index)])
                     right = self._index(current, source, [_twin(i) if d == dim else i for d, i in enumerate(index)])
-                    lines, result = emit_body(op.body.block, [left, right], constants, self.layer, self._fresh)
+                    lines, result = emit_body(
+                        op.body.block, [left, right], constants, self.layer, self._fresh, self.bindings
+                    )
                     self.out.add(*lines, f"{name}{subscripts(target, index)} = {result};")
                 if odd:
                     with self.out.lanes([1 if d == dim else s for d, s in enumerate(shape)]) as index:

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
+from compiler.backend.hls.bind_cpp import bind_op
 from compiler.dialects.types import integer_width
 from compiler.errors import PenstockError
 
@@ -196,7 +197,12 @@ def emit_constants(block: Block, fresh: Callable[[str], str]) -> tuple[list[str]
 
 
 def emit_body(
-    block: Block, arguments: Sequence[str], constants: Mapping[SSAValue, str], layer: str, fresh: Callable[[str], str]
+    block: Block,
+    arguments: Sequence[str],
+    constants: Mapping[SSAValue, str],
+    layer: str,
+    fresh: Callable[[str], str],
+    bindings: Mapping[str, str],
 ) -> tuple[list[str], str]:
     """A scalar body as statements and the expression of its result. Inputs are C++ expressions."""
     names: dict[SSAValue, str] = {**dict(zip(block.args, arguments, strict=True)), **constants}
@@ -215,6 +221,13 @@ def emit_body(
                 limit="it writes " + ", ".join(supported_operations()),
             )  # fmt: skip
         expression = emitter(op, [names[o] for o in op.operands])
+        if op.name in bindings:
+            name = names[op.results[0]] = fresh(_LABELS.get(type(op), "v"))
+            pragma = bind_op(name, op, bindings[op.name])
+            lines.append(f"{cpp_type(op.results[0].type)} {name};")
+            lines += [pragma] if pragma else []
+            lines.append(f"{name} = {_plain(expression)};")
+            continue
         if op.next_op is terminator and terminator.operands[0] is op.results[0]:
             names[op.results[0]] = expression
             continue

@@ -12,7 +12,7 @@ from compiler.dialects import nest
 from compiler.dialects.types import vector_type
 from compiler.errors import PenstockError
 from compiler.schedule import NestSchedule, OperatorLibrary, schedule_nest
-from compiler.schedule.flatten import Flattener, Step
+from compiler.schedule.flatten import Step, flatten
 
 _FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
 _SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
@@ -32,7 +32,7 @@ class Timing:
 
 def time_nest(op: nest.NestOp, library: OperatorLibrary) -> Timing:
     schedule = schedule_nest(op, library)
-    steps = Flattener(library, {}).run(op.body.block)
+    steps = flatten(op, library)
     waiting = [(step, (at.start, at.end)) for step, at in zip(steps, schedule.stages, strict=True)]
     timing = Timing(schedule)
     waiting.reverse()

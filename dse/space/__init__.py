@@ -1,0 +1,1 @@
+"""The parts of the design space: each file knows one kind of decision."""

@@ -1,0 +1,50 @@
+"""What operators are built of: a decision for all kernels at once, where the platform's library has a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.ir import SSAValue
+
+from compiler.analysis.graph import TensorOp
+from compiler.schedule import OperatorLibrary, implementations
+
+PARAMETERS = {"arith.addf": "adders", "arith.subf": "adders", "arith.muli": "multipliers"}
+
+
+def binding_choices(operations: Sequence[TensorOp], library: OperatorLibrary) -> dict[str, tuple[str, ...]]:
+    """A parameter for every kind of operator that can be built in several ways, the library's own choice first."""
+    found: dict[str, tuple[str, ...]] = {}
+    for op in operations:
+        for operation in _operators(op):
+            if len(known := implementations(library, operation, operand_bits(op))) > 1:
+                found[PARAMETERS[operation]] = known
+    return dict(sorted(found.items()))
+
+
+def bindings_of(op: TensorOp, library: OperatorLibrary, settings: Mapping[str, object]) -> dict[str, str]:
+    """What a kernel's operators are built of under a setting; what the library takes anyway is not listed."""
+    chosen: dict[str, str] = {}
+    for operation in _operators(op):
+        known = implementations(library, operation, operand_bits(op))
+        choice = str(settings.get(PARAMETERS[operation], ""))
+        if choice in known[1:]:
+            chosen[operation] = choice
+    return chosen
+
+
+def operand_bits(op: TensorOp) -> int:
+    """The widest operand of a kernel, and so of its products."""
+    return max((_element_bits(v) for v in op.op.inputs), default=1)
+
+
+def _operators(op: TensorOp) -> list[str]:
+    """Operators that may be bound. Whole numbers only in reductions: elsewhere constants may be wider than operands."""
+    names = dict.fromkeys(inner.name for inner in op.op.body.block.ops if inner.name in PARAMETERS)
+    return [name for name in names if op.reductions or not name.endswith("i")]
+
+
+def _element_bits(value: SSAValue) -> int:
+    kind: Any = value.type
+    return int(kind.element_type.bitwidth)
