@@ -36,8 +36,8 @@ class ToolCommand:
     """One run of a tool. `env` is the whole environment: nothing is inherited, so no secret leaks.
 
     `logs` gets stdout.log and stderr.log, each at most `log_limit` bytes: the first and the last half of it.
-    `memory_limit` is of address space for each process of the tool (RLIMIT_AS). `user` is a (uid, gid) to
-    become, for root only.
+    `memory_limit` is of address space for each process of the tool (RLIMIT_AS), `tree_memory_limit` of what all of them
+    hold together. `user` is a (uid, gid) to become, for root only.
     """
 
     argv: tuple[str, ...]
@@ -46,6 +46,7 @@ class ToolCommand:
     env: Mapping[str, str] = field(default_factory=lambda: clean_environment())
     timeout: float | None = None
     memory_limit: int | None = None
+    tree_memory_limit: int | None = None
     log_limit: int = 16 << 20
     grace: float = 3.0
     user: tuple[int, int] | None = None
@@ -68,6 +69,8 @@ class ToolResult:
     note: str = ""
     killed_inside: bool = False
     """One of its processes was killed from outside, whatever the first one's exit code says."""
+    over_memory: bool = False
+    """Its processes together held more than they may, and were killed for it."""
 
     @property
     def ok(self) -> bool:
@@ -79,6 +82,8 @@ class ToolResult:
             words = f"ended with exit code {self.exit_code}"
         elif self.outcome is Outcome.SIGNAL:
             words = f"was ended by {signal_name(self.signal)}"
+        elif self.over_memory:
+            words = "was stopped at its memory limit"
         elif self.outcome is Outcome.OUT_OF_MEMORY:
             words = "ran out of memory, as it seems"
         else:
@@ -120,6 +125,10 @@ def result_from(report: Mapping[str, Any], stdout: Path, stderr: Path) -> ToolRe
     status = report["wait_status"]
     code = os.waitstatus_to_exitcode(status) if status is not None else None
     outcome, note = _judge(report, code)
+    over_memory = report["ended"] == "memory"
+    if over_memory:
+        held, limit = report["tree_bytes"] >> 20, report["tree_memory_limit"] >> 20
+        note = f"its processes held {held} MiB together; at most {limit} are allowed"
     if report["unkillable"]:
         note = f"{report['unkillable']} processes could not be killed"
     if report["log_errno"]:
@@ -137,6 +146,7 @@ def result_from(report: Mapping[str, Any], stdout: Path, stderr: Path) -> ToolRe
         left_behind=report["left_behind"],
         note=note,
         killed_inside=bool(report["foreign_kill"]),
+        over_memory=over_memory,
     )
 
 
@@ -148,6 +158,8 @@ def _judge(report: Mapping[str, Any], code: int | None) -> tuple[Outcome, str]:
         return Outcome.NOT_STARTED, os.strerror(failed_exec)
     if report["ended"] in ("timeout", "cancelled"):
         return Outcome(report["ended"]), ""
+    if report["ended"] == "memory":
+        return Outcome.OUT_OF_MEMORY, ""
     if code == 0:
         return Outcome.OK, ""
     if code == -signal.SIGKILL or report["foreign_kill"]:

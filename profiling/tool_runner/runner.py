@@ -71,7 +71,8 @@ class ToolProcess:
         user, group = command.user or (None, None)
         return {
             "argv": command.argv, "folder": str(command.folder), "timeout": command.timeout,
-            "memory_limit": command.memory_limit, "log_limit": command.log_limit, "grace": command.grace,
+            "memory_limit": command.memory_limit, "tree_memory_limit": command.tree_memory_limit,
+            "log_limit": command.log_limit, "grace": command.grace,
             "stdout": str(self.stdout), "stderr": str(self.stderr), "scratch": scratch,
             "tail_limit": _TAIL_LIMIT, "user": user, "group": group,
             "env": {"PATH": os.defpath, **command.env} | temporary | {_MARK: self._mark},

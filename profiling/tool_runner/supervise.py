@@ -22,6 +22,8 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 POLL_SECONDS = 0.05
 WATCH_SECONDS = 0.25  # adopted orphans that ended are collected, and the deadline is looked at, so often
 UNKILLABLE_SECONDS = 20.0
+MEMORY_SECONDS = 0.5  # the memory of the whole tree is added up so often
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 class BoundedLog:
@@ -85,6 +87,24 @@ def descendants():
     return found
 
 
+def resident_bytes(pids, limit):
+    """What processes hold together. Pages that forks share are counted once, where a first sum is over the limit."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/statm", "rb") as file:  # it may have just ended
+            total += int(file.read().split()[1]) * PAGE_BYTES
+    if total <= limit:
+        return total
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+                total += next((int(line.split()[1]) * 1024 for line in file if line.startswith(b"Pss:")), 0)
+        except OSError:
+            continue  # it has just ended
+    return total
+
+
 def send(pids, number):
     for pid in pids:
         # it may have ended, or run as another user: what stays alive is counted in the report
@@ -118,6 +138,7 @@ class Run:
         self.recent = bytearray()
         self.streams = {}
         self.unkillable = 0
+        self.tree_bytes = None  # the most that the whole tree was seen to hold; looked at where it is limited
 
     def start(self):
         """Fork and exec the tool; returns the errno of a failed exec, or None."""
@@ -166,8 +187,9 @@ class Run:
             os._exit(127)
 
     def watch(self):
-        """Wait for the tool's end; returns why it ended: "exit", "timeout" or "cancelled"."""
+        """Wait for the tool's end; returns why it ended: "exit", "timeout", "memory" or "cancelled"."""
         deadline = self.started + self.spec["timeout"] if self.spec["timeout"] else None
+        next_look = self.started
         poll = select.poll()
         poll.register(self.control, select.POLLIN | select.POLLHUP)
         poll.register(self.owner, select.POLLIN)
@@ -180,12 +202,22 @@ class Run:
                 return "exit"
             if deadline and time.monotonic() >= deadline:
                 return "timeout"
+            if self.spec["tree_memory_limit"] and time.monotonic() >= next_look:
+                if self.look_at_memory(self.spec["tree_memory_limit"]):
+                    return "memory"
+                next_look = time.monotonic() + MEMORY_SECONDS
             for descriptor, _ in poll.poll(1000 * WATCH_SECONDS):
                 if descriptor in self.streams:
                     if not self.drain(descriptor):
                         poll.unregister(descriptor)
                 elif descriptor in (self.owner, self.control):  # nothing is ever sent after the specification
                     return "cancelled"
+
+    def look_at_memory(self, limit):
+        """Whether the tree holds more than it may."""
+        held = resident_bytes(descendants(), limit)
+        self.tree_bytes = max(held, self.tree_bytes or 0)
+        return held > limit
 
     def drain(self, descriptor):
         """Move what the tool wrote into its log; False at the end of the stream."""
@@ -257,6 +289,8 @@ class Run:
             "log_errno": next((log.failure for log in self.streams.values() if log.failure), None),
             "tail": self.recent.decode("utf-8", "replace"),
             "peak_rss": self.usage.ru_maxrss * 1024 if self.usage else None,
+            "tree_bytes": self.tree_bytes,
+            "tree_memory_limit": self.spec["tree_memory_limit"],
             "cpu_seconds": self.usage.ru_utime + self.usage.ru_stime if self.usage else None,
         }
         with contextlib.suppress(BrokenPipeError):  # the owner is gone; there is nobody to tell
@@ -296,6 +330,7 @@ def main():
         failure = run.start()
         ended = "exit" if failure is not None else run.watch()
     finally:
+        # a tree that has eaten its memory would eat more in a grace period
         left = run.kill_all(gently=ended in ("timeout", "cancelled"))
         remove_scratch(run.spec["scratch"])
     run.report(ended=ended, exec_errno=failure, left_behind=left if ended == "exit" else 0, killed=left)

@@ -95,7 +95,8 @@ class _Build:
         result = self.runner.run(
             ToolCommand(
                 (str(self.tools.programs[program]), *words), folder, logs, env=self.env, timeout=max(left, 1.0),
-                memory_limit=self.job.limits.memory, log_limit=self.job.limits.log,
+                memory_limit=self.job.limits.memory, tree_memory_limit=self.job.limits.memory,
+                log_limit=self.job.limits.log,
             ),
             watch,
         )  # fmt: skip

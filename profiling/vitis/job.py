@@ -37,7 +37,9 @@ _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may use. Seconds are of the whole job; memory is of address space of each of its processes."""
+    """What a job may use. Seconds are of the whole job; memory is what its processes hold together, and the address
+    space of each.
+    """
 
     seconds: float = 4 * 3600.0
     memory: int | None = None
@@ -131,7 +133,7 @@ def _run(
     result = runner.run(
         ToolCommand(
             command.argv, work / "hls", logs, env=env | dict(command.environment), timeout=max(seconds, 1.0),
-            memory_limit=job.limits.memory, log_limit=job.limits.log,
+            memory_limit=job.limits.memory, tree_memory_limit=job.limits.memory, log_limit=job.limits.log,
         ),
         watch,
     )  # fmt: skip

@@ -43,6 +43,8 @@ def check_run(result: ToolResult, steps: Sequence[Step], watch: Watch, source: s
         raise _error("disk-full", watch.over_quota, where, log)
     if result.outcome in _ENDINGS:
         raise _error(_ENDINGS[result.outcome], f"the tool {result.describe()}", where, log)
+    if result.over_memory:
+        raise _error("out-of-memory", f"the tool {result.describe()}", where, log)
     if os.strerror(errno.ENOSPC) in result.note:
         raise _error("disk-full", result.note, where, log)
     outcomes: list[StepOutcome] = []

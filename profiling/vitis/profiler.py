@@ -32,6 +32,7 @@ from profiling.tool_runner import ToolRunner
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.fifo_memory import with_fifo_memory
 from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
+from profiling.vitis.kept_report import report_to_json
 from profiling.vitis.reading import unreadable
 from profiling.vitis.records import SynthesisReport, Usage
 from profiling.vitis.retime import PhaseTiming
@@ -109,7 +110,7 @@ class VitisProfiler:
             clock_mhz=request.clock_mhz, latency_cycles=latency, interval_cycles=interval,
             initial_delay_cycles=min(delay, latency), ii=only.ii if only else None, depth=only.depth if only else None,
             resources=resources_of(with_fifo_memory(report).used, report.source, has_uram=platform.available.uram > 0),
-            fmax_mhz=report.fmax_mhz,
+            fmax_mhz=report.fmax_mhz, report=report_to_json(report),
         )  # fmt: skip
 
     def _cycles(self, run: HlsRun, report: SynthesisReport) -> tuple[int, int]:

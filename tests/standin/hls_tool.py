@@ -88,6 +88,8 @@ class Project:
             sys.exit(0)
         elif kind == "flood":
             misbehave.flood(int(size))
+        elif kind == "spread":
+            misbehave.spread(int(size))
         elif kind == "fill":
             misbehave.fill_disk(self.folder, int(size))
         elif kind == "no-space":

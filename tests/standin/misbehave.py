@@ -36,6 +36,17 @@ def exhaust_memory(message: str) -> None:
     sys.exit("the stand-in found no memory limit")
 
 
+def spread(megabytes: int) -> None:
+    """Children that hold memory together, none of them much, and stay."""
+    for _ in range(4):
+        if os.fork() == 0:
+            held = bytearray(os.urandom(1)) * (megabytes * MEGABYTE // 4)
+            time.sleep(60)
+            sys.exit(len(held))
+    while True:
+        time.sleep(3600)
+
+
 def be_killed() -> None:
     """As by the kernel when memory runs out: nothing is said."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -108,6 +108,19 @@ def test_a_memory_limit_holds(tmp_path: Path) -> None:
     assert run(tmp_path, sys.executable, "-c", hungry).ok
 
 
+def test_the_memory_of_a_whole_tree_is_limited(tmp_path: Path) -> None:
+    """Pages that children share with their parent count once; what each of them writes anew counts for each."""
+    shared = "import os, time\nheld = bytearray(os.urandom(1)) * (160 << 20)\n"
+    waiting = "[os.fork() or (time.sleep(1.2), os._exit(0)) for _ in range(3)]\ntime.sleep(1.6)"
+    result = run(tmp_path, sys.executable, "-c", shared + waiting, tree_memory_limit=256 << 20)
+    assert result.ok, result.describe()
+    own = "[os.fork() or (bytearray(os.urandom(1)) * (80 << 20), time.sleep(30)) for _ in range(3)]\ntime.sleep(30)"
+    result = run(tmp_path, sys.executable, "-c", shared + own, tree_memory_limit=256 << 20, timeout=20.0)
+    assert (result.outcome, result.over_memory) == (Outcome.OUT_OF_MEMORY, True)
+    assert "at most 256 are allowed" in result.describe()
+    assert result.seconds < 15
+
+
 def test_an_endless_log_is_bounded_and_keeps_both_ends(tmp_path: Path) -> None:
     result = shell(tmp_path, "echo first; seq 1 400000; echo last", log_limit=10_000)
     text = result.stdout.read_text()

@@ -30,7 +30,7 @@ FAILURES: dict[str, tuple[dict[str, object], HlsStep, str, str]] = {
     "disk": ({"csynth": "no-space"}, "csynth", "disk-full", "No space left"),
     "killed": ({"csynth": "child-killed"}, "csynth", "out-of-memory", "illed"),
     "killed in silence": ({"csynth": "child-killed-quietly"}, "csynth", "out-of-memory", "illed"),
-    "no report": ({"csynth": "report-missing"}, "csynth", "report-missing", "not there"),
+    "no report": ({"csynth": "report-missing"}, "csynth", "report-missing", "there is no report"),
     "cut report": ({"csynth": "report-garbage"}, "csynth", "report-unreadable", ""),
     "garbage": ({"csynth": "babble:1"}, "csynth", "tool-failed", "without saying that csynth finished"),
     "date": ({"export": "date"}, "export", "tool-failed", "IMPL 213-28"),
@@ -93,6 +93,16 @@ def test_memory_runs_out_within_its_limit(tmp_path: Path) -> None:
     with pytest.raises(ProfilingError) as caught:
         run(installation, tmp_path, limits=Limits(memory=512 << 20))
     assert caught.value.kind == "out-of-memory"
+
+
+def test_memory_is_limited_of_all_processes_together(tmp_path: Path) -> None:
+    """Each of four children stays below the limit; together they do not, and the last lines are in the error."""
+    installation = Installation(tmp_path / "tools", "2024.2")
+    installation.behave({"csynth": "spread:400"})
+    with pytest.raises(ProfilingError, match=r"held \d+ MiB together; at most 256 are allowed") as caught:
+        run(installation, tmp_path, limits=Limits(memory=256 << 20, seconds=60))
+    assert caught.value.kind == "out-of-memory"
+    assert left_of(tmp_path) == []
 
 
 def left_of(folder: Path) -> list[str]:
