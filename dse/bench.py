@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from compiler.platforms import Resources
+from compiler.simulator import Simulation
 from dse.evaluate import Evaluation, Evaluator
+from dse.history import FolderHistory, History
 from profiling.evidence import Evidence
 from profiling.store import FolderProfiles, ProfileStore
 from profiling.tool_runner import ToolRunner
@@ -28,8 +30,29 @@ class Bench:
     work_root: Path | None = None
     line: Callable[[str], None] | None = None
     """Called with each line that a tool writes."""
+    history: History = field(default_factory=FolderHistory)
+    """What rungs said of earlier designs."""
     limits: Limits = field(default_factory=Limits)
     """What one job of an HLS tool may use."""
+
+
+FRAMES = 6
+"""Inputs in a row from which the interval between two is taken."""
+
+
+def steady_interval(simulation: Simulation) -> int | None:
+    """Cycles between two inputs once the pipeline is full: over the second half of all frames, rounded up."""
+    ends = simulation.frame_ends[len(simulation.frame_ends) // 2 - 1 :]
+    return -(-(ends[-1] - ends[0]) // (len(ends) - 1)) if len(simulation.frame_ends) > 1 else None
+
+
+@dataclass(frozen=True)
+class Times:
+    """Cycles of one input, until its first output, and between two inputs."""
+
+    latency: int
+    initial_delay: int | None
+    interval: int | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +67,15 @@ class Measured:
     fmax_mhz: float | None = None
     profiles: tuple[str, ...] = ()
     """Keys of the kept profiles that these figures come from."""
+    retimed: Times | None = None
+    """What the simulator says of the design with the II and depth that a tool's report gives each pipeline."""
+
+    @property
+    def times(self) -> Times:
+        """What designs are ranked by: csynth's own latency is known to be wrong on stream designs."""
+        if self.evidence == "csynth" and self.retimed is not None:
+            return self.retimed
+        return Times(self.latency, self.initial_delay, self.interval)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "profiles": list(self.profiles)}
@@ -55,6 +87,8 @@ class Measured:
         area = fields["resources"]
         fields["resources"] = None if area is None else Resources(**area)
         fields["profiles"] = tuple(fields["profiles"])
+        retimed = fields["retimed"]
+        fields["retimed"] = None if retimed is None else Times(**retimed)
         return Measured(**fields)
 
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from compiler.errors import PenstockError
 from compiler.pipeline import lower
 from compiler.platforms import Platform
-from dse.bench import Bench, Measured
+from dse.bench import FRAMES, Bench, Measured, Times, steady_interval
 from dse.evaluate import Evaluation, Evaluator
-from profiling.protocol import Profile, ProfileRequest
+from profiling.evidence import Evidence
+from profiling.protocol import Profile, ProfileRequest, ProfilingError
+from profiling.simulated import simulate_design
 from profiling.store import profile_once
 from profiling.vitis.detect import find_vitis
+from profiling.vitis.kept_report import report_from_json
 from profiling.vitis.profiler import VitisProfiler
+from profiling.vitis.records import SynthesisReport
+from profiling.vitis.retime_design import RetimedDesign, retime_design
+
+VITIS_RUNGS: tuple[Evidence, ...] = ("csynth", "cosim")
 
 
 def vitis_lacks(platform: Platform) -> str:
@@ -30,31 +35,50 @@ def vitis_lacks(platform: Platform) -> str:
 
 def csynth(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
     """High-level synthesis of the whole top."""
-    return _measured(profile_of(evaluator, evaluation, bench, "csynth"))
+    return _measured(evaluator, evaluation, profile_of(evaluator, evaluation, bench, "csynth"))
 
 
 def cosim(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
     """High-level synthesis of the whole top, and its RTL simulated by the tools with data."""
-    return _measured(profile_of(evaluator, evaluation, bench, "cosim"))
+    return _measured(evaluator, evaluation, profile_of(evaluator, evaluation, bench, "cosim"))
 
 
-def profile_of(
-    evaluator: Evaluator, evaluation: Evaluation, bench: Bench, evidence: Literal["csynth", "cosim"]
-) -> Profile:
+def profile_of(evaluator: Evaluator, evaluation: Evaluation, bench: Bench, evidence: Evidence) -> Profile:
     """The kept profile of the design, or what the tools say now."""
     profiler = VitisProfiler(
-        find_vitis(), evidence, bench.tools, limits=bench.limits, work_root=bench.work_root, on_line=bench.line
-    )
-    return profile_once(profiler, _request(evaluator, evaluation), bench.profiles)
+        find_vitis(), "cosim" if evidence == "cosim" else "csynth", bench.tools, limits=bench.limits,
+        work_root=bench.work_root, on_line=bench.line,
+    )  # fmt: skip
+    text = str(lower(evaluator.program, evaluation.design).stream)
+    request = ProfileRequest(evaluator.program.name, text, evaluator.platform.name, evaluator.clock_mhz)
+    return profile_once(profiler, request, bench.profiles)
 
 
-def _request(evaluator: Evaluator, evaluation: Evaluation) -> ProfileRequest:
-    lowered = lower(evaluator.program, evaluation.design)
-    return ProfileRequest(evaluator.program.name, str(lowered.stream), evaluator.platform.name, evaluator.clock_mhz)
+def retimed(evaluator: Evaluator, evaluation: Evaluation, profile: Profile) -> RetimedDesign:
+    """The design's schedules with the II and depth that synthesis reached, as its kept report has them."""
+    return retime_design(evaluator.assembler.network(evaluation.design), kept_report(profile))
 
 
-def _measured(profile: Profile) -> Measured:
+def kept_report(profile: Profile) -> SynthesisReport:
+    if profile.report is None:
+        raise ProfilingError(
+            "report-missing", what="the kept profile has no synthesis report", where=profile.name,
+            hint="this is a defect; please report it",
+        )  # fmt: skip
+    return report_from_json(profile.report)
+
+
+def _measured(evaluator: Evaluator, evaluation: Evaluation, profile: Profile) -> Measured:
+    """The tool's own figures, and beside them the simulator's on the network as it was synthesised."""
+    network = retimed(evaluator, evaluation, profile).network
+    run = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=FRAMES)
+    if run.deadlock is not None:
+        raise ProfilingError(
+            "deadlock", what=f"as it was synthesised, the design stops for ever: {run.deadlock}", where=profile.name,
+            hint="deepen a channel of the cycle, or leave depths to the tool",
+        )  # fmt: skip
     return Measured(
         profile.evidence, profile.latency_cycles, profile.initial_delay_cycles, profile.interval_cycles,
         profile.resources, profile.fmax_mhz, (profile.key,),
+        Times(run.latency, run.initial_delay, steady_interval(run)),
     )  # fmt: skip

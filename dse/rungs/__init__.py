@@ -6,7 +6,7 @@ Figures of two rungs are never compared.
 
 from dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
 from dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
-from dse.rungs.ranking import BEST, Ranked, in_order, rank
+from dse.rungs.ranking import BEST, Ranked, in_order, measure_all, rank, shortlist
 
 __all__ = [
     "BEST",
@@ -17,9 +17,11 @@ __all__ = [
     "Ranked",
     "Rung",
     "in_order",
+    "measure_all",
     "modelled",
     "open_rtl",
     "rank",
+    "shortlist",
     "simulated",
     "steady_interval",
     "usable",

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dse.rungs.history import Pair
+from dse.history import Pair
 from profiling.evidence import Evidence
 
 ENOUGH = 5

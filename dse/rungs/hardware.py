@@ -12,15 +12,12 @@ from contextlib import suppress
 from compiler.errors import PenstockError
 from compiler.pipeline import Lowered, lower
 from compiler.pipeline.verify import make_inputs, verify_rtl
-from dse.bench import Bench, Measured
+from dse.bench import FRAMES, Bench, Measured
 from dse.evaluate import Evaluation, Evaluator
 from dse.open_rtl import Core, build_all
 from profiling.open_rtl.profiler import sources_digest
 from profiling.open_rtl.tools import find_cxx, find_verilator
 from profiling.protocol import Profile, ProfileRequest
-
-FRAMES = 6
-"""Inputs in a row from which the interval between two is taken."""
 
 TOOL = "penstock-open-rtl-design"
 REVISION = "1"

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.pipeline.verify import make_inputs, verify_rtl
 from compiler.platforms import Platform
-from compiler.simulator import Simulation
-from dse.bench import Bench, Measured, Rung
+from dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
 from dse.evaluate import Evaluation, Evaluator
-from dse.open_rtl import Core, build_all, open_library
+from dse.open_rtl import open_library
+from dse.rungs.hardware import open_rtl
+from dse.vitis import VITIS_RUNGS, cosim, csynth, vitis_lacks
 from profiling.evidence import Evidence
 from profiling.open_rtl.tools import find_cxx, find_verilator
 from profiling.protocol import ProfilingError
 from profiling.simulated import simulate_design
-
-FRAMES = 6
-"""Inputs in a row from which the interval between two is taken."""
 
 
 def modelled(_: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
@@ -35,37 +29,14 @@ def simulated(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Mea
     return Measured(found.evidence, found.latency, found.initial_delay, steady_interval(found))
 
 
-def open_rtl(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
-    """The design's SystemVerilog in Verilator with the model's data; what it answers must be the interpreter's."""
-    core = core_of(evaluator, evaluation, bench)
-    inputs = make_inputs(core.lowered, random_sets=1)[0]
-    run = core.run(inputs, frames=FRAMES)
-    core.check(run)
-    found = verify_rtl(core.lowered, [core.lowered.run_memories(lambda _: run.outputs, inputs)], [inputs])
-    if not found.equal:
-        raise PenstockError(
-            code="rtl-differs", what=f"{found.mismatches} of {found.values} values differ from the interpreter's",
-            where=evaluator.program.name, limit=f"largest difference {found.max_difference:.3g}",
-            hint="this is a defect in the RTL backend; please report it",
-        )  # fmt: skip
-    assert run.latency is not None
-    return Measured(run.evidence, run.latency, run.initial_delay, run.interval)
-
-
-def build_together(evaluator: Evaluator, candidates: Sequence[Evaluation], bench: Bench) -> None:
-    """Several programs are built quicker at once; a design that cannot be emitted says so when its turn comes."""
-    cores: list[Core] = []
-    for candidate in candidates:
-        with suppress(PenstockError):
-            cores.append(core_of(evaluator, candidate, bench))
-    build_all(cores, bench.tools)
-
-
 def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Evidence, str]:
     """The rung that was asked for, or a weaker one and why, where this machine lacks what it takes.
 
     A rung that has no meaning for the platform is an error.
     """
+    if evidence in VITIS_RUNGS:
+        lacking = vitis_lacks(platform)
+        return ("simulated", f"{evidence} figures were asked for, but {lacking}") if lacking else (evidence, "")
     if evidence != "open-rtl":
         return evidence, ""
     open_library(platform, clock_mhz)
@@ -77,17 +48,9 @@ def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Ev
     return evidence, ""
 
 
-def core_of(evaluator: Evaluator, evaluation: Evaluation, bench: Bench) -> Core:
-    return Core.of(lower(evaluator.program, evaluation.design), evaluator.platform, bench.tools)
-
-
-def steady_interval(simulation: Simulation) -> int | None:
-    """Cycles between two inputs once the pipeline is full: over the second half of all frames, rounded up."""
-    ends = simulation.frame_ends[len(simulation.frame_ends) // 2 - 1 :]
-    return -(-(ends[-1] - ends[0]) // (len(ends) - 1)) if len(simulation.frame_ends) > 1 else None
-
-
-RUNGS: Mapping[Evidence, Rung] = {"modelled": modelled, "simulated": simulated, "open-rtl": open_rtl}
+RUNGS: Mapping[Evidence, Rung] = {
+    "modelled": modelled, "simulated": simulated, "open-rtl": open_rtl, "csynth": csynth, "cosim": cosim,
+}  # fmt: skip
 """Every way to choose among designs, by its evidence; `profiling.evidence.RUNGS` lists the names for users.
 
 A rung of other tools is written beside this package against `dse.bench`, and gets its line here.

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from dse.bench import Measured
 from dse.evaluate import Evaluation
+from dse.history import Pair, mix_of
 from dse.rungs.error import Correction
-from dse.rungs.history import Pair, mix_of
 from profiling.evidence import Evidence
 
 _DIGITS = 12
@@ -83,7 +83,8 @@ def _times(candidate: Evaluation, measured: Measured | None) -> tuple[int, int]:
     figures = candidate.figures
     if measured is None:
         return figures.latency, figures.interval
-    return measured.latency, figures.interval if measured.interval is None else measured.interval
+    times = measured.times
+    return times.latency, figures.interval if times.interval is None else times.interval
 
 
 def _at(candidate: Evaluation, times: tuple[int, int], ratio: float) -> tuple[float, ...]:

@@ -8,11 +8,17 @@ from dataclasses import dataclass
 from compiler.errors import PenstockError
 from dse.bench import Bench, Measured
 from dse.evaluate import Evaluation, Evaluator
-from dse.rungs.kinds import RUNGS, build_together
-from profiling.evidence import Evidence
+from dse.history import Pair, model_of, pairs_of
+from dse.rungs.hardware import open_rtl_many
+from dse.rungs.kinds import RUNGS
+from dse.rungs.promotion import promote
+from profiling.evidence import EVIDENCE, Evidence
 
 BEST = 8
-"""How many of the best modelled designs a stronger rung looks at."""
+"""How many designs a stronger rung looks at."""
+
+WIDER = 2
+"""For a rung of tools, so many times as many designs are simulated first."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +39,74 @@ def rank(
     *,
     best: int = BEST,
 ) -> list[Ranked]:
-    """The best designs in the rung's order by the goal's objectives, those that it could not measure at the end."""
+    """The most promising designs in the rung's order by the goal's objectives, what it could not measure at the end."""
     bench = bench or Bench()
-    order = sorted((c for c in candidates if c.feasible), key=lambda c: c.values)
-    distinct = list({c.design.digest(): c for c in reversed(order)}.values())[::-1][:best]
+    chosen = shortlist(evaluator, candidates, evidence, bench, best=best)
+    return in_order(measure_all(evaluator, chosen, evidence, bench))
+
+
+def shortlist(
+    evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench, *, best: int = BEST
+) -> list[Evaluation]:
+    """The designs that a rung should look at: promoted from the model, over the simulator where tools are asked."""
+    model, family = model_of(evaluator), evaluator.platform.operators
+    if EVIDENCE.index(evidence) <= EVIDENCE.index("simulated"):
+        return promote(candidates, evidence, best, bench.history.pairs(family), model=model)
+    wider = promote(candidates, "simulated", WIDER * best, bench.history.pairs(family), model=model)
+    bench.progress(f"simulating {len(wider)} designs")
+    ranked = measure_all(evaluator, wider, "simulated", bench)
+    known = {one.candidate.design.digest(): one.measured for one in ranked if one.measured is not None}
+    running = [one.candidate for one in ranked if one.measured is not None]
+    if not running:
+        return wider[:best]  # the rung itself says why they cannot run
+    history = bench.history.pairs(family)
+    found = promote(running, evidence, best, history, model=model, weaker="simulated", known=known)
+    return found if running[0] in found else [*found[: best - 1], running[0]]  # the best modelled one goes up
+
+
+def measure_all(
+    evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench
+) -> list[Ranked]:
+    """What a rung says of each of these designs, recorded beside what weaker rungs said of them."""
+    found = _measure(evaluator, candidates, evidence, bench)
+    good = [one for one in found if one.measured is not None]
+    if evidence == "modelled" or not good:
+        return found
+    model = model_of(evaluator)
+    pairs: list[Pair] = []
+    earlier = {
+        pair.design: pair.stronger_cycles
+        for pair in bench.history.pairs(evaluator.platform.operators)
+        if pair.model == model and pair.stronger == "simulated"
+    }
+    for one in good:
+        assert one.measured is not None
+        cycles: dict[Evidence, float] = {"modelled": one.candidate.figures.latency}
+        if (cycles_simulated := earlier.get(one.candidate.design.digest())) is not None:
+            cycles["simulated"] = cycles_simulated
+        cycles[one.measured.evidence] = one.measured.times.latency
+        pairs += pairs_of(evaluator, one.candidate, cycles)
+    bench.history.add(pairs)
+    return found
+
+
+def _measure(evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench) -> list[Ranked]:
     if evidence == "open-rtl":
-        build_together(evaluator, distinct, bench)
+        outcomes = open_rtl_many(evaluator, candidates, bench)
+        return [_ranked(one, outcome) for one, outcome in zip(candidates, outcomes, strict=True)]
     found: list[Ranked] = []
-    for candidate in distinct:
+    for candidate in candidates:
         try:
             found.append(Ranked(candidate, RUNGS[evidence](evaluator, candidate, bench)))
         except PenstockError as error:
-            found.append(Ranked(candidate, None, error.one_line(), error))
-    return in_order(found)
+            found.append(_ranked(candidate, error))
+    return found
+
+
+def _ranked(candidate: Evaluation, outcome: Measured | PenstockError) -> Ranked:
+    if isinstance(outcome, PenstockError):
+        return Ranked(candidate, None, outcome.one_line(), outcome)
+    return Ranked(candidate, outcome)
 
 
 def in_order(found: Sequence[Ranked]) -> list[Ranked]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compiler.platforms import load_platform
 from dse.evaluate import Evaluation, Evaluator
 from dse.rungs.error import ENOUGH, Correction, error_of, errors_of
-from dse.rungs.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
+from dse.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
 from dse.rungs.promotion import promote, prospects
 from tests.compiler.designs import Dense, build_network
 
