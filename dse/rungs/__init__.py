@@ -6,12 +6,13 @@ Figures of two rungs are never compared.
 
 from dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
 from dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
-from dse.rungs.ranking import BEST, Ranked, in_order, measure_all, rank, shortlist
+from dse.rungs.ranking import BEST, WIDER, Ranked, in_order, measure_all, rank, shortlist
 
 __all__ = [
     "BEST",
     "FRAMES",
     "RUNGS",
+    "WIDER",
     "Bench",
     "Measured",
     "Ranked",

@@ -1,4 +1,4 @@
-"""Removes what killed processes left: work folders of ended claims, half-written content, old keys."""
+"""Removes what is not needed: work folders of ended claims, half-written content, old keys, unused profiles."""
 
 from __future__ import annotations
 
@@ -47,3 +47,5 @@ def sweep_everything(settings: Settings, database: Database) -> None:
     ContentStore(settings.store_folder).sweep()
     with database.begin() as tx:
         tx.idempotency.sweep()
+    with database.begin() as tx:
+        tx.profiles.evict(keep=settings.profiles_kept, unused_days=settings.profiles_days)

@@ -12,11 +12,14 @@ from db.records import Step, Trial
 from dse.evaluate import Evaluation, Evaluator
 from dse.explore import select_best
 from dse.objectives import Goal
-from dse.rungs import BEST
+from dse.rungs import BEST, WIDER
 from dse.study import Told
 from profiling.protocol import ProfilingError, failure_kind
 from services.steps.context import StepContext
 from services.steps.graph import TRIAL
+
+POOL = 2 * WIDER * BEST
+"""How many of the best trials are looked at again; which of them go on is decided by what is known of their error."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Tried:
         feasible = [t for t in self.trials if self.told[t.number].feasible]
         order = sorted(feasible, key=lambda t: self.told[t.number].values or ())
         distinct = {json.dumps(t.design, sort_keys=True): t for t in reversed(order)}
-        return list(distinct.values())[::-1][:BEST]
+        return list(distinct.values())[::-1][:POOL]
 
     def evaluations(self, evaluator: Evaluator) -> dict[int, Evaluation]:
         """The best trials' designs, by their trials' numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from dse.rungs import RUNGS, usable
+from dse.rungs import measure_all, usable
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of
 from services.steps.bodies.tools import bench_of, licences
@@ -27,7 +27,11 @@ def measure(context: StepContext) -> StepResult:
     evidence, why = usable(RunOptions.read(context.options).evidence, evaluator.platform, evaluator.clock_mhz)
     context.progress(None, f"measuring trial {number}, {evidence}")
     with licences(context):
-        found = RUNGS[evidence](evaluator, evaluator.evaluate(trial.params), bench_of(context))
+        bench = bench_of(context)
+        [ranked] = measure_all(evaluator, [evaluator.evaluate(trial.params)], evidence, bench)
+        if ranked.error is not None:
+            raise ranked.error
     context.check()
+    assert ranked.measured is not None
     seconds = round(time.monotonic() - started, 3)
-    return StepResult({"trial": number, MEASURED: found.to_json(), FALLBACK: why, "seconds": seconds})
+    return StepResult({"trial": number, MEASURED: ranked.measured.to_json(), FALLBACK: why, "seconds": seconds})
