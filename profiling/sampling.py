@@ -6,6 +6,7 @@ patterns: the tokens at which bursts begin and end.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import product
 
 import numpy as np
@@ -41,8 +42,11 @@ def handovers(port: PortSchedule, schedule: NestSchedule) -> TokenPattern:
     return TokenPattern(outer)
 
 
-def sample_tokens(network: Network) -> dict[str, Times]:
-    """The tokens to look at in each channel; refuses a channel whose ends do not match."""
+def sample_tokens(network: Network, known: dict[Hashable, Times]) -> dict[str, Times]:
+    """The tokens to look at in each channel; refuses a channel whose ends do not match.
+
+    Equal samples are the same array, which is kept in `known`.
+    """
     counts: dict[tuple[str, str], int] = {}
     corners: dict[str, set[int]] = {name: set() for name in network.channels}
     for task in network.tasks:
@@ -64,8 +68,11 @@ def sample_tokens(network: Network) -> dict[str, Times]:
                 limit="a channel must be emptied in every run",
                 hint="report this design: its ends do not match",
             )  # fmt: skip
-        even = np.arange(put) if put <= MAX_TOKENS else np.linspace(0, put - 1, MAX_TOKENS).astype(np.int64)
-        samples[name] = np.unique(np.concatenate([even, np.array(sorted(corners[name]), np.int64)]))
+        key = (put, frozenset(corners[name]))
+        if key not in known:
+            even = np.arange(put) if put <= MAX_TOKENS else np.linspace(0, put - 1, MAX_TOKENS).astype(np.int64)
+            known[key] = np.unique(np.concatenate([even, np.array(sorted(corners[name]), np.int64)]))
+        samples[name] = known[key]
     return samples
 
 

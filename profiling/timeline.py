@@ -12,21 +12,21 @@ the figures are then approximate, and say so.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
 
 import numpy as np
 
 from compiler.platforms import Platform
-from compiler.schedule import NestSchedule
 from profiling.network import Network, Task
 from profiling.protocol import ProfilingError
-from profiling.sampling import Times, handovers, iterations_of, sample_tokens
+from profiling.sampling import Times, sample_tokens
+from profiling.task_times import Run, TaskTimes, Work, run_task, work_of
 
 MEMORY_EFFICIENCY = 0.85  # no memory system sustains more of its peak
 _MAX_SWEEPS = 4000
-_GAP = 2  # cycles between the nests of a task
+_PAST = -(1 << 40)
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class ChannelTimes:
     written: Times
     read: Times
 
-    @property
+    @cached_property
     def high_water(self) -> int:
         """Slots that the writer needs so that it never waits for the reader."""
         freed = np.searchsorted(self.read, self.claimed, side="left")
@@ -73,15 +73,6 @@ class ChannelTimes:
 
 
 @dataclass(frozen=True)
-class TaskTimes:
-    """When a task starts and ends, and how many of the cycles between it waits."""
-
-    start: int
-    end: int
-    waited: int
-
-
-@dataclass(frozen=True)
 class Timeline:
     """The whole network's times. `exact` is False where channels were sampled."""
 
@@ -97,53 +88,30 @@ class Timeline:
         return max(task.end for task in self.tasks.values())
 
 
-@dataclass
-class _Access:
-    """The sampled accesses of one port: local times of the access, and when a wait for it takes effect."""
+class TimelineMemory:
+    """What was found for earlier networks of the same schedules, platform and clock. It forgets all when it is full.
 
-    channel: str
-    local: Times
-    waits: Times
-    """Local time at which the access (or for a block, its first part) must be possible."""
-    part: slice
-    is_block: bool = False
+    Everything is looked up by the identity of what it follows from, which is kept beside it.
+    """
 
+    def __init__(self, most_bytes: int = 1 << 28) -> None:
+        self.most_bytes = most_bytes
+        self.clear()
 
-@dataclass
-class _Nest:
-    """One nest, its accesses merged and sorted once; what each access sees of earlier waits never changes."""
+    def clear(self) -> None:
+        self._bytes = 0
+        self.samples: dict[Hashable, Times] = {}
+        self.work: dict[Hashable, tuple[Work, object]] = {}
+        self.runs: dict[Hashable, tuple[Run, object]] = {}
+        self.channels: dict[Hashable, ChannelTimes] = {}
 
-    schedule: NestSchedule
-    period: float
-    reads: list[_Access]
-    writes: list[_Access]
+    def grow(self, size: int) -> None:
+        self._bytes += size + 1024
 
-    def prepare(self, flushing: bool, read_stage: int) -> None:
-        empty = np.zeros(0, np.int64)
-        self.read_at = np.concatenate([a.waits for a in self.reads] or [empty])
-        self.write_at = np.concatenate([a.waits for a in self.writes] or [empty])
-        self.read_order = np.argsort(self.read_at, kind="stable")
-        self.write_order = np.argsort(self.write_at, kind="stable")
-        sorted_reads, sorted_writes = self.read_at[self.read_order], self.write_at[self.write_order]
-
-        def seen(by: Times, of: Times) -> Times:
-            return np.searchsorted(of, by, side="right")
-
-        self.reads_seen: list[tuple[Times, Times]] = []
-        for access in self.reads:
-            self.reads_seen.append((seen(access.local, sorted_reads), seen(access.local, sorted_writes)))
-        self.writes_seen: list[tuple[Times, Times]] = []
-        for access in self.writes:
-            stage = next(p.stage for p in self.schedule.ports if p.direction == "write")
-            issued = access.local - (stage - read_stage) if flushing else access.local
-            self.writes_seen.append((seen(issued, sorted_reads), seen(access.local, sorted_writes)))
-        self.claims_seen: list[tuple[Times, Times]] = []
-        for access in self.writes:
-            self.claims_seen.append((seen(access.waits, sorted_reads), seen(access.waits, sorted_writes)))
-
-    @property
-    def latency(self) -> int:
-        return ceil(self.period * (self.schedule.iterations - 1)) + self.schedule.depth
+    def make_room(self) -> None:
+        """Between two networks: what one is made of must not go while it is looked at."""
+        if self._bytes > self.most_bytes:
+            self.clear()
 
 
 def compute_timeline(
@@ -154,114 +122,94 @@ def compute_timeline(
     platform: Platform,
     clock_mhz: float,
     bounded: bool = True,
+    memory: TimelineMemory | None = None,
 ) -> Timeline:
     """All token times. `bounded` makes writers wait for full channels; without it depths are ignored."""
-    solver = _Solver(network, flushing, read_stage, platform, clock_mhz)
-    solver.sweep(bounded=False)
+    solver = _Solver(network, flushing, read_stage, platform, clock_mhz, memory or TimelineMemory())
+    solver.run_free()
     if bounded and solver.too_shallow():
         solver.settle()
     return solver.result()
 
 
 class _Solver:
-    def __init__(self, network: Network, flushing: bool, read_stage: int, platform: Platform, clock_mhz: float):
-        self.network = network
-        self.samples = sample_tokens(network)
+    def __init__(
+        self,
+        network: Network,
+        flushing: bool,
+        read_stage: int,
+        platform: Platform,
+        clock_mhz: float,
+        memory: TimelineMemory,
+    ):
+        memory.make_room()
+        self.network, self.memory = network, memory
+        self.flushing, self.read_stage = flushing, read_stage
+        self.samples = sample_tokens(network, memory.samples)
+        self.share = _memory_share(network, platform, clock_mhz)
+        self.names = {task.name: _channels_of(task) for task in network.tasks}
+        self.work = {task.name: self._work(task) for task in network.tasks}
         self.written: dict[str, Times] = {}
         self.claimed: dict[str, Times] = {}
         self.read: dict[str, Times] = {}
         self.times: dict[str, TaskTimes] = {}
-        self.first_output = 0
-        share = _memory_share(network, platform, clock_mhz)
-        self.nests: dict[str, list[_Nest]] = {}
-        for task in network.tasks:
-            base: dict[str, int] = {}
-            self.nests[task.name] = [self._nest(task, s, base, share) for s in task.nests]
-            for item in self.nests[task.name]:
-                item.prepare(flushing, read_stage)
 
-    def _nest(self, task: Task, schedule: NestSchedule, base: dict[str, int], share: float) -> _Nest:
-        period = max([float(schedule.ii), *(p.bits * share for p in schedule.ports if p.kind == "external")])
-        nest = _Nest(schedule, period, [], [])
-        for port in schedule.ports:
-            if port.kind == "external":
-                continue
-            channel = task.channel(port.channel)
-            first = base.get(channel, 0)
-            pattern = handovers(port, schedule)
-            base[channel] = first + pattern.count
-            index = self.samples[channel]
-            low, high = np.searchsorted(index, [first, first + pattern.count])
-            tokens = index[low:high] - first
-            at = np.ceil(iterations_of(pattern, tokens) * period).astype(np.int64)
-            access = _Access(channel, at + port.stage, at + port.stage, slice(int(low), int(high)))
-            if port.kind == "block":
-                last = np.ceil((iterations_of(pattern, tokens) + schedule.block_iterations - 1) * period)
-                # a block passes at its last access, but must be there (or be free) at its first
-                access = _Access(channel, last.astype(np.int64) + port.stage, at + port.stage, access.part, True)
-            (nest.writes if port.direction == "write" else nest.reads).append(access)
-        return nest
+    def _work(self, task: Task) -> Work:
+        names = self.names[task.name]
+        indices = tuple([self.samples[name] for name in names])
+        key = (id(task.nests), self.share, *map(id, indices))
+        found = self.memory.work.get(key)
+        if found is None:
+            work = work_of(task, names, indices, share=self.share, flushing=self.flushing, read_stage=self.read_stage)
+            found = self.memory.work[key] = (work, task.nests)
+            self.memory.grow(sum(index.nbytes for index in indices) * 8)
+        return found[0]
 
-    def sweep(self, bounded: bool) -> bool:
-        """Update every task once, in order and (if bounded) back again. Whether anything moved."""
-        moved = False
-        order = [*self.network.tasks, *reversed(self.network.tasks)] if bounded else list(self.network.tasks)
-        for task in order:
-            moved |= self._update(task, bounded)
-        return moved
+    def run_free(self) -> None:
+        """Every task once, writers first, as if no channel were ever full."""
+        for task in self.network.tasks:
+            work, names = self.work[task.name], list(self.names[task.name])
+            arrivals = {position: self.written[names[position]] for position in work.reads}
+            key = (id(work), *map(id, arrivals.values()))
+            found = self.memory.runs.get(key)
+            if found is None:
+                run = run_task(work, arrivals, {})
+                found = self.memory.runs[key] = (run, (work, arrivals))
+                self.memory.grow(sum(times.nbytes for times in (*run.read.values(), *run.written.values())))
+            self._take(task, found[0])
 
-    def _update(self, task: Task, bounded: bool) -> bool:
-        start, waited, moved, begun = 0, 0, False, 0
-        for position, nest in enumerate(self.nests[task.name]):
-            late_reads = [self._arrival(a) - (start + a.waits) for a in nest.reads]
-            late_writes = [self._free(a, bounded) - (start + a.waits) for a in nest.writes]
-            reads = _running_max(late_reads, nest.read_order)
-            writes = _running_max(late_writes, nest.write_order)
-            for access, (r, w) in zip(nest.reads, nest.reads_seen, strict=True):
-                offset = np.maximum(reads[r], writes[w])
-                moved |= self._set(self.read, access, start + access.local + offset)
-            for access, (r, w) in zip(nest.writes, nest.writes_seen, strict=True):
-                offset = np.maximum(reads[r], writes[w])
-                moved |= self._set(self.written, access, start + access.local + offset)
-            for access, (r, w) in zip(nest.writes, nest.claims_seen, strict=True):
-                if access.is_block:
-                    offset = np.maximum(reads[r], writes[w])
-                    moved |= self._set(self.claimed, access, start + access.waits + offset)
-            wait = int(max(reads[-1], writes[-1]))
-            if position == 0:
-                begun = self._begin(nest, late_reads)
-            waited += wait
-            start += nest.latency + wait + _GAP
-        self.times[task.name] = TaskTimes(begun, start - _GAP, waited - begun)
-        return moved
+    def _take(self, task: Task, run: Run) -> None:
+        names = list(self.names[task.name])
+        self.read |= {names[position]: times for position, times in run.read.items()}
+        self.written |= {names[position]: times for position, times in run.written.items()}
+        self.claimed |= {names[position]: times for position, times in run.claimed.items()}
+        self.times[task.name] = run.times
 
-    def _begin(self, nest: _Nest, late_reads: list[Times]) -> int:
-        """When a task's first iteration can pass: a wait before the first read is no work yet."""
-        firsts = [int(late[0]) for late in late_reads if late.size]
-        return max([0, *firsts])
+    def _run_again(self, task: Task) -> bool:
+        """The task with the slots that its readers have freed so far. Whether anything moved."""
+        work, names = self.work[task.name], list(self.names[task.name])
+        arrivals = {position: self.written[names[position]] for position in work.reads}
+        freed = {position: self._free(names[position]) for position in work.writes}
+        run = run_task(work, arrivals, freed)
+        same = all(
+            np.array_equal(times, held[names[position]])
+            for found, held in ((run.read, self.read), (run.written, self.written), (run.claimed, self.claimed))
+            for position, times in found.items()
+        )
+        self._take(task, run)
+        return not same
 
-    def _arrival(self, access: _Access) -> Times:
-        return self.written[access.channel][access.part] + 1
-
-    def _free(self, access: _Access, bounded: bool) -> Times:
-        """From when a slot is free for each sampled token; the far past while depths are ignored."""
-        index = self.samples[access.channel]
-        free = np.full(access.local.shape, -(1 << 40), np.int64)
-        if not bounded:
-            return free
-        before = index[access.part] - self.network.channels[access.channel].depth
+    def _free(self, name: str) -> Times:
+        """From when a slot is free for each sampled token; the far past for those that find one at the start."""
+        index = self.samples[name]
+        free = np.full(index.shape, _PAST, np.int64)
+        before = index - self.network.channels[name].depth
         known = before >= 0
-        # the nearest sample not before the token whose slot is needed: later is safe
+        # the nearest sample not before the token whose slot is needed: later is safe, but no token waits for itself
         place = np.searchsorted(index, before[known], side="left")
-        free[known] = self.read[access.channel][place] + 1
+        place -= index[place] >= index[known]
+        free[known] = self.read[name][place] + 1
         return free
-
-    def _set(self, times: dict[str, Times], access: _Access, values: Times) -> bool:
-        held = times.setdefault(access.channel, np.full(self.samples[access.channel].shape, -1, np.int64))
-        if np.array_equal(held[access.part], values):
-            return False
-        held[access.part] = values
-        return True
 
     def too_shallow(self) -> bool:
         channels = self.network.channels
@@ -271,7 +219,7 @@ class _Solver:
         """Let full channels hold their writers back until nothing moves; one that never settles is stuck."""
         bound = 4 * (sum(t.busy for t in self.network.tasks) + max(t.end for t in self.times.values()))
         for _ in range(_MAX_SWEEPS):
-            if not self.sweep(bounded=True):
+            if not self._sweep():
                 return
             if max(t.end for t in self.times.values()) > bound:
                 break
@@ -283,28 +231,40 @@ class _Solver:
             hint="deepen these channels, or leave their depths to the tool",
         )  # fmt: skip
 
+    def _sweep(self) -> bool:
+        """Every task once in order and once back again. Whether anything moved."""
+        moved = False
+        for task in (*self.network.tasks, *reversed(self.network.tasks)):
+            moved |= self._run_again(task)
+        return moved
+
     def _channel(self, name: str) -> ChannelTimes:
-        index = self.samples[name]
-        written = self.written[name]
+        index, written, read = self.samples[name], self.written[name], self.read[name]
         claimed = self.claimed.get(name, written)
-        return ChannelTimes(index, int(index[-1]) + 1, claimed, written, self.read[name])
+        key = (id(index), id(written), id(read), id(claimed))
+        found = self.memory.channels.get(key)
+        if found is None:  # it holds the arrays, so that their identities stay theirs
+            found = self.memory.channels[key] = ChannelTimes(index, int(index[-1]) + 1, claimed, written, read)
+            self.memory.grow(0)
+        return found
 
     def result(self) -> Timeline:
         channels = {name: self._channel(name) for name in self.network.channels}
         exact = all(len(c.index) == c.count for c in channels.values())
-        sinks = [t for t in self.network.tasks if not any(n.writes for n in self.nests[t.name])]
-        first = min(
-            (int(self.read[a.channel][0]) for t in sinks for n in self.nests[t.name] for a in n.reads),
-            default=0,
-        )
-        busy = {name: sum(n.latency + _GAP for n in nests) - _GAP for name, nests in self.nests.items()}
-        return Timeline(dict(self.times), channels, busy, first, exact)
+        firsts = [
+            int(self.read[name][0])
+            for task in self.network.tasks
+            if not self.work[task.name].writes
+            for name in self.names[task.name]
+        ]
+        busy = {name: work.busy for name, work in self.work.items()}
+        return Timeline(dict(self.times), channels, busy, min(firsts, default=0), exact)
 
 
-def _running_max(parts: list[Times], order: Times) -> Times:
-    """Largest lateness of the first n accesses in local order, from n = 0; never negative."""
-    late = np.concatenate([*parts])[order] if parts else np.zeros(0, np.int64)
-    return np.concatenate(([0], np.maximum(np.maximum.accumulate(late), 0) if late.size else late))
+def _channels_of(task: Task) -> dict[str, int]:
+    """The channels of a task by position, in the order in which its ports name them first."""
+    names = dict.fromkeys(task.channel(p.channel) for s in task.nests for p in s.ports if p.kind != "external")
+    return {name: position for position, name in enumerate(names)}
 
 
 def _memory_share(network: Network, platform: Platform, clock_mhz: float) -> float:
