@@ -16,7 +16,7 @@ from compiler.program import Program
 from dse.assemble import Assembler
 from dse.energy import RunCost, operations_uj, run_cost
 from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
-from dse.objectives import DEFAULT_GOAL, Goal
+from dse.objectives import DEFAULT_GOAL, UNBOUNDED, Goal
 from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
 from profiling.model import DesignFigures, model_design, with_depths
@@ -53,11 +53,11 @@ class Evaluation:
             "latency_us": latency_us,
             "interval_cycles": float(interval),
             "interval_us": interval / self.design.clock_mhz,
-            "resource_share": max(self.shares.values()),
+            "resource_share": min(max(self.shares.values()), UNBOUNDED),
             "energy_uj": energy,
             "power_w": energy / latency_us,
             "traffic_bytes": float(self.cost.traffic_bytes),
-        } | {f"{name}_share": share for name, share in self.shares.items()}
+        } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
 
     @property
     def values(self) -> tuple[float, ...]:

@@ -20,7 +20,8 @@ Figures = Mapping[str, float]
 Sense = Literal["<=", ">="]
 
 MOST_OBJECTIVES, MOST_LIMITS = 3, 16
-_UNBOUNDED = 1e6  # Optuna stores constraints as finite numbers; what a device lacks altogether counts as this
+UNBOUNDED = 1e6
+"""What a device lacks altogether counts as this: records and studies hold finite numbers."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Limit:
 
     def violation(self, figures: Figures) -> float:
         """By which part of the bound it is missed; not above 0 if it holds."""
-        ratio = min(figures[LIMITED[self.name]] / self.bound, _UNBOUNDED) if self.bound else _UNBOUNDED
+        ratio = min(figures[LIMITED[self.name]] / self.bound, UNBOUNDED) if self.bound else UNBOUNDED
         return ratio - 1.0 if self.sense == "<=" else 1.0 - ratio
 
     def on(self, platform: Platform) -> Limit:
@@ -136,13 +137,19 @@ class Goal:
         """The figures to minimise, in order of importance."""
         return tuple(OBJECTIVES[name].figure for name in self.objectives)
 
+    @property
+    def needs(self) -> set[str]:
+        """All figures that it speaks of."""
+        resources = {f"{name}_share" for name in RESOURCE_NAMES}
+        return {*self.figures, *resources, *(LIMITED[limit.name] for limit in self.limits)}
+
     def values(self, figures: Figures) -> tuple[float, ...]:
         """What the search minimises, the most important first."""
         return tuple(float(figures[name]) for name in self.figures)
 
     def constraints(self, figures: Figures) -> dict[str, float]:
         """By how much each resource and each limit is missed; feasible means none above 0."""
-        found = {name: min(figures[f"{name}_share"], _UNBOUNDED) - 1.0 for name in RESOURCE_NAMES}
+        found = {name: min(figures[f"{name}_share"], UNBOUNDED) - 1.0 for name in RESOURCE_NAMES}
         for limit in self.limits:
             found[limit.key] = max(limit.violation(figures), found.get(limit.key, -math.inf))
         return found

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, insert, or_, select, text, update
+from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, insert, or_, select, text, update
 
 from db.ids import new_id
 from db.records import Json, NewStep, Page, Step
@@ -92,6 +92,12 @@ class Steps(Repository):
         for run_id, kind, state, count in self.connection.execute(statement):
             counts[run_id][kind, state] = count
         return counts
+
+    def next_number(self, run_id: str, kind: str) -> int:
+        """One more than the highest number that a step of one kind has in its payload."""
+        number = cast(steps.c.payload["number"].astext, Integer)
+        statement = select(func.coalesce(func.max(number) + 1, 0)).where(steps.c.run_id == run_id, steps.c.kind == kind)
+        return self.connection.execute(statement).scalar_one()
 
     def running_by_queue(self) -> dict[str, int]:
         """How many steps of each queue are being worked on."""

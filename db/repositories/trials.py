@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Numeric, cast, func, insert, select
+from sqlalchemy import Numeric, Select, cast, func, insert, select
 from sqlalchemy.dialects.postgresql import array
 
 from db.records import Json, Page, Trial, TrialSummary
 from db.repositories.base import Repository, number_cursor
-from db.tables import steps, trials
+from db.tables import artifacts, steps, trials
+from db.tables import runs as all_runs
 
 EVIDENCE = ("modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board")
 """Where figures can come from, the weakest first."""
@@ -50,6 +52,16 @@ class BestTrial:
     evidence: str
 
 
+@dataclass(frozen=True)
+class EarlierTrial:
+    """A complete trial of another run that was about the same thing."""
+
+    run_id: str
+    number: int
+    params: Json
+    figures: Json
+
+
 class Trials(Repository):
     def create(self, run_id: str, step_id: str, summary: TrialSummary) -> None:
         row = asdict(summary) | {"run_id": run_id, "step_id": step_id}
@@ -74,22 +86,15 @@ class Trials(Repository):
         self, run_id: str, *, kind: str = "trial", cursor: str | None = None, limit: int = 200
     ) -> Page[TrialRow]:
         """A run's trial steps in the order of their making, with what those that are done have found."""
-        from_step = ("key", "attempt", "owner", "error", "created_at", "started_at", "finished_at")
-        from_trial = ("number", "state", "params", "figures", "evidence", "seconds", "origin", "version")
-        statement = (
-            select(
-                steps.c.id.label("step_id"),
-                steps.c.state.label("step_state"),
-                *(steps.c[name] for name in from_step),
-                *(trials.c[name] for name in from_trial),
-            )
-            .join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
-            .where(steps.c.run_id == run_id, steps.c.kind == kind)
-            .order_by(steps.c.id)
-        )
+        statement = _steps_with_trials().where(steps.c.run_id == run_id, steps.c.kind == kind).order_by(steps.c.id)
         if cursor is not None:
             statement = statement.where(steps.c.id > cursor)
         return self._page(TrialRow, statement, limit, lambda row: row["step_id"])
+
+    def step_of(self, run_id: str, key: str) -> TrialRow | None:
+        """One trial step with what it found."""
+        statement = _steps_with_trials().where(steps.c.run_id == run_id, steps.c.key == key)
+        return self._first(TrialRow, statement)
 
     def best(self, run_ids: Sequence[str], figure: str = "latency_cycles") -> dict[str, BestTrial]:
         """For each run that has one, its complete trial with the smallest value of the figure.
@@ -114,6 +119,50 @@ class Trials(Repository):
         statement = select(*columns).where(ranked.c.place == 1)
         return {best.run_id: best for best in self._all(BestTrial, statement)}
 
+    def of_content(
+        self, name: str, sha256: str, platform: str, *, besides: str, order: str, runs: int, each: int
+    ) -> tuple[EarlierTrial, ...]:
+        """Trials of the newest other runs that made the same content on the same platform.
+
+        Of each run the complete ones with the smallest values of a figure.
+        """
+        alike = (
+            select(artifacts.c.run_id)
+            .distinct()
+            .join(all_runs, all_runs.c.id == artifacts.c.run_id)
+            .where(
+                artifacts.c.sha256 == sha256,
+                artifacts.c.name == name,
+                artifacts.c.run_id != besides,
+                all_runs.c.options["platform"].astext == platform,
+            )
+            .order_by(artifacts.c.run_id.desc())
+            .limit(runs)
+            .scalar_subquery()
+        )
+        value = trials.c.figures[order]
+        place = func.row_number().over(partition_by=trials.c.run_id, order_by=(cast(value, Numeric), trials.c.number))
+        columns = (trials.c.run_id, trials.c.number, trials.c.params, trials.c.figures)
+        ranked = (
+            select(*columns, place.label("place"))
+            .where(trials.c.run_id.in_(alike), trials.c.state == "complete", func.jsonb_typeof(value) == "number")
+            .subquery()
+        )
+        kept = (ranked.c.run_id, ranked.c.number, ranked.c.params, ranked.c.figures)
+        statement = select(*kept).where(ranked.c.place <= each).order_by(ranked.c.run_id, ranked.c.place)
+        return self._all(EarlierTrial, statement)
+
     def count(self, run_id: str) -> int:
         statement = select(func.count()).where(trials.c.run_id == run_id)
         return self.connection.execute(statement).scalar_one()
+
+
+def _steps_with_trials() -> Select[Any]:
+    from_step = ("key", "attempt", "owner", "error", "created_at", "started_at", "finished_at")
+    from_trial = ("number", "state", "params", "figures", "evidence", "seconds", "origin", "version")
+    return select(
+        steps.c.id.label("step_id"),
+        steps.c.state.label("step_state"),
+        *(steps.c[name] for name in from_step),
+        *(trials.c[name] for name in from_trial),
+    ).join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)

@@ -22,6 +22,7 @@ from services.api.schemas import (
     RunDetail,
     RunOut,
     StepOut,
+    TrialDetail,
     TrialOut,
 )
 
@@ -127,7 +128,15 @@ def trial_out(row: TrialRow, chosen: int | None) -> TrialOut:
         worker=row.owner,
         error=error_out(row.error),
         created_at=row.created_at,
+        origin=row.origin or "",
+        version=row.version or "",
     )
+
+
+def trial_detail(row: TrialRow, chosen: int | None, design: Json | None) -> TrialDetail:
+    """A trial with its design, once it has one."""
+    known = trial_out(row, chosen).model_dump()
+    return TrialDetail.model_validate(known | {"design": dict(design) if design is not None else None})
 
 
 def artifact_out(artifact: Artifact, steps: Mapping[str, str]) -> ArtifactOut:
@@ -166,7 +175,7 @@ def _unfinished(step_state: str) -> str:
 def _run_fields(
     run: Run, model: Model, counts: Mapping[tuple[str, str], int], best: BestTrial | None
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),
@@ -200,7 +209,6 @@ def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
     for (kind, state), count in counts.items():
         if kind != TRIAL_KIND:
             steps[StepState(state)] += count
-    asked = run.options.get("trials")
     known = sum(trials.values())
     return Progress(
         steps_done=steps[StepState.SUCCEEDED],
@@ -208,14 +216,22 @@ def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
         trials_done=trials.get(StepState.SUCCEEDED, 0) + trials.get(StepState.FAILED, 0),
         trials_failed=trials.get(StepState.FAILED, 0),
         trials_running=trials.get(StepState.RUNNING, 0),
-        trials_total=max(asked, known) if isinstance(asked, int) and run.state not in RUN_TERMINAL else known,
+        trials_total=max(_asked_trials(run), known) if run.state not in RUN_TERMINAL else known,
     )
+
+
+def _asked_trials(run: Run) -> int:
+    """Those of the start and those that were added; a grid may have fewer settings than that."""
+    counts = [run.options.get(name) for name in ("trials", "extended")]
+    return sum(count for count in counts if isinstance(count, int))
 
 
 def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str], int]) -> str:
     """Why nothing moves: a silent worker, or a queue that nobody serves. Trials that run are movement."""
     if run.state in RUN_TERMINAL:
         return ""
+    if run.paused and not counts.get((TRIAL_KIND, StepState.RUNNING), 0):
+        return "the run is paused: no trial starts until it is resumed"
     now = datetime.now(UTC)
     running = [step for step in steps if step.state == StepState.RUNNING]
     for step in running:

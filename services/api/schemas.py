@@ -107,6 +107,12 @@ class NewRun(RunOptions):
 OPTION_NAMES = tuple(NewRun.model_fields)
 
 
+class MoreTrials(Asked):
+    """How far to extend a run."""
+
+    trials: StrictInt = Field(ge=1, le=MOST_TRIALS, description="further designs to try")
+
+
 class ZooReference(Asked):
     """A model that Penstock brings along, with its arguments."""
 
@@ -177,6 +183,7 @@ class RunOut(Given):
     id: str
     name: str
     state: RunStateName
+    paused: bool = Field(description="its trials are held back until it is resumed")
     model: ModelRef
     options: dict[str, Any]
     progress: Progress
@@ -237,6 +244,12 @@ class TrialOut(Given):
     worker: str | None
     error: ErrorOut | None
     created_at: datetime | None
+    origin: str = Field("", description="the trial of an earlier run whose setting it took over, if it did")
+    version: str = Field("", description="of Penstock, its code and its tables, when it was evaluated")
+
+
+class TrialDetail(TrialOut):
+    design: dict[str, Any] | None = Field(description="the design's record, for penstock compile --design")
 
 
 class ArtifactOut(Given):

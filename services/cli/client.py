@@ -39,7 +39,17 @@ def submit(
     trials: Annotated[int | None, typer.Option(help="Designs to try.")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: 8-bit weights and activations.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the search.")] = None,
-    objective: Annotated[list[str] | None, typer.Option(help="latency or resources; may be given twice.")] = None,
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(help="latency, throughput, resources, energy or traffic; up to three, the first one decides."),
+    ] = None,
+    limit: Annotated[
+        list[str] | None, typer.Option(help="A hard limit such as dsp<=0.5 or latency_us<=20; may be repeated.")
+    ] = None,
+    sampler: Annotated[str | None, typer.Option(help="tpe, nsga2, random or grid.")] = None,
+    warm_start: Annotated[
+        bool | None, typer.Option(help="Begin with what earlier runs of the same model found [default: yes].")
+    ] = None,
     evidence: Annotated[
         str | None, typer.Option(help="What the choice and its figures come from: modelled, simulated or open-rtl.")
     ] = None,
@@ -54,6 +64,7 @@ def submit(
     source = ModelSource.parse(model)
     options = {
         "platform": platform, "trials": trials, "quantize": quantize, "seed": seed, "objectives": objective,
+        "limits": limit, "sampler": sampler, "warm_start": warm_start,
         "evidence": evidence, "max_lanes": max_lanes, "name": name,
     }  # fmt: skip
     given = {option: value for option, value in options.items() if value is not None}
@@ -191,7 +202,7 @@ def _wanted(artifacts: list[ArtifactOut], everything: bool) -> list[ArtifactOut]
     """The files of the last step, or all of them; of two with one name the newer."""
     chosen: dict[str, ArtifactOut] = {}
     for file in artifacts:  # the newest first
-        if everything or file.step in FETCHED_STEPS:
+        if everything or file.step.partition("@")[0] in FETCHED_STEPS:
             chosen.setdefault(file.name, file)
     return sorted(chosen.values(), key=lambda file: file.name)
 

@@ -178,6 +178,21 @@ class Service:
     def cancel(self, run: str) -> RunDetail:
         return self._document(RunDetail, self._send("POST", f"/v1/runs/{quote(run, safe='')}/cancel"))
 
+    def pause(self, run: str) -> RunDetail:
+        return self._document(RunDetail, self._send("POST", f"/v1/runs/{quote(run, safe='')}/pause"))
+
+    def resume(self, run: str) -> RunDetail:
+        return self._document(RunDetail, self._send("POST", f"/v1/runs/{quote(run, safe='')}/resume"))
+
+    def extend(self, run: str, trials: int) -> RunDetail:
+        key, path = {"Idempotency-Key": str(uuid.uuid4())}, f"/v1/runs/{quote(run, safe='')}/extend"
+        return self._document(RunDetail, self._send("POST", path, json={"trials": trials}, headers=key))
+
+    def replay(self, run: str, trial: int) -> RunDetail:
+        """The run that evaluates the trial again."""
+        path = f"/v1/runs/{quote(run, safe='')}/trials/{trial}/replay"
+        return self._document(RunDetail, self._send("POST", path))
+
     def download(self, artifact: ArtifactOut, folder: Path) -> Path:
         """Fetches an artifact into `folder` under its own name: whole, with the right hash, or not at all."""
         target = folder / safe_name(artifact.name)

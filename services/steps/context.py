@@ -13,6 +13,7 @@ from db.database import is_transient
 from db.records import Artifact, Json, Model, Run, Step
 from profiling.tool_runner import ToolRunner
 from services.settings import Settings
+from services.steps.graph import FIRST_TURN, in_turn
 from services.steps.result import StepStoppedError
 from services.store import ContentStore
 
@@ -103,10 +104,20 @@ class StepContext:
             if not tx.steps.set_memo(self.step.id, self.step.fence, memo):
                 raise StepStoppedError("fenced")
 
+    @property
+    def turn(self) -> int:
+        """Which choice of the run this step belongs to: another begins when trials are added after one."""
+        return int(self.payload.get("turn", FIRST_TURN))
+
+    def step_named(self, key: str) -> Step | None:
+        """Another step of this run, of this turn if there is one."""
+        with self.database.begin() as tx:
+            return tx.steps.by_key(self.run.id, in_turn(key, self.turn)) or tx.steps.by_key(self.run.id, key)
+
     def artifact(self, step_key: str, name: str) -> Artifact:
         """An output of another step of this run."""
+        step = self.step_named(step_key)
         with self.database.begin() as tx:
-            step = tx.steps.by_key(self.run.id, step_key)
             found = tx.artifacts.by_name(step.id, name) if step else None
         if found is None:
             raise LookupError(f"step {step_key} of {self.run.id} has no output {name!r}")
@@ -125,8 +136,7 @@ class StepContext:
 
     def result_of(self, step_key: str) -> Json:
         """The data of another step's result."""
-        with self.database.begin() as tx:
-            step = tx.steps.by_key(self.run.id, step_key)
+        step = self.step_named(step_key)
         if step is None:
             raise LookupError(f"{self.run.id} has no step {step_key}")
         return step.result

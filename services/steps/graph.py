@@ -9,16 +9,20 @@ Light to import, since the API makes the graph: bodies, compiler and tools live 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compiler.platforms import load_platform
 from db.records import Model, NewStep
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
-SHORTLIST, MEASURE, LINK = "shortlist", "measure", "link"
+SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"
 
 MEASURED_IN_STEPS = ("csynth", "cosim")
 """Evidence that takes a tool minutes to hours a design: several workers share the work, each with its licence."""
+
+FIRST_TURN = 1
+"""Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
 
 NO_BITSTREAM, HARDWARE = "none", "hw"
 
@@ -59,18 +63,50 @@ def wants_link(options: Mapping[str, Any]) -> bool:
     return bool(platform.shell) and platform.board is None  # a board has a shell of ours, and its own builder
 
 
-def trial_steps(count: int, options: Mapping[str, Any] | None = None) -> tuple[NewStep, ...]:
+def trial_steps(
+    count: int,
+    options: Mapping[str, Any] | None = None,
+    *,
+    first: int = 0,
+    turn: int = FIRST_TURN,
+    needs: tuple[str, ...] = (),
+) -> tuple[NewStep, ...]:
     """One step a trial. A trial that fails costs itself only; what looks at the best of them sees what there is."""
-    after = SHORTLIST if measured_in_steps(options or {}) else SELECT
+    after = in_turn(SHORTLIST if measured_in_steps(options or {}) else SELECT, turn)
     return tuple(
-        NewStep(TRIAL, f"{TRIAL}/{number:04d}", "explore", {"number": number}, needed_by=(after,), may_fail=True)
-        for number in range(count)
+        NewStep(TRIAL, f"{TRIAL}/{number:04d}", "explore", {"number": number}, needs, (after,), may_fail=True)
+        for number in range(first, first + count)
     )
 
 
-def measure_steps(trials: Sequence[int]) -> tuple[NewStep, ...]:
+def measure_steps(trials: Sequence[int], turn: int = FIRST_TURN) -> tuple[NewStep, ...]:
     """One step for each design that is worth a tool's time, under its trial's number. One that fails costs itself."""
     return tuple(
-        NewStep(MEASURE, f"{MEASURE}/{number:04d}", "profile", {"number": number}, needed_by=(SELECT,), may_fail=True)
+        NewStep(
+            MEASURE, in_turn(f"{MEASURE}/{number:04d}", turn), "profile", {"number": number, "turn": turn},
+            needed_by=(in_turn(SELECT, turn),), may_fail=True,
+        )
         for number in trials
-    )
+    )  # fmt: skip
+
+
+def replay_steps(run_id: str, number: int) -> tuple[NewStep, ...]:
+    """A run that evaluates a trial of another run again, and nothing else."""
+    return (NewStep(REPLAY, REPLAY, "explore", {"run": run_id, "number": number}),)
+
+
+def in_turn(key: str, turn: int) -> str:
+    """What a step is called when trials were added after a choice, so that one chooses again."""
+    return key if turn == FIRST_TURN else f"{key}@{turn}"
+
+
+def choosing_steps(model: Model, options: Mapping[str, Any], turn: int) -> tuple[NewStep, ...]:
+    """All that comes after the trials, once more."""
+    again = [step for step in run_steps(model, options) if step.kind not in (IMPORT, EXPLORE)]
+    return tuple(
+        replace(
+            step, key=in_turn(step.key, turn), payload={**step.payload, "turn": turn},
+            needs=tuple(need if need in (IMPORT, EXPLORE) else in_turn(need, turn) for need in step.needs),
+        )
+        for step in again
+    )  # fmt: skip

@@ -1,5 +1,18 @@
 """The bodies of a run's steps; importing this package registers them all."""
 
-from services.steps.bodies import explore, import_model, link, measure, package, select, shortlist, trial, verify
+from services.steps.bodies import (
+    explore,
+    import_model,
+    link,
+    measure,
+    package,
+    replay,
+    select,
+    shortlist,
+    trial,
+    verify,
+)
 
-__all__ = ["explore", "import_model", "link", "measure", "package", "select", "shortlist", "trial", "verify"]
+__all__ = [
+    "explore", "import_model", "link", "measure", "package", "replay", "select", "shortlist", "trial", "verify",
+]  # fmt: skip

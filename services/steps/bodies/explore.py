@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from compiler.frontend.context import make_context
 from compiler.pipeline.prepare import prepare
 from compiler.platforms import load_platform
 from compiler.program import Program
+from dse.constraints import check_reachable
+from dse.evaluate import Evaluator
 from dse.rungs import usable
 from services.steps.bodies.import_model import PROGRAM
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import PREPARED, make_evaluator, open_study
+from services.steps.bodies.warm_start import Known, known_settings
 from services.steps.context import StepContext
 from services.steps.graph import trial_steps
 from services.steps.registry import step_kind
@@ -27,10 +32,30 @@ def explore(context: StepContext) -> StepResult:
     folder = context.folder / "prepared"
     program.save(folder)
     evaluator = make_evaluator(program, options)
+    check_reachable(evaluator)
+    known = known_settings(context, evaluator, context.store.put_tree(folder).sha256)
     context.check()
-    open_study(context, evaluator)  # a repeated attempt opens the one that is there
+    size = _queue_first(context, evaluator, known)
+    found = {"warm_start": [{"run": k.run, "trial": k.trial} for k in known]} if known else {}
     return StepResult(
-        data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}},
+        data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}} | found,
         outputs={PREPARED: Output(folder, TREE_MEDIA_TYPE)},
-        new_steps=trial_steps(options.trials, context.options),
+        new_steps=trial_steps(options.trials if size is None else min(options.trials, size), context.options),
+        run_summary=found,
     )
+
+
+def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[Known]) -> int | None:
+    """Make the study, with what is tried before it proposes anything; returns how many settings a grid has.
+
+    A repeated attempt opens the study that is there, and queues what the one before it could not.
+    """
+    study = open_study(context, evaluator, create=True)
+    try:
+        if study.size is None:
+            first = [(k.params, k.origin) for k in known] + [(p, "") for p in evaluator.space.first_settings()]
+            for params, origin in first[len(study.trials()) :]:
+                study.enqueue(params, origin=origin)
+        return study.size
+    finally:
+        study.close()

@@ -52,17 +52,19 @@ def study_of(context: StepContext, evaluator: Evaluator) -> Study:
     return _kept(_studies, context.run.id, lambda: open_study(context, evaluator))
 
 
-def open_study(context: StepContext, evaluator: Evaluator) -> Study:
-    """Open or create the run's study, with good first guesses as its first trials."""
+def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = False) -> Study:
+    """The run's study, or an error if it is gone: only the explore step makes one."""
     options = RunOptions.read(context.options)
     return Study.create_or_load(
         context.run.id,
         evaluator.space.choices,
+        conditions=evaluator.space.conditions,
+        objectives=options.objectives,
         storage_url=context.database.study_url(),
         sampler=options.sampler,
         seed=options.seed,
         worker=int(context.payload.get("number", 0)),
-        first=evaluator.space.first_settings(),
+        create=create,
     )
 
 

@@ -18,6 +18,7 @@ from services.steps.bodies.search import evaluator_of, forget_study, study_of
 from services.steps.context import StepContext
 from services.steps.registry import step_kind
 from services.steps.result import StepResult, StepStoppedError
+from services.steps.version import evaluation_version
 
 _NUMBER = "study_trial"
 
@@ -29,10 +30,11 @@ def trial(context: StepContext) -> StepResult:
     try:
         study = study_of(context, evaluator)
         number, evaluation = _earlier_answer(context, study, evaluator) or _answer(context, study, evaluator)
+        origin = study.trial(number).origin
     except BaseException:
         forget_study(context)
         raise
-    summary = summarise(context.payload["number"], evaluation, time.monotonic() - started)
+    summary = summarise(context.payload["number"], evaluation, time.monotonic() - started, origin)
     return StepResult({_NUMBER: number}, trial=summary)
 
 
@@ -48,7 +50,7 @@ def _earlier_answer(context: StepContext, study: Study, evaluator: Evaluator) ->
 
 
 def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation]:
-    asked = study.ask()
+    asked = study.ask(context.payload["number"])
     try:
         context.remember({_NUMBER: asked.number})
         context.check()
@@ -67,20 +69,16 @@ def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[i
     return asked.number, evaluation
 
 
-def summarise(number: int, evaluation: Evaluation, seconds: float) -> TrialSummary:
-    latency, share = evaluation.values
-    figures: dict[str, float | None] = {
-        "latency_cycles": latency,
-        "latency_us": evaluation.latency_ms * 1e3,
-        "interval_cycles": evaluation.figures.interval,
-        "resource_share": share,
-    } | {f"{name}_share": value for name, value in evaluation.shares.items()}
+def summarise(number: int, evaluation: Evaluation, seconds: float, origin: str = "") -> TrialSummary:
+    """What a trial found, as the tables keep it: enough to evaluate it again."""
     return TrialSummary(
         number=number,
         state="complete" if evaluation.feasible else "infeasible",
         params=dict(evaluation.params),
-        figures=figures,
+        figures=dict(evaluation.measures),
         evidence=evaluation.evidence,
         design=evaluation.design.to_json(),
         seconds=seconds,
+        origin=origin,
+        version=evaluation_version(),
     )

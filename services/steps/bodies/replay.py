@@ -1,0 +1,62 @@
+"""Replay: evaluates a trial of an earlier run again, from its record alone, and says whether anything differs.
+
+Equal code and tables give equal figures, to the last bit. Where they differ, what has changed since is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from compiler.design import Design
+from compiler.errors import PenstockError
+from compiler.frontend.context import make_context
+from compiler.program import Program
+from db.records import Trial
+from services.steps.bodies.options import RunOptions
+from services.steps.bodies.search import PREPARED, make_evaluator
+from services.steps.context import StepContext
+from services.steps.registry import step_kind
+from services.steps.result import StepResult
+from services.steps.version import changed_since
+
+_MOST_SHOWN = 24
+
+
+@step_kind("replay")
+def replay(context: StepContext) -> StepResult:
+    run_id, number = str(context.payload["run"]), int(context.payload["number"])
+    trial, prepared = _record(context, run_id, number)
+    folder = context.store.extract_tree(prepared, context.folder / "prepared")
+    evaluator = make_evaluator(Program.load(folder, make_context()), RunOptions.read(context.options))
+    context.check()
+    evaluation = evaluator.evaluate(trial.params)
+    differing = compare(trial.figures, evaluation.measures)
+    design = evaluation.design.digest()
+    recorded = Design.from_json(dict(trial.design)).digest() if trial.design else ""
+    if design != recorded:
+        differing.append({"figure": "design", "then": recorded[:12], "now": design[:12]})
+    found: dict[str, Any] = {
+        "run": run_id, "trial": number, "equal": not differing, "differs": differing[:_MOST_SHOWN],
+        "changed": list(changed_since(trial.version)), "evidence": evaluation.evidence,
+    }  # fmt: skip
+    return StepResult(found, run_summary={"replay": found})
+
+
+def compare(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every figure that is not exactly what it was; one that was not recorded then is no difference."""
+    return [{"figure": name, "then": then[name], "now": now.get(name)} for name in then if then[name] != now.get(name)]
+
+
+def _record(context: StepContext, run_id: str, number: int) -> tuple[Trial, str]:
+    """The trial, and the content of its run's prepared program."""
+    with context.database.begin() as tx:
+        trial = tx.trials.by_number(run_id, number)
+        explored = tx.steps.by_key(run_id, "explore")
+        prepared = tx.artifacts.by_name(explored.id, PREPARED) if explored else None
+    if trial is None or prepared is None:
+        raise PenstockError(
+            code="unknown-trial", what=f"there is no record of trial {number} of {run_id}", where="replay",
+            hint="the run was removed meanwhile",
+        )  # fmt: skip
+    return trial, prepared.sha256

@@ -1,0 +1,62 @@
+"""Warm start: a search begins with the best settings that earlier runs of the same model on the same platform found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from db.repositories.trials import EarlierTrial
+from dse.evaluate import Evaluator
+from dse.objectives import Goal
+from dse.samplers import means_something
+from dse.tiling import TilingSpace, Value
+from services.steps.bodies.options import RunOptions
+from services.steps.bodies.search import PREPARED
+from services.steps.context import StepContext
+
+MOST_RUNS, MOST_SETTINGS = 8, 6
+
+
+@dataclass(frozen=True)
+class Known:
+    """A setting that was good before, and the trial that found it."""
+
+    run: str
+    trial: int
+    params: Mapping[str, Value]
+
+    @property
+    def origin(self) -> str:
+        return f"{self.run} trial {self.trial}"
+
+
+def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) -> list[Known]:
+    """The best of earlier runs by what this run wants, no setting twice; at most half of the trials asked for.
+
+    `prepared` is the content of the prepared program: models that come to the same program are the same model.
+    """
+    options = RunOptions.read(context.options)
+    if not options.warm_start or options.sampler == "grid":
+        return []
+    with context.database.begin() as tx:
+        earlier = tx.trials.of_content(
+            PREPARED, prepared, options.platform, besides=context.run.id,
+            order=evaluator.goal.figures[0], runs=MOST_RUNS, each=4 * MOST_SETTINGS,
+        )  # fmt: skip
+    good = [t for t in earlier if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, t.params)]
+    good.sort(key=lambda t: evaluator.goal.values(t.figures))
+    distinct = {json.dumps(dict(t.params), sort_keys=True): t for t in reversed(good)}
+    best = list(distinct.values())[::-1][: max(1, min(MOST_SETTINGS, options.trials // 2))]
+    return [Known(t.run_id, t.number, t.params) for t in best]
+
+
+def _is_feasible(trial: EarlierTrial, goal: Goal) -> bool:
+    """By the limits of now; a record of an older release may lack what they speak of."""
+    return goal.needs <= set(trial.figures) and goal.feasible(trial.figures)
+
+
+def _is_of(space: TilingSpace, params: Mapping[str, Value]) -> bool:
+    """Whether the space still has that setting: parameters come and go between releases."""
+    needed = [name for name in space.choices if means_something(name, params, space.conditions)]
+    return all(v in space.choices.get(n, ()) for n, v in params.items()) and set(needed) <= set(params)
