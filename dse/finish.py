@@ -6,7 +6,7 @@ The search does without, because each takes seconds; only what it chooses is fin
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -15,6 +15,7 @@ from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
 from dse.place import Placement, place
 from dse.rungs import Ranked
+from profiling.network import Network
 
 NO_PLACE = ("does-not-fit", "memory-short", "memory-too-large")
 """Codes of errors that say that a design finds no place on the platform's dies."""
@@ -39,26 +40,32 @@ def finish(
     simulate: bool = True,
     keep: Mapping[str, int] | None = None,
     divide: bool = False,
+    network: Network | None = None,
 ) -> Finished:
     """Size the FIFOs by simulation (or leave them as they are), then place everything.
 
     With `divide` a design is refused that cannot be divided among the dies. What the record says of dies, memories
-    and the depths to `keep` is kept, and refused where it cannot be.
+    and the depths to `keep` is kept, and refused where it cannot be. FIFOs are sized for `network`, if it is given: the
+    design as a tool synthesised it.
     """
-    tight = evaluator.tightened(evaluation, keep=keep) if simulate else evaluation
-    network = evaluator.assembler.network(tight.design)
-    placement = place(network, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide)
+    tight = evaluator.tightened(evaluation, keep=keep, network=network) if simulate else evaluation
+    planned = evaluator.assembler.network(tight.design)
+    placement = place(planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide)
     design = placement.record(tight.design).allocated()
     return Finished(replace(tight, design=design), placement)
 
 
 def finish_first(
-    evaluator: Evaluator, ranked: Sequence[Ranked], *, simulate: bool = True
+    evaluator: Evaluator,
+    ranked: Sequence[Ranked],
+    *,
+    simulate: bool = True,
+    synthesised: Callable[[Evaluation], Network | None] = lambda _: None,
 ) -> tuple[Finished, Ranked, Mapping[int, str]]:
     """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
 
     A design may fit a chip whose dies it cannot be divided among. Where none can be divided, the first that fits
-    the chip is taken, and where its tasks stand is left to the tools.
+    the chip is taken, and where its tasks stand is left to the tools. `synthesised` gives a network as a tool made it.
     """
     passed_over: dict[int, str] = {}
     first: PenstockError | None = None
@@ -67,7 +74,8 @@ def finish_first(
             passed_over[position] = one.failure
             continue
         try:
-            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide)
+            network = synthesised(one.candidate)
+            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide, network=network)
             return done, one, {p: why for p, why in passed_over.items() if p != position}
         except PenstockError as error:
             if error.code not in NO_PLACE:

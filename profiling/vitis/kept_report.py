@@ -5,6 +5,7 @@ Operators, instances and memories are left out: there are thousands, and whoever
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
@@ -27,7 +28,8 @@ def report_to_json(report: SynthesisReport) -> dict[str, Any]:
         report, modules=(), instances=(), memories=(), operators=(), notes=notes, loops=report.loops[:MOST_LOOPS],
         fifos=report.fifos[:MOST_LOOPS],
     )  # fmt: skip
-    return {name: value for name, value in asdict(kept).items() if name not in _LEFT_OUT}
+    document = {name: value for name, value in asdict(kept).items() if name not in _LEFT_OUT}
+    return json.loads(json.dumps(document))  # lists for tuples, as whoever reads it will have it
 
 
 def report_from_json(document: Mapping[str, Any]) -> SynthesisReport:

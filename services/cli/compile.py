@@ -19,8 +19,12 @@ def compile(
     quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     evidence: Annotated[
-        str, typer.Option(help="what the choice and its figures come from: modelled, simulated or open-rtl")
+        str,
+        typer.Option(help="what the choice comes from: modelled, simulated, open-rtl, csynth or cosim"),
     ] = "simulated",
+    bitstream: Annotated[
+        str | None, typer.Option(help="hw, hw_emu or none [default: hw where the evidence's tools can build it]")
+    ] = None,
     trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
     seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,
     max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
@@ -30,8 +34,16 @@ def compile(
 ) -> int:
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
     from compiler.design import Design
+    from dse.bench import Bench
     from profiling.tool_runner import ToolRunner
-    from services.cli.options import check_output, check_target, documented_exit_codes, summary_lines, write_output
+    from services.cli.options import (
+        check_bitstream,
+        check_output,
+        check_target,
+        documented_exit_codes,
+        summary_lines,
+        write_output,
+    )
     from services.cli.show_ir import show_ir
     from services.cli.stages import Stages
     from services.steps.flow.model import load_program
@@ -41,6 +53,7 @@ def compile(
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None
         target = check_target(platform, clock, quantize, evidence, given)
+        check_bitstream(bitstream)
         if stop_after or print_ir:
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)
@@ -55,14 +68,15 @@ def compile(
                     SearchSettings(seed=seed, max_lanes=max_lanes),
                     lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
                 )  # fmt: skip
-                finished = choice.finished
+                finished, synthesis = choice.finished, choice.synthesis
             else:
                 if given.current() is not given:
                     stages.say("the record's kernels were changed: FIFO depths, dies and memories are found anew")
                 stages.begin("sizing FIFOs, placing")
-                finished = finish_given(program, target.platform, given, target.evidence)
+                bench = Bench(progress=stages.begin, line=stages.note)
+                finished, synthesis = finish_given(program, target.platform, given, target.evidence, bench)
             built = build_package(
-                program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence
+                program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence, synthesis, bitstream
             )  # fmt: skip
             archive = write_output(built, out)
     print(built.report.to_json() if as_json else "\n".join(summary_lines(built.report, archive)))

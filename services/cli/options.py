@@ -19,9 +19,18 @@ from profiling.evidence import EVIDENCE, RUNGS, Evidence
 from services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
+BITSTREAMS = ("hw", "hw_emu", "none")
 FAILED, USAGE, CONSTRAINTS_UNMET = 1, 2, 3
 DOES_NOT_FIT = {"does-not-fit", "nothing-fits", "contradictory-limits", "memory-short", "memory-too-large"}
-MISTAKES = {"clock-out-of-range", "no-open-route", "evidence-not-available", "design-conflict", "unsafe-depth", "grid-too-large"}
+MISTAKES = {
+    "clock-out-of-range",
+    "no-open-route",
+    "no-vitis-route",
+    "evidence-not-available",
+    "design-conflict",
+    "unsafe-depth",
+    "grid-too-large",
+}
 MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
 
 
@@ -81,6 +90,14 @@ def check_target(
     clock = board.check_clock(board.clock_mhz if clock is None else clock)
     usable(evidence, board, clock)
     return Target(board, clock, quantize, evidence)
+
+
+def check_bitstream(asked: str | None) -> None:
+    if asked not in (None, *BITSTREAMS):
+        raise PenstockError(
+            code="unknown-bitstream", what=f"there is no bitstream {asked!r}", where="--bitstream",
+            limit="known: " + ", ".join(BITSTREAMS), hint="leave the option out",
+        )  # fmt: skip
 
 
 def write_output(built: Built, out: Path) -> Path:

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from compiler.backend.host.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
 from compiler.backend.host.report_placement import CrossingInfo, DieInfo, Placement, StoredInfo
+from compiler.backend.host.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
 from compiler.backend.host.report_timing import (
     KernelTiming,
     PathStep,
@@ -25,10 +26,10 @@ from compiler.backend.host.report_timing import (
 __all__ = [
     "Accuracy", "Amount", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo", "CsimCheck",
     "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources",
-    "KernelTiming", "LevelCheck", "ModelInfo", "PathStep", "Placement", "PlatformInfo", "PortInfo", "Product",
-    "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "SCHEMAS", "SearchResult", "SimulatedRun",
-    "StallInfo", "StoredInfo", "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck",
-    "json_schema",
+    "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "OtherLoop", "PathStep", "Placement",
+    "PlatformInfo", "PortInfo", "Product", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "SCHEMAS",
+    "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTimes", "TimeFigures",
+    "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
 ]  # fmt: skip
 
 
@@ -268,14 +269,6 @@ class HostInfo(Record):
     bytes: int = Field(description="of the tensors that these operations read")
 
 
-class ChipUse(Record):
-    """One resource of the chip, in the tool's words."""
-
-    resource: str
-    used: int
-    available: int
-
-
 class BitstreamInfo(Record):
     """The bitstream for a board: what place and route made of the design, or why there is none."""
 
@@ -314,6 +307,7 @@ class Report(Record):
     host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
     tools: dict[str, str] = Field(description="versions of the tools that took part")
     placement: Placement | None = Field(default=None, description="null: left to the tools")
+    synthesis: SynthesisInfo | None = Field(default=None, description="null: AMD's tools did not measure it")
     bitstream: BitstreamInfo | None = Field(default=None, description="null: none was asked for")
     notes: tuple[str, ...] = ()
 
@@ -329,6 +323,7 @@ class Report(Record):
             "verify.whole": self.verify.whole.evidence if self.verify.whole else None,
             "timing": self.timing.evidence,
             "resources": self.resources.evidence,
+            "synthesis": self.synthesis.evidence if self.synthesis else None,
             "placement": self.placement.evidence if self.placement else None,
             "accuracy": self.accuracy.evidence if self.accuracy else None,
             "bitstream": self.bitstream.evidence if self.bitstream else None,

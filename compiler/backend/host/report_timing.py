@@ -31,6 +31,7 @@ class TimeFigures(Record):
     initial_delay_cycles: Cycles = None
     interval_cycles: Cycles = None
     fmax_mhz: float | None = None
+    basis: str = Field(default="", description="what it rests on, where the evidence alone does not say it")
 
 
 class StallInfo(Record):

@@ -26,7 +26,7 @@ def link(context: StepContext) -> StepResult:
     asked = bitstream_target(context.options)
     target: Target = "hw" if asked == "hw" else "hw_emu"
     bench = LinkBench(
-        build_folder(context), context.tools, build_limits(context.settings),
+        context.tools, build_folder(context), build_limits(context.settings),
         lambda text: context.progress(None, text), lambda text: context.progress(None, text),
     )  # fmt: skip
     emitted = context.input_tree("verify", EMITTED)

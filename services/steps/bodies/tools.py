@@ -9,6 +9,8 @@ from pathlib import Path
 from dse.rungs import Bench
 from profiling.protocol import ProfilingError
 from profiling.vitis.job import Limits
+from services.history import SharedHistory
+from services.profiles import SharedProfiles
 from services.settings import Settings
 from services.steps.context import StepContext
 from services.steps.result import RetryLaterError
@@ -21,6 +23,14 @@ def bench_of(context: StepContext) -> Bench:
     """What a rung may use within a step: its cancel reaches the tools, their lines are its progress."""
     return Bench(
         tools=context.tools,
+        profiles=SharedProfiles(
+            context.database,
+            context.run.id,
+            lease_seconds=context.settings.lease_seconds,
+            check=context.check,
+            platform=str(context.options.get("platform") or ""),
+        ),
+        history=SharedHistory(context.database, context.run.id),
         progress=lambda text: context.progress(None, text),
         work_root=work_folder(context),
         line=lambda text: context.progress(None, text),

@@ -18,6 +18,7 @@ from compiler.backend.host.report import (
     Product,
     ResourceUse,
     RtlCheck,
+    SynthesisInfo,
     Timing,
 )
 from compiler.backend.host.sections import resources_section, timing_section
@@ -43,7 +44,9 @@ def describe_design(lowered: Lowered, found: Allocated) -> DesignInfo:
     )
 
 
-def describe_timing(lowered: Lowered, found: Allocated, rtl: RtlCheck | None = None) -> Timing:
+def describe_timing(
+    lowered: Lowered, found: Allocated, rtl: RtlCheck | None = None, synthesis: SynthesisInfo | None = None
+) -> Timing:
     figures = found.figures
     labels = _Labels(lowered, figures).labels
     kernels = [
@@ -55,12 +58,15 @@ def describe_timing(lowered: Lowered, found: Allocated, rtl: RtlCheck | None = N
         for task in figures.tasks
     ]  # fmt: skip
     note = "" if figures.exact_times else "Long channels were sampled: modelled times and depths are approximate."
-    measured = (*found.measured, *([rtl.times] if rtl and rtl.times else []))
+    by_tools = [synthesis.retimed, synthesis.times] if synthesis else []
+    measured = (*found.measured, *([rtl.times] if rtl and rtl.times else []), *by_tools)
     return timing_section(lowered.design.clock_mhz, measured, kernels, note, simulated_section(found))
 
 
-def describe_resources(lowered: Lowered, found: Allocated, platform: Platform) -> ResourceUse:
-    """By layer: all tasks of a layer together, and all channels in one row."""
+def describe_resources(
+    lowered: Lowered, found: Allocated, platform: Platform, synthesis: SynthesisInfo | None = None
+) -> ResourceUse:
+    """By layer: all tasks of a layer together, and all channels in one row. The whole is the tools', where they ran."""
     figures = found.figures
     labels = _Labels(lowered, figures).labels
     tasks, channels = resources_by_task(found)
@@ -72,6 +78,9 @@ def describe_resources(lowered: Lowered, found: Allocated, platform: Platform) -
         KernelResources(kernel=layer, **total(parts).as_dict(), evidence=figures.evidence)
         for layer, parts in by_layer.items()
     ]
+    if synthesis is not None:
+        note = "The whole as high-level synthesis counts it; its parts as they are modelled."
+        return resources_section(synthesis.resources, platform, rows, synthesis.evidence, note)
     return resources_section(found.placement.resources.as_dict(), platform, rows, figures.evidence)
 
 

@@ -12,6 +12,7 @@ from compiler.backend.host.bitstream import FOLDER, xclbin_path
 from compiler.backend.host.report import BitstreamInfo, ChipUse
 from compiler.errors import PenstockError
 from compiler.platforms import Platform
+from profiling.open_rtl.cache import cache_folder
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.build import Bitstream, BuildJob, build_bitstream
@@ -31,8 +32,8 @@ _AREA = ("kernel_util_routed.rpt", "full_util_routed.rpt")
 class LinkBench:
     """What a link may use: tools that can be cancelled, a folder for what outlives it, limits, listeners."""
 
-    store: Path
     tools: ToolRunner = field(default_factory=ToolRunner)
+    store: Path = field(default_factory=lambda: cache_folder().parent / "builds")
     limits: Limits = BUILD_LIMITS
     progress: Callable[[str], None] = lambda _: None
     line: Callable[[str], None] | None = None

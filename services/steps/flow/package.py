@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.backend.host import PackageContents, Report, collect_package
-from compiler.backend.host.report import Exploration
+from compiler.backend.host.report import Exploration, SynthesisInfo
 from compiler.backend.host.sections import host_section, model_section, platform_section
 from compiler.design import Design
 from compiler.errors import PenstockError
@@ -32,6 +32,8 @@ from services.steps.flow.describe import (
     product,
     tool_versions,
 )
+from services.steps.flow.link import LinkBench, Target, failed_link, link_for_card
+from services.steps.graph import NO_BITSTREAM, wants_link
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,15 @@ def build_package(
     exploration: Exploration | None = None,
     progress: Progress = lambda _: None,
     evidence: Evidence = DEFAULT_RUNG,
+    synthesis: SynthesisInfo | None = None,
+    bitstream: str | None = None,
 ) -> Built:
-    """The whole way from a prepared program and a finished design to a package in memory."""
+    """The whole way from a prepared program and a finished design to a package in memory.
+
+    `bitstream` is hw, hw_emu or none; left out, it is built where the tools are at hand for it.
+    """
     platform = load_platform(design.platform)
+    evidence, fallback = usable(evidence, platform, design.clock_mhz)
     progress("lowering")
     lowered = lower(program, design)
     refuse_too_large(model_lowered(lowered, platform), platform, program.name)
@@ -62,11 +70,28 @@ def build_package(
         emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
         core = core_of_design(lowered, platform, evidence, emitted)
         checked = check_design(lowered, emitted, tools, progress, core)
-        board = build_for_board(lowered, platform, evidence, tools, progress)
+        board = _bitstream(lowered, platform, evidence, emitted, LinkBench(tools=tools, progress=progress), bitstream)
         progress("packaging")
-        report = make_report(lowered, platform, checked, exploration, evidence, board)
+        report = make_report(lowered, platform, checked, exploration, evidence, board, synthesis, fallback)
         contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     return Built(contents, report, checked)
+
+
+def _bitstream(
+    lowered: Lowered, platform: Platform, evidence: Evidence, emitted: Path, bench: LinkBench, asked: str | None
+) -> BoardBuild | None:
+    """By v++ for a card, on the open route for its boards; what fails is said in the report."""
+    options = {"platform": platform.name, "evidence": evidence, "bitstream": asked}
+    if asked == NO_BITSTREAM:
+        return None
+    if not wants_link(options):
+        return build_for_board(lowered, platform, evidence, bench.tools, bench.progress)
+    target: Target = "hw_emu" if asked == "hw_emu" else "hw"
+    clock_mhz = lowered.design.clock_mhz
+    try:
+        return link_for_card(emitted, platform, clock_mhz, target, bench, emitted / "bitstream")
+    except PenstockError as error:
+        return failed_link(platform, clock_mhz, target, error)
 
 
 def model_lowered(lowered: Lowered, platform: Platform) -> DesignFigures:
@@ -99,10 +124,13 @@ def make_report(
     exploration: Exploration | None,
     evidence: Evidence = DEFAULT_RUNG,
     board: BoardBuild | None = None,
+    synthesis: SynthesisInfo | None = None,
+    fallback: str = "",
 ) -> Report:
-    """All that is known of a design, its times on every rung up to `evidence`."""
+    """All that is known of a design, its times on every rung up to `evidence`, which could be had; `fallback` says why
+    it is weaker than what was asked for.
+    """
     program, design = lowered.program, lowered.design
-    evidence, fallback = usable(evidence, platform, design.clock_mhz)
     found = examine(lowered, platform, evidence)
     return Report(
         product=product(),
@@ -111,13 +139,14 @@ def make_report(
         platform=platform_section(platform),
         design=describe_design(lowered, found),
         verify=checked.verify,
-        timing=describe_timing(lowered, found, checked.verify.rtl),
-        resources=describe_resources(lowered, found, platform),
+        timing=describe_timing(lowered, found, checked.verify.rtl, synthesis),
+        resources=describe_resources(lowered, found, platform, synthesis),
         accuracy=checked.accuracy,
         exploration=exploration,
         host=host_section(program.host),
         tools=tool_versions(),
         placement=placement_section(found),
+        synthesis=synthesis,
         bitstream=board.info if board else None,
         notes=(
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.backend.host.report import Exploration, TimeFigures, TrialInfo
+from compiler.backend.host.report import Exploration, SynthesisInfo, TimeFigures, TrialInfo
 from compiler.design import Design
 from compiler.platforms import Platform
 from compiler.program import Program
@@ -22,6 +22,7 @@ from profiling.evidence import DEFAULT_RUNG, Evidence
 from profiling.network import Network
 from profiling.protocol import ProfilingError
 from services.steps.flow.package import refuse_too_large
+from services.steps.flow.synthesis import RETIMED, synthesis_section
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,9 @@ class Choice:
     """Of the finished design; `measured` are of the trials as the search had them, FIFOs unsized."""
     measured: Mapping[int, Measured]
     notes: Mapping[int, str]
+    fallback: str = ""
+    """Why the evidence is weaker than was asked for, where it is."""
+    synthesis: SynthesisInfo | None = None
 
     @property
     def evidence(self) -> Evidence:
@@ -60,14 +64,19 @@ def choose(
 ) -> Choice:
     """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
     bench = bench or Bench(progress=progress)
-    evidence, _ = usable(evidence, evaluator.platform, evaluator.clock_mhz)
+    evidence, fallback = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
     ranked = rank(evaluator, list(trials.values()), evidence, bench)
-    return take(evaluator, trials, ranked, evidence, bench)
+    return take(evaluator, trials, ranked, evidence, bench, fallback)
 
 
 def take(
-    evaluator: Evaluator, trials: Mapping[int, Evaluation], ranked: Sequence[Ranked], evidence: Evidence, bench: Bench
+    evaluator: Evaluator,
+    trials: Mapping[int, Evaluation],
+    ranked: Sequence[Ranked],
+    evidence: Evidence,
+    bench: Bench,
+    fallback: str = "",
 ) -> Choice:
     """Finish the first of ranked trials that can be placed, and measure it as it is then.
 
@@ -93,14 +102,21 @@ def take(
             if evidence not in VITIS_RUNGS or error.retry_later or error.kind == "cancelled":
                 raise
             why = f"with its FIFOs sized: {error.one_line()}"
-            left[left.index(taken)] = Ranked(taken.candidate, None, why, error)
+            left = [Ranked(one.candidate, None, why, error) if one is taken else one for one in left]
             continue
+        section = None
+        if evidence in VITIS_RUNGS and taken.measured is not None:
+            section = synthesis_section(
+                evaluator, taken.candidate, taken.measured, finished.evaluation, figures, bench
+            )  # fmt: skip
         return Choice(
             numbers[id(taken.candidate)],
             finished,
             figures,
             {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
             {numbers[id(left[position].candidate)]: why for position, why in passed.items()},
+            fallback,
+            section,
         )
 
 
@@ -121,7 +137,7 @@ def search_section(
             evidence=evidence if row.values else None,
             on_front=id(row) in front,
             chosen=row.number == choice.trial,
-            measured=tuple(_figures(m) for m in [choice.measured.get(row.number)] if m and m.evidence != evidence),
+            measured=_by_tools(choice.measured.get(row.number), evidence),
             note=choice.notes.get(row.number, ""),
         )
         for row in rows
@@ -141,11 +157,22 @@ def search_section(
     )
 
 
-def _figures(measured: Measured) -> TimeFigures:
-    return TimeFigures(
+def _by_tools(measured: Measured | None, searched_by: Evidence) -> tuple[TimeFigures, ...]:
+    """What a stronger rung says of a trial; what designs were ranked by comes last."""
+    if measured is None or measured.evidence == searched_by:
+        return ()
+    own = TimeFigures(
         evidence=measured.evidence, latency_cycles=measured.latency, initial_delay_cycles=measured.initial_delay,
         interval_cycles=measured.interval, fmax_mhz=measured.fmax_mhz,
     )  # fmt: skip
+    again = measured.retimed
+    if again is None:
+        return (own,)
+    simulated = TimeFigures(
+        evidence="simulated", latency_cycles=again.latency, initial_delay_cycles=again.initial_delay,
+        interval_cycles=again.interval, basis=RETIMED,
+    )  # fmt: skip
+    return (own, simulated) if measured.evidence == "csynth" else (simulated, own)
 
 
 @dataclass(frozen=True)
@@ -208,10 +235,26 @@ def find_design(
     return choice, search_section(found.tried, choice, settings, found.best.evaluation.evidence)
 
 
-def finish_given(program: Program, platform: Platform, design: Design, evidence: Evidence = DEFAULT_RUNG) -> Finished:
-    """A design from a record: what it decides is kept or refused, the rest is found."""
+def finish_given(
+    program: Program,
+    platform: Platform,
+    design: Design,
+    evidence: Evidence = DEFAULT_RUNG,
+    bench: Bench | None = None,
+) -> tuple[Finished, SynthesisInfo | None]:
+    """A design from a record: what it decides is kept or refused, the rest is found. HLS measures it as a search's."""
+    bench = bench or Bench()
     evaluator = Evaluator.create(program, platform.name, clock_mhz=design.clock_mhz, quantize=design.quantize)
+    evidence, _ = usable(evidence, platform, evaluator.clock_mhz)
     current = design.current()
-    evaluation = evaluator.evaluate_design(current)
-    refuse_too_large(evaluation.figures, platform, program.name)
-    return finish(evaluator, evaluation, simulate=evidence != "modelled", keep=current.fifo_depths)
+    before = evaluator.evaluate_design(current)
+    refuse_too_large(before.figures, platform, program.name)
+    if evidence not in VITIS_RUNGS:
+        return finish(evaluator, before, simulate=evidence != "modelled", keep=current.fifo_depths), None
+    bench.progress(f"measuring, {evidence}")
+    first = RUNGS[evidence](evaluator, before, bench)
+    network = retimed(evaluator, before, profile_of(evaluator, before, bench, evidence)).network
+    finished = finish(evaluator, before, keep=current.fifo_depths, network=network)
+    bench.progress(f"measuring with FIFOs sized, {evidence}")
+    last = RUNGS[evidence](evaluator, finished.evaluation, bench)
+    return finished, synthesis_section(evaluator, before, first, finished.evaluation, last, bench)
