@@ -29,6 +29,7 @@ from profiling.network import Network, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
 from profiling.simulated import simulate_design
 from profiling.tool_runner import ToolRunner
+from profiling.vitis.commands import HlsStep
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.fifo_memory import with_fifo_memory
 from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
@@ -83,7 +84,9 @@ class VitisProfiler:
 
     def _measure(self, top: str, folder: Path, results: Path) -> HlsRun:
         """The job; errors that the tools around HLS raise are failures of the measurement."""
-        job = HlsJob(folder / "design", top, (self.evidence,), self.limits, self.keep)
+        # the C++ is run by the tool's own compiler before hours go into its RTL
+        steps: tuple[HlsStep, ...] = ("csim", "cosim") if self.evidence == "cosim" else ("csynth",)
+        job = HlsJob(folder / "design", top, steps, self.limits, self.keep)
         try:
             if self.evidence == "cosim":
                 simulate_c(folder / "design", self.runner)

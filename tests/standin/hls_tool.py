@@ -97,6 +97,10 @@ class Project:
         elif kind == "no-library":
             print(playback.NO_LIBRARY, file=sys.stderr)
             sys.exit(127)
+        elif kind == "licence-missing":
+            self.refuse(playback.LICENCE_MISSING.format(device=self.part.split("-")[0]))
+        elif kind == "licence-lost":
+            self.refuse(playback.LICENCE_LOST)
         elif kind == "silence":
             sys.exit(0)
 
@@ -234,11 +238,7 @@ class Project:
     def _implement(self, trouble: str) -> None:
         self._needs_rtl("export_design")
         device = self.part.split("-")[0]
-        if trouble == "licence-missing":
-            self.refuse(playback.LICENCE_MISSING.format(device=device))
         self.say(playback.LICENCE_GOT.format(device=device))
-        if trouble == "licence-lost":
-            self.refuse("ERROR: [Common 17-184] Lost connection to license server. (code -15,570,11)")
         report = os.path.join(self.folder, "impl", "report")
         results.write_implementation(report, self._design(), met=trouble != "timing")
         self.say(playback.finished(self.release, "export_design"))

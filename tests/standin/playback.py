@@ -83,6 +83,7 @@ Vivado License Manager for assistance in determining which features and devices 
 LICENCE_GOT = """\
 Attempting to get a license for feature 'Synthesis' and/or device '{device}'
 INFO: [Common 17-349] Got license for feature 'Synthesis' and/or device '{device}'"""
+LICENCE_LOST = "ERROR: [Common 17-184] Lost connection to license server. (code -15,570,11)"
 NO_SPACE = "ERROR: [Common 17-1257] Failed to write '{file}': No space left on device"
 DATE_TROUBLE = """\
 source run_ippack.tcl -notrace
