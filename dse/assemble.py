@@ -59,7 +59,7 @@ class Assembler:
     """Networks of one program's designs on one platform at one clock."""
 
     def __init__(self, program: Program, platform: Platform, clock_mhz: float) -> None:
-        self.program = program
+        self.program, self.platform = program, platform
         self.library: OperatorLibrary = load_library(platform.operators, platform.check_clock(clock_mhz))
         self._pieces: dict[object, _Piece] = {}
 
@@ -123,7 +123,7 @@ class Assembler:
 
     def _lower_alone(self, op: Operation) -> _Piece:
         """Lower one operation between loads and stores, and keep what it became itself."""
-        lowered = LowerToStreams(Design("alone", 1.0, {})).apply(_isolate(op))
+        lowered = LowerToStreams(Design(self.platform.name, 1.0, {})).apply(_isolate(op))
         top = next(o for o in lowered.ops if isinstance(o, stream.TopOp))
         tasks: list[_PieceTask] = []
         blocks: list[tuple[str, Channel]] = []

@@ -30,6 +30,12 @@ from compiler.dialects.types import vector_type
 from compiler.layout import Layout
 
 ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
+ON_CHIP = StringAttr("on_chip")
+"""The memory space of an argument that is an array on the chip; others are external memory."""
+
+
+def lies_on_chip(memory: SSAValue) -> bool:
+    return isinstance(memory.type, MemRefType) and memory.type.memory_space == ON_CHIP
 
 
 @irdl_attr_definition

@@ -37,7 +37,7 @@ def itensor_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
     return (
         ("kernels", TileToKernels(design)),
         ("fuse", FuseKernels()),
-        ("pack", PackInterfaces(design.port_bits)),
+        ("pack", PackInterfaces(design.port_bits, design.platform)),
         ("fold", FoldITensors()),
     )
 

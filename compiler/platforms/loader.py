@@ -13,6 +13,7 @@ from compiler.platforms.toml_fields import Fields, parse_toml
 
 _CODE = "bad-platform-file"
 _FOLDER = files("compiler.platforms").joinpath("data")
+ARGUMENTS = ("external", "arrays")
 
 
 @cache
@@ -53,8 +54,11 @@ def parse_platform(text: str, where: str) -> Platform:
         memories=tuple(_memory(f) for f in fields.tables("memory")),
         links=tuple(_link(f) for f in fields.tables("link")),
         board=_board(fields.optional_table("board"), name, part),
+        arguments=fields.text("arguments") if fields.has("arguments") else ARGUMENTS[0],
     )
     fields.finish()
+    if platform.arguments not in ARGUMENTS:
+        raise _bad(where, f"field 'arguments' is {platform.arguments!r}", f"it is one of {', '.join(ARGUMENTS)}")
     _check_names(platform, where)
     return platform
 

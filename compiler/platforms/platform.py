@@ -71,6 +71,12 @@ class Platform:
     links: tuple[Link, ...]
     board: Board | None = None
     """Pins and oscillator, where it is a board that bitstreams are made for."""
+    arguments: str = "external"
+    """What inputs and outputs are: `external` memory behind ports, or `arrays` on the chip, banked as is needed."""
+
+    @property
+    def has_array_arguments(self) -> bool:
+        return self.arguments == "arrays"
 
     @property
     def available(self) -> Resources:

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     MemRefType,
     ModuleOp,
+    NoneAttr,
     StringAttr,
     VectorType,
 )
@@ -27,6 +28,7 @@ from compiler.dialects.itensor import ITensorType, LayoutAttr
 from compiler.dialects.itensor_types import expect_itensor
 from compiler.dialects.stream import StreamType
 from compiler.dialects.types import tensor_type
+from compiler.platforms import load_platform
 from compiler.transforms.build_compute_nest import build_compute_nest
 from compiler.transforms.build_converter_nests import Conversion, build_converter
 from compiler.transforms.build_dma_nests import build_load, build_store
@@ -146,7 +148,10 @@ class _Lowering:
         self.top_names.append(name)
         self.top_kinds.append(kind)
         self.top_layouts.append(layout)
-        argument = self.top.insert_arg(MemRefType(shaped.element_type, list(shaped.get_shape())), len(self.top.args))
+        arrays = load_platform(self.design.platform).has_array_arguments
+        space = stream.ON_CHIP if arrays else NoneAttr()
+        memory = MemRefType(shaped.element_type, list(shaped.get_shape()), memory_space=space)
+        argument = self.top.insert_arg(memory, len(self.top.args))
         argument.name_hint = c_name(name)
         return argument
 

@@ -17,16 +17,23 @@ from compiler.analysis.packing import choose_layout, word_order
 from compiler.dialects import itensor
 from compiler.dialects.itensor import ITensorType, LayoutAttr
 from compiler.dialects.itensor_types import expect_itensor
+from compiler.platforms import load_platform
 from compiler.transforms.module_rewrite import ModuleRewrite, discard, move
 
 
 @dataclass(frozen=True)
 class PackInterfaces(ModuleRewrite):
-    """The pass. `port_bits` is the width of a port to external memory; tensors that it does not suit stay plain."""
+    """The pass. `port_bits` is the width of a port to external memory; tensors that it does not suit stay plain.
+
+    Where a platform's arguments are arrays on the chip nothing is packed: their banks deliver any slice as it is.
+    """
 
     port_bits: int = 512
+    platform: str = ""
 
     def rewrite(self, module: ModuleOp) -> ModuleOp:
+        if self.platform and load_platform(self.platform).has_array_arguments:
+            return module
         function = next(op for op in module.ops if isinstance(op, func.FuncOp))
         packed = _Packing(function, self.port_bits).build()
         discard(module)
