@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.backend.host import Report, check_folder, write_archive, write_folder
-from compiler.backend.host.report import Amount
+from compiler.backend.host.report import Amount, BitstreamInfo
 from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.pipeline import QUANTISATIONS
@@ -149,6 +149,11 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
     if (rtl := report.verify.rtl) is not None:
         shown = f"{rtl.values} values in {rtl.samples} runs {_tag(rtl.evidence)}"
         lines.append(f"RTL         {_equal(rtl.equal)} the interpreter, {rtl.note}: {shown}")
+    if (made := report.synthesis) is not None:
+        again = made.retimed
+        lines.insert(2, f"            {_number(again.latency_cycles)} cycles {_tag(again.evidence)}, {again.basis}")
+    if report.bitstream is not None:
+        lines.append(f"bitstream   {_bitstream(report.bitstream)}")
     if report.host is not None:
         count = len(report.host.before) + len(report.host.after)
         whole = report.verify.whole
@@ -161,6 +166,14 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
             f"same class {_share(found.agreement)} of {found.examples} {_tag(found.evidence)}"
         )
     return [*lines, f"package     {archive}"]
+
+
+def _bitstream(built: BitstreamInfo) -> str:
+    if built.path is None:
+        return f"none: {built.failure}"
+    clock = built.fmax_mhz if built.reached_mhz is None else built.reached_mhz
+    reached = "" if clock is None else f", {clock:g} MHz {_tag(built.evidence)}"
+    return f"{built.path} for {built.board}{', emulation' if built.target == 'hw_emu' else ''}{reached}"
 
 
 def _amounts(report: Report) -> list[tuple[str, Amount]]:

@@ -28,8 +28,8 @@ __all__ = [
     "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources",
     "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "OtherLoop", "PathStep", "Placement",
     "PlatformInfo", "PortInfo", "Product", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "SCHEMAS",
-    "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTimes", "TimeFigures",
-    "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
+    "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTimes",
+    "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
 ]  # fmt: skip
 
 
