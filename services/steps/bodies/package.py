@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from compiler.backend.host import collect_package, write_archive
-from compiler.backend.host.report import BitstreamInfo, Exploration
+from compiler.backend.host.report import BitstreamInfo, Exploration, SynthesisInfo
 from compiler.pipeline import Lowered, lower
 from compiler.platforms import Platform, load_platform
 from db.states import StepState
 from profiling.evidence import Evidence
 from services.steps.bodies.candidates import failure_of
 from services.steps.bodies.link import BITSTREAM, INFO
-from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import prepared_program
-from services.steps.bodies.select import EXPLORATION
+from services.steps.bodies.select import EXPLORATION, SYNTHESIS
 from services.steps.bodies.verify import CHECKED, EMITTED, read_design
 from services.steps.context import StepContext
 from services.steps.flow.board import BoardBuild, build_for_board
@@ -27,8 +26,7 @@ from services.steps.result import Output, StepResult
 def _board(context: StepContext, lowered: Lowered, platform: Platform, evidence: Evidence) -> BoardBuild | None:
     """What the link step made or why it failed; on boards of the open route the bitstream is built here."""
     target = bitstream_target(context.options)
-    with context.database.begin() as tx:
-        step = tx.steps.by_key(context.run.id, LINK)
+    step = context.step_named(LINK)
     if step is None:
         if context.options.get("bitstream") == NO_BITSTREAM:
             return None
@@ -43,6 +41,14 @@ def _board(context: StepContext, lowered: Lowered, platform: Platform, evidence:
     return BoardBuild(info, files)
 
 
+def _synthesis(context: StepContext) -> SynthesisInfo | None:
+    """What the tools said of the chosen design, where they measured it."""
+    step = context.step_named("select")
+    with context.database.begin() as tx:
+        found = tx.artifacts.by_name(step.id, SYNTHESIS) if step else None
+    return None if found is None else SynthesisInfo.model_validate_json(context.store.read_bytes(found.sha256))
+
+
 @step_kind("package")
 def package(context: StepContext) -> StepResult:
     program, design = prepared_program(context), read_design(context)
@@ -50,10 +56,14 @@ def package(context: StepContext) -> StepResult:
     exploration = Exploration.model_validate_json(context.input_file("select", EXPLORATION).read_bytes())
     checked = Checked.load(context.input_tree("verify", CHECKED))
     lowered = lower(program, design)
-    evidence = RunOptions.read(context.options).evidence
+    chosen = context.result_of("select")
+    evidence: Evidence = chosen["evidence"]
+    synthesis = _synthesis(context)
     board = _board(context, lowered, platform, evidence)
     context.check()
-    report = make_report(lowered, platform, checked, exploration, evidence, board)
+    report = make_report(
+        lowered, platform, checked, exploration, evidence, board, synthesis, chosen.get("fallback", "")
+    )
     emitted = context.input_tree("verify", EMITTED)
     contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     archive = write_archive(contents, context.folder / "package")

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compiler.errors import PenstockError
+from db.records import Step
 from dse.evaluate import Evaluation, Evaluator
 from dse.explore import pareto_front
 from dse.fifo import total_bits
 from dse.memory import memory_svg
 from dse.partition import partition_svg
 from dse.rungs import Measured, Ranked, in_order
-from dse.study import Study
 from profiling.evidence import EVIDENCE, Evidence
 from services.steps.bodies.candidates import Tried, failure_of, steps_of
+from services.steps.bodies.measure import FALLBACK, MEASURED
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of, open_study
 from services.steps.bodies.tools import bench_of, licences
 from services.steps.context import StepContext
 from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
-from services.steps.graph import MEASURE, measured_in_steps
+from services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
 
 DESIGN, EXPLORATION, DIES, MEMORIES = "design.json", "exploration.json", "dies.svg", "memories.svg"
+SYNTHESIS = "synthesis.json"
 _SVG = "image/svg+xml"
 
 
@@ -33,8 +36,7 @@ def select(context: StepContext) -> StepResult:
     options = RunOptions.read(context.options)
     tried = Tried.read(context, options.goal)
     evaluator = evaluator_of(context)
-    study = open_study(context, evaluator)
-    counts = _close(study)
+    counts = _close(context, evaluator)
     candidates = tried.evaluations(evaluator)
     context.check()
     with licences(context):
@@ -49,6 +51,8 @@ def select(context: StepContext) -> StepResult:
     summary = _summary(choice, candidates[choice.trial]) | {
         "trials": len(everything), "on_front": len(pareto_front(list(tried.told.values()))),
     }  # fmt: skip
+    if choice.fallback:
+        summary["fallback"] = choice.fallback
     placed = choice.finished.placement
     return StepResult(
         data=summary | {"study": counts},
@@ -57,9 +61,16 @@ def select(context: StepContext) -> StepResult:
             EXPLORATION: Output(section.model_dump_json(indent=1).encode(), "application/json"),
             DIES: Output(partition_svg(placed.partition).encode(), _SVG),
             MEMORIES: Output(memory_svg(placed.allocation).encode(), _SVG),
+            **_synthesis(choice),
         },
         run_summary=summary,
     )
+
+
+def _synthesis(choice: Choice) -> dict[str, Output]:
+    if choice.synthesis is None:
+        return {}
+    return {SYNTHESIS: Output(choice.synthesis.model_dump_json(indent=1).encode(), "application/json")}
 
 
 def _choose(
@@ -72,16 +83,23 @@ def _choose(
     ranked = in_order(list(_measured(context, candidates).values()))
     found: list[Evidence] = [r.measured.evidence for r in ranked if r.measured is not None]
     evidence = found[0] if found else options.evidence
-    return take(evaluator, candidates, ranked, evidence, bench)
+    fallback = "" if evidence == options.evidence else _fallback(context)
+    return take(evaluator, candidates, ranked, evidence, bench, fallback)
+
+
+def _fallback(context: StepContext) -> str:
+    """Why the workers measured by weaker evidence than was asked for."""
+    reasons = [str(step.result[FALLBACK]) for step in steps_of(context, MEASURE, "succeeded")]
+    return next((why for why in reasons if why), "")
 
 
 def _measured(context: StepContext, candidates: Mapping[int, Evaluation]) -> dict[int, Ranked]:
     """What the steps found of each candidate. Where some workers had weaker evidence only, that is not compared."""
     found: dict[int, Ranked] = {}
-    for step in steps_of(context, MEASURE, "succeeded"):
+    for step in _of_turn(context, steps_of(context, MEASURE, "succeeded")):
         number = int(step.payload["number"])
-        found[number] = Ranked(candidates[number], Measured.from_json(step.result["measured"]))
-    for step in steps_of(context, MEASURE, "failed"):
+        found[number] = Ranked(candidates[number], Measured.from_json(step.result[MEASURED]))
+    for step in _of_turn(context, steps_of(context, MEASURE, "failed")):
         number, error = int(step.payload["number"]), failure_of(step)
         found[number] = Ranked(candidates[number], None, error.one_line(), error)
     strengths = [EVIDENCE.index(r.measured.evidence) for r in found.values() if r.measured is not None]
@@ -90,6 +108,10 @@ def _measured(context: StepContext, candidates: Mapping[int, Evaluation]) -> dic
             why = f"the worker that measured it has no tools: {one.measured.evidence} is not compared with the others"
             found[number] = Ranked(one.candidate, None, why)
     return found
+
+
+def _of_turn(context: StepContext, steps: Sequence[Step]) -> list[Step]:
+    return [step for step in steps if step.payload.get("turn", FIRST_TURN) == context.turn]
 
 
 def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
@@ -112,12 +134,24 @@ def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
     }
 
 
-def _close(study: Study) -> dict[str, int]:
-    """End what dead workers left running. No trial step runs any more, so nobody holds a lease."""
-    for number in study.orphans(leased=()):
-        study.fail(number, retry=False)
-    states = [t.state for t in study.trials()]
-    return {state: states.count(state) for state in ("complete", "fail")}
+def _close(context: StepContext, evaluator: Evaluator) -> dict[str, int]:
+    """End what dead workers left running. No trial step runs any more, so nobody holds a lease.
+
+    Where somebody deleted the study, what its trials found is in our own tables all the same.
+    """
+    try:
+        study = open_study(context, evaluator)
+    except PenstockError as error:
+        if error.code != "study-gone":
+            raise
+        return {}
+    try:
+        for number in study.orphans(leased=()):
+            study.fail(number, retry=False)
+        states = [t.state for t in study.trials()]
+        return {state: states.count(state) for state in ("complete", "fail")}
+    finally:
+        study.close()
 
 
 def _json(document: Any) -> bytes:
