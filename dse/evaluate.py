@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_
 from dse.objectives import DEFAULT_GOAL, UNBOUNDED, Goal
 from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
-from profiling.model import DesignFigures, model_design, with_depths
+from profiling.model import DesignFigures, DesignModel
 from profiling.network import Network
 from profiling.simulated import simulate_design
 
@@ -147,7 +147,8 @@ class Evaluator:
         space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
-        object.__setattr__(self, "_seen", OrderedDict[str, Evaluation]())
+        object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
+        object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
         object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
 
     @property
@@ -169,13 +170,22 @@ class Evaluator:
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
         design = self.space.design(params)
-        seen: OrderedDict[str, Evaluation] = self.__dict__["_seen"]
-        digest = design.digest()
-        if digest not in seen:
-            seen[digest] = self._model(design, dict(params))
+        seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
+        key = self.meaning(design)
+        if key not in seen:
+            seen[key] = self._model(design, dict(params))
             if len(seen) > _REMEMBERED:
                 seen.popitem(last=False)
-        return replace(seen[digest], params=dict(params))
+        return replace(seen[key], params=dict(params))
+
+    @staticmethod
+    def meaning(design: Design) -> Hashable:
+        """What two designs of this space have in common exactly if they are the same: quicker than a digest."""
+        kernels = [
+            (layer, k.tile, k.unroll, k.order, k.weights, tuple(sorted(k.bindings.items())))
+            for layer, k in design.kernels.items()
+        ]
+        return tuple(kernels), tuple(sorted(design.groups.items()))
 
     def evaluate_design(self, design: Design) -> Evaluation:
         """Model a design given by hand. Depths that it names are kept, the others are found."""
@@ -244,15 +254,16 @@ class Evaluator:
             ) from unsafe  # fmt: skip
 
     def _model(self, design: Design, params: dict[str, Value]) -> Evaluation:
+        timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
-        free = model_design(network, self.platform, self.clock_mhz, bounded=False)
+        free = timing.figures(network, bounded=False)
         depths = safe_depths(free.channels)
         if design.fifo_depths:
             _check_named(design.fifo_depths, depths)
             depths |= design.fifo_depths
             self._check_depths(network, free, depths)
         design = design.with_fifo_depths(depths)
-        figures = with_depths(free, network, depths, self.platform, self.clock_mhz)
+        figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         return Evaluation(params, design, figures, figures.resources.share_of(limits), cost, self.goal)

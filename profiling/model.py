@@ -7,6 +7,7 @@ costs, the tools' sharing and renaming of logic, memory refresh and bank conflic
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,11 +23,13 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from compiler.dialects import OWN_DIALECTS, stream
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, load_platform, total
-from compiler.schedule import NestSchedule, OperatorLibrary, load_library
+from compiler.schedule import NestSchedule, load_library
 from profiling.evidence import Evidence
-from profiling.network import Network, Task, network_of
+from profiling.network import Channel, Network, Task, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.timeline import Timeline, compute_timeline
+from profiling.timeline import Timeline, TimelineMemory, compute_timeline
+
+_MOST_AREAS = 1 << 16
 
 MODEL_REVISION = "1"  # raise it whenever the model's answers change
 
@@ -80,10 +83,94 @@ class DesignFigures:
     evidence: Evidence = "modelled"
 
 
+class DesignModel:
+    """Time and area of designs on one platform at one clock; what was found for one helps with the next."""
+
+    def __init__(self, platform: Platform, clock_mhz: float) -> None:
+        self.platform, self.clock_mhz = platform, clock_mhz
+        self.library = load_library(platform.operators, platform.check_clock(clock_mhz))
+        self._timelines = TimelineMemory()
+        self._areas: dict[tuple[str, int, int, int], Resources] = {}
+        self._task_areas: dict[int, tuple[Resources, object]] = {}
+
+    def figures(self, network: Network, *, bounded: bool = True) -> DesignFigures:
+        """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
+        kernels = [self._kernel(part, bounded=bounded) for part in network.groups]
+        return kernels[0] if len(kernels) == 1 else _in_sequence(kernels)
+
+    def with_depths(self, figures: DesignFigures, network: Network, depths: Mapping[str, int]) -> DesignFigures:
+        """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
+        depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
+        written = Counter(c.writer for c in figures.channels)
+        if any(_enough(c, written) > depth_of[c.name] for c in figures.channels):
+            return self.figures(network.with_depths(depths))
+        channels = tuple(
+            c if depth_of[c.name] == c.depth
+            else replace(c, depth=depth_of[c.name], resources=self._area(network.channels[c.name], depth_of[c.name]))
+            for c in figures.channels
+        )  # fmt: skip
+        area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])
+        return replace(figures, channels=channels, resources=area)
+
+    def _kernel(self, network: Network, *, bounded: bool) -> DesignFigures:
+        timeline = compute_timeline(
+            network,
+            flushing=self.library.flushing,
+            read_stage=self.library.read_stage,
+            platform=self.platform,
+            clock_mhz=self.clock_mhz,
+            bounded=bounded,
+            memory=self._timelines,
+        )
+        tasks = tuple([_task_figures(task, timeline, self._task_area(task)) for task in network.tasks])
+        ends = network.ends()
+        channels = tuple([self._channel(c, ends[name], timeline) for name, c in network.channels.items()])
+        slowest = max(tasks, key=lambda t: t.latency)
+        return DesignFigures(
+            latency=timeline.latency,
+            interval=max([slowest.latency, *_block_intervals(network, ends)]),
+            initial_delay=timeline.first_output,
+            resources=total([t.resources for t in tasks]) + total([c.resources for c in channels]),
+            bottleneck=slowest.name,
+            tasks=tasks,
+            channels=channels,
+            exact_times=timeline.exact,
+        )
+
+    def _channel(self, channel: Channel, ends: tuple[str, str], timeline: Timeline) -> ChannelFigures:
+        times = timeline.channels[channel.name]
+        return ChannelFigures(
+            name=channel.name,
+            kind=channel.kind,
+            writer=ends[0],
+            reader=ends[1],
+            depth=channel.depth,
+            bits=channel.bits,
+            tokens=times.count,
+            high_water=times.high_water,
+            least_depth=times.least_depth,
+            resources=self._area(channel, channel.depth),
+        )
+
+    def _area(self, channel: Channel, depth: int) -> Resources:
+        key = (channel.kind, depth, channel.bits, channel.words)
+        if key not in self._areas:
+            self._areas[key] = replace(channel, depth=depth).area(self.library)
+        return self._areas[key]
+
+    def _task_area(self, task: Task) -> Resources:
+        """By the identity of its nests, which are kept beside it."""
+        found = self._task_areas.get(id(task.nests))
+        if found is None:
+            if len(self._task_areas) > _MOST_AREAS:
+                self._task_areas.clear()
+            found = self._task_areas[id(task.nests)] = (task.area, task.nests)
+        return found[0]
+
+
 def model_design(network: Network, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
-    """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
-    kernels = [_model_kernel(part, platform, clock_mhz, bounded=bounded) for part in network.groups]
-    return kernels[0] if len(kernels) == 1 else _in_sequence(kernels)
+    """Time and area of one scheduled network. `bounded=False` ignores channel depths (to find them)."""
+    return DesignModel(platform, clock_mhz).figures(network, bounded=bounded)
 
 
 def _in_sequence(kernels: Sequence[DesignFigures]) -> DesignFigures:
@@ -105,55 +192,13 @@ def _in_sequence(kernels: Sequence[DesignFigures]) -> DesignFigures:
     )
 
 
-def _model_kernel(network: Network, platform: Platform, clock_mhz: float, *, bounded: bool) -> DesignFigures:
-    library = load_library(platform.operators, platform.check_clock(clock_mhz))
-    timeline = compute_timeline(
-        network,
-        flushing=library.flushing,
-        read_stage=library.read_stage,
-        platform=platform,
-        clock_mhz=clock_mhz,
-        bounded=bounded,
-    )
-    tasks = tuple(_task_figures(task, timeline) for task in network.tasks)
-    channels = _channel_figures(network, timeline, library)
-    slowest = max(tasks, key=lambda t: t.latency)
-    return DesignFigures(
-        latency=timeline.latency,
-        interval=max([slowest.latency, *_block_intervals(network)]),
-        initial_delay=timeline.first_output,
-        resources=total([t.resources for t in tasks]) + total([c.resources for c in channels]),
-        bottleneck=slowest.name,
-        tasks=tasks,
-        channels=channels,
-        exact_times=timeline.exact,
-    )
-
-
-def with_depths(
-    figures: DesignFigures, network: Network, depths: Mapping[str, int], platform: Platform, clock_mhz: float
-) -> DesignFigures:
-    """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
-    deepened = network.with_depths(depths)
-    if any(_enough(c, figures) > deepened.channels[c.name].depth for c in figures.channels):
-        return model_design(deepened, platform, clock_mhz)
-    library = load_library(platform.operators, clock_mhz)
-    channels = tuple(
-        replace(c, depth=now.depth, resources=now.area(library))
-        for c in figures.channels
-        for now in (deepened.channels[c.name],)
-    )
-    area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])
-    return replace(figures, channels=channels, resources=area)
-
-
-def _enough(channel: ChannelFigures, figures: DesignFigures) -> int:
+def _enough(channel: ChannelFigures, written: Mapping[str, int]) -> int:
     """The depth from which on a channel leaves the design's latency alone."""
-    alone = sum(c.writer == channel.writer for c in figures.channels) == 1
+    alone = written[channel.writer] == 1
     return channel.least_depth if alone and channel.kind == "stream" else channel.high_water
 
 
-def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
+def _task_figures(task: Task, timeline: Timeline, area: Resources) -> TaskFigures:
     times = timeline.tasks[task.name]
     busiest = max(task.nests, key=lambda n: n.latency)
     return TaskFigures(
@@ -168,7 +213,7 @@ def _task_figures(task: Task, timeline: Timeline) -> TaskFigures:
         start=times.start,
         end=times.end,
         waited=times.waited,
-        resources=task.area,
+        resources=area,
     )
 
 
@@ -180,30 +225,12 @@ def _pace(task: Task, busiest: NestSchedule, busy: int) -> str:
     return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {busiest.ii}"
 
 
-def _channel_figures(network: Network, timeline: Timeline, library: OperatorLibrary) -> tuple[ChannelFigures, ...]:
-    ends = network.ends()
-    return tuple(
-        ChannelFigures(
-            name=name,
-            kind=channel.kind,
-            writer=ends[name][0],
-            reader=ends[name][1],
-            depth=channel.depth,
-            bits=channel.bits,
-            tokens=timeline.channels[name].count,
-            high_water=timeline.channels[name].high_water,
-            least_depth=timeline.channels[name].least_depth,
-            resources=channel.area(library),
-        )
-        for name, channel in network.channels.items()
-    )
-
-
-def _block_intervals(network: Network) -> list[int]:
+def _block_intervals(network: Network, ends: Mapping[str, tuple[str, str]]) -> list[int]:
     """A single buffer makes its writer and its reader take turns."""
-    busy = {t.name: t.busy for t in network.tasks}
-    ends = network.ends()
     single = [n for n, c in network.channels.items() if c.kind == "block" and c.depth == 1]
+    if not single:
+        return []
+    busy = {t.name: t.busy for t in network.tasks}
     return [busy[ends[name][0]] + busy[ends[name][1]] for name in single]
 
 

@@ -51,7 +51,8 @@ def _share(used: int, available: int) -> float:
 
 def total(parts: Iterator[Resources] | list[Resources] | tuple[Resources, ...]) -> Resources:
     """The sum of any number of resource counts."""
-    result = Resources()
+    lut = ff = dsp = bram18 = uram = 0
     for part in parts:
-        result = result + part
-    return result
+        lut, ff, dsp = lut + part.lut, ff + part.ff, dsp + part.dsp
+        bram18, uram = bram18 + part.bram18, uram + part.uram
+    return Resources(lut, ff, dsp, bram18, uram)

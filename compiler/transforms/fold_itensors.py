@@ -33,9 +33,11 @@ class FoldITensors(ModuleRewrite):
                 reader = next(iter(op.result.uses)).operation
                 if isinstance(plan, OnePassPlan):
                     continue
-                if isinstance(op.source.owner, itensor.LoadOp) and _fits(op.source.owner.layout, plan, plan.source):
+                if isinstance(op.source.owner, itensor.LoadOp) and fits_tiles(
+                    op.source.owner.layout, plan, plan.source
+                ):
                     self._fold_load(op.source.owner, op)
-                elif isinstance(reader, itensor.StoreOp) and _fits(reader.layout, plan, plan.target):
+                elif isinstance(reader, itensor.StoreOp) and fits_tiles(reader.layout, plan, plan.target):
                     self._fold_store(op, reader)
         return module
 
@@ -52,7 +54,7 @@ class FoldITensors(ModuleRewrite):
         Rewriter.erase_op(converter)
 
 
-def _fits(layout: LayoutAttr | None, plan: ConverterPlan, inside: Sequence[LoopOf]) -> bool:
+def fits_tiles(layout: LayoutAttr | None, plan: ConverterPlan, inside: Sequence[LoopOf]) -> bool:
     """Whether the loops by which blocks are handed over, and those inside, each stay within tiles or between them."""
     return layout is not None and all(
         split_at_tiles(loops, layout.layout) is not None for loops in (plan.shared, inside)

@@ -237,7 +237,7 @@ def build_task(
         operation.layer, operands, plan.itensor(operation.result_map, dtype_of(operation.result)),
         schedule=ScheduleAttr.of(plan.tile, plan.unroll, plan.order), trips=plan.trips,
         indexing_maps=[*operation.operand_maps, operation.result_map],
-        iterator_types=operation.iterators, init=operation.init, body=_task_body(operation),
+        iterator_types=operation.iterators, init=operation.init, body=task_body(operation),
         bindings=_bindings(kernel),
     )  # fmt: skip
 
@@ -247,7 +247,7 @@ def _bindings(kernel: KernelDesign) -> DictionaryAttr | None:
     return DictionaryAttr(chosen) if chosen else None
 
 
-def _task_body(operation: TensorOp) -> Region:
+def task_body(operation: TensorOp) -> Region:
     """The scalar body, with captured constants brought in; an unused `outs` argument is dropped."""
     source = operation.op.body.block
     count = len(operation.op.inputs) + (operation.init is not None)

@@ -13,7 +13,7 @@ from compiler.pipeline import lower
 from compiler.platforms import load_platform
 from compiler.schedule import load_library
 from profiling.evidence import EVIDENCE
-from profiling.model import ModelProfiler, model_design, with_depths
+from profiling.model import DesignModel, ModelProfiler, model_design
 from profiling.network import Network, network_of
 from profiling.open_rtl.profiler import OpenRtlProfiler
 from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
@@ -142,8 +142,9 @@ def test_external_memory_sets_the_pace_where_it_is_slow():
 def test_depths_change_the_area_and_only_shallow_ones_the_time():
     board = load_platform("ecp5-85k")
     network = gemm_network((1, 1, 16), "ecp5-85k", 100.0)
-    free = model_design(network, board, 100.0, bounded=False)
-    deep = with_depths(free, network, {"unpack_x__fc": 256}, board, 100.0)
+    model = DesignModel(board, 100.0)
+    free = model.figures(network, bounded=False)
+    deep = model.with_depths(free, network, {"unpack_x__fc": 256})
     assert deep.latency == free.latency
     assert deep.resources.bram18 > free.resources.bram18
     again = model_design(network.with_depths({"unpack_x__fc": 256}), board, 100.0)

@@ -1,0 +1,327 @@
+"""The parts of a whole design, put together as the passes to the itensor level would: tiled, fused, packed, folded."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.printer import Printer
+
+from compiler.analysis import orders as passing
+from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
+from compiler.analysis.loops import LoopPlan
+from compiler.analysis.parts import part_of
+from compiler.design import Design, KernelDesign
+from compiler.dialects.itensor_types import LayoutAttr
+from compiler.dialects.types import tensor_type
+from compiler.platforms import Platform
+from compiler.transforms.tile_to_kernels import (
+    assign_groups,
+    build_task,
+    check_bindings_of,
+    check_layers,
+    check_results,
+    sources,
+    task_body,
+)
+from dse.flow import (
+    Order,
+    Orders,
+    Part,
+    Stream,
+    chunk_part,
+    concat_part,
+    convert_part,
+    load_part,
+    store_part,
+    task_part,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What a kernel's schedule says of its streams."""
+
+    kernel: KernelDesign
+    plan: LoopPlan
+    operands: tuple[Order | None, ...]
+    """None for a parameter that lies on the chip."""
+    result: Order
+    facts: Hashable
+    """All that its nest depends on; kernels of equal bodies and loops share theirs."""
+
+
+class Flows:
+    """The flows of one program's designs on one platform. What was found for one design is not looked for again."""
+
+    def __init__(self, graph: Graph, platform: Platform) -> None:
+        self.graph = graph
+        self.packs = not platform.has_array_arguments
+        self.orders = Orders()
+        self.params = frozenset(a for a in graph.arguments if graph.is_param(a))
+        self.labels = {argument: graph.name(argument) for argument in graph.arguments}
+        self._bodies = {operation.layer: _text(operation) for operation in graph.operations}
+        self._planned: dict[Hashable, Planned] = {}
+        self._groups: dict[Hashable, dict[SSAValue, int]] = {}
+        self._readers: dict[SSAValue, list[Node]] = {}
+
+    def of(self, design: Design) -> list[list[Part]]:
+        """The parts of every kernel of a design, in program order."""
+        check_layers(design, self.graph)
+        groups = self._groups_of(design)
+        plain: set[SSAValue] = set()
+        for operation in self.graph.operations:
+            planned = self.planned(operation, design)
+            plain |= {v for v, order in zip(operation.op.inputs, planned.operands, strict=True) if order is None}
+        memory = _Memory(design.port_bits if self.packs else 0, dict(self.labels), dict.fromkeys(plain))
+        return [
+            _Kernel(self, design, groups, number, memory, "" if position == 0 else f".group{number}").parts()
+            for position, number in enumerate(sorted(set(groups.values())))
+        ]
+
+    def planned(self, operation: TensorOp, design: Design) -> Planned:
+        kernel = design.kernels[operation.layer]
+        bindings = tuple(sorted(kernel.bindings.items()))
+        key = (operation.layer, kernel.tile, kernel.unroll, kernel.order, kernel.weights, bindings)
+        if key not in self._planned:
+            check_bindings_of(operation, design)
+            plan = passing.plan_of(operation, design)
+            operands: list[Order | None] = []
+            for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
+                param = value in self.params
+                kind = plan.itensor(indexing_map, passing.dtype_of(value), reread=param)
+                operands.append(None if param and kernel.weights == "rom" else self.orders.of(kind))
+            result = plan.itensor(operation.result_map, passing.dtype_of(operation.result))
+            facts = (self._bodies[operation.layer], plan.steps, plan.unroll, tuple(operands), bindings)
+            self._planned[key] = Planned(kernel, plan, tuple(operands), self.orders.of(result), facts)
+        return self._planned[key]
+
+    def reads(self, value: SSAValue) -> Sequence[Node]:
+        """The nodes that read a value."""
+        if not self._readers:
+            read = (n for n in self.graph.nodes if not isinstance(n, Slice) or n.result.first_use is not None)
+            for node in read:
+                for source in sources(node):
+                    self._readers.setdefault(source, []).append(node)
+        return self._readers.get(value, ())
+
+    def _groups_of(self, design: Design) -> dict[SSAValue, int]:
+        key = tuple(sorted(design.groups.items()))
+        if key not in self._groups:
+            check_results(self.graph)
+            self._groups[key] = assign_groups(design, self.graph)
+        return self._groups[key]
+
+
+def _text(operation: TensorOp) -> str:
+    """What an operation computes along which dims, whatever it is called."""
+    out = StringIO()
+    printer = Printer(stream=out)
+    printer.print_region(task_body(operation))
+    maps = (*operation.operand_maps, operation.result_map)
+    types = [v.type for v in (*operation.op.inputs, operation.result)]
+    facts = (operation.trips, operation.iterators, operation.init, maps, types)
+    return f"{out.getvalue()} {' '.join(map(str, facts))}"
+
+
+@dataclass
+class _Memory:
+    """What one kernel leaves to the next: what tensors are called, and how those in external memory lie there."""
+
+    port_bits: int
+    names: dict[SSAValue, str]
+    layouts: dict[SSAValue, LayoutAttr | None]
+
+
+@dataclass
+class _Kernel:
+    """One kernel under construction. `waiting` holds the streams that the readers of a value are about to take."""
+
+    flows: Flows
+    design: Design
+    groups: Mapping[SSAValue, int]
+    number: int
+    memory: _Memory
+    suffix: str
+    done: list[Part] = field(default_factory=list[Part])
+    readers: dict[SSAValue, list[Order]] = field(default_factory=dict[SSAValue, list[Order]])
+    made: dict[SSAValue, Order] = field(default_factory=dict[SSAValue, Order])
+    waiting: dict[tuple[SSAValue, Order], list[Stream]] = field(
+        default_factory=dict[tuple[SSAValue, Order], list[Stream]]
+    )
+
+    def parts(self) -> list[Part]:
+        graph, params = self.flows.graph, self.flows.params
+        self.nodes = [n for n in graph.nodes if self.groups[n.result] == self.number]
+        plain = all(isinstance(n, TensorOp) for n in self.nodes)
+        self.passing = None if plain else passing.Orders(self.design, graph, self.nodes)
+        members = [n for n in self.nodes if not isinstance(n, Slice) or self._leads(n)]
+        wanted = [self._wanted(node) for node in members]
+        streamed: dict[SSAValue, Order] = {}
+        for pairs in wanted:
+            streamed |= {value: order for value, order in pairs if value in params}
+            for value, order in reversed(pairs):  # as the passes find the uses of a value, the latest first
+                if value not in params:
+                    self.readers.setdefault(value, []).append(order)
+        for value, order in streamed.items():
+            self._lay_out(value, order)
+        own = dict.fromkeys(value for node in members for value in self._results(node))
+        self.returned = [(i, v) for i, v in enumerate(graph.returned) if v in own]
+        self.crossing = [v for v in own if any(self.groups[n.result] != self.number for n in self.flows.reads(v))]
+        self.exports = [*(v for _, v in self.returned), *self.crossing]
+        self._imports(dict.fromkeys(v for node in members for v in sources(node) if v not in own))
+        for node, pairs in zip(members, wanted, strict=True):
+            self._member(node, pairs)
+        for index, value in self.returned:
+            self._store(f"store.{index}", str(index), value)
+        for value in self.crossing:
+            self._store(f"spill.{self.memory.names[value]}", self.memory.names[value], value)
+        return self.done
+
+    def _imports(self, read: Mapping[SSAValue, None]) -> None:
+        """A load for every tensor that comes from elsewhere: arguments first, in their order."""
+        arguments = [v for v in self.flows.graph.arguments if v in read]
+        for value in (*arguments, *(v for v in read if not isinstance(v, BlockArgument))):
+            if orders := self.readers.get(value):
+                self._lay_out(value, orders[0])
+                name = self.memory.names[value]
+                loaded = self._load(f"load.{name}{self.suffix}", value, orders[0])
+                self._distribute(name, value, loaded, orders)
+
+    # -- nodes of the graph
+
+    def _leads(self, node: Slice) -> bool:
+        """All slices of a tensor along one dim are one part, where the first of them stands that somebody reads."""
+        siblings = self._siblings(node)
+        return bool(siblings) and siblings[0] is node
+
+    def _siblings(self, node: Slice) -> list[Slice]:
+        return [s for s in self._passing.siblings(node) if s.result.first_use is not None]
+
+    @property
+    def _passing(self) -> passing.Orders:
+        assert self.passing is not None
+        return self.passing
+
+    def _results(self, node: Node) -> list[SSAValue]:
+        return [s.result for s in self._siblings(node)] if isinstance(node, Slice) else [node.result]
+
+    def _wanted(self, node: Node) -> list[tuple[SSAValue, Order]]:
+        """The streams that a node takes, in the order of its operands."""
+        of = self.flows.orders.of
+        match node:
+            case TensorOp():
+                operands = self.flows.planned(node, self.design).operands
+                return [(v, order) for v, order in zip(node.op.inputs, operands, strict=True) if order is not None]
+            case Slice():
+                return [(node.source, of(self._passing.cut(node)))]
+            case Concat():
+                sizes = [size for _, size in node.parts]
+                return [(v, of(self._passing.part(node, n))) for v, n in zip(node.sources, sizes, strict=True)]
+            case Reshape():
+                return [(node.source, of(self._passing.reshaped(node)[0]))]
+
+    def _member(self, node: Node, wanted: Sequence[tuple[SSAValue, Order]]) -> None:
+        of, names = self.flows.orders.of, self.memory.names
+        match node:
+            case TensorOp():
+                self._task(node, wanted)
+            case Slice():
+                stream, siblings = self._take(*wanted[0]), self._siblings(node)
+                name = f"chunk.{names[node.source]}.{node.dim}"
+                orders = [of(part_of(stream.order.kind, s.dim, s.size)) for s in siblings]
+                part = self._add(chunk_part(name, stream, node.dim, [s.start for s in siblings], orders))
+                names |= {s.result: f"{name}.part{i}" for i, s in enumerate(siblings)}
+                for one, made in zip(siblings, part.outputs, strict=True):
+                    self._finish(one.result, made)
+            case Concat():
+                names[node.result] = f"concat.{names[node.sources[0]]}"
+                streams = [self._take(*pair) for pair in wanted]
+                order = of(self._passing.of(node.result))
+                self._finish(node.result, self._made(concat_part(names[node.result], streams, node.dim, order)))
+            case Reshape():
+                shape = "x".join(str(n) for n in tensor_type(node.result).get_shape())
+                names[node.result] = f"{names[node.source]}.as.{shape}"
+                stream = self._take(*wanted[0])
+                self._finish(node.result, stream.under(of(self._passing.reshaped(node)[1])))
+
+    def _take(self, value: SSAValue, order: Order) -> Stream:
+        """The stream of one operand; a parameter has a load of its own."""
+        if value in self.flows.params:
+            return self._load(f"load.{self.memory.names[value]}", value, order)
+        return self.waiting[value, order].pop(0)
+
+    def _task(self, node: TensorOp, wanted: Sequence[tuple[SSAValue, Order]]) -> None:
+        planned = self.flows.planned(node, self.design)
+        self.memory.names[node.result] = node.layer
+        streams: list[Stream] = []
+        operands: list[Attribute] = []
+        for position, (value, order) in enumerate(zip(node.op.inputs, planned.operands, strict=True)):
+            operands.append(value.type if order is None else order.kind)
+            if order is not None:
+                param = value in self.flows.params
+                own = self._load(f"load.{node.layer}.{position}", value, order) if param else None
+                streams.append(own or self.waiting[value, order].pop(0))
+
+        def build(values: Sequence[SSAValue]) -> Operation:
+            return build_task(node, planned.kernel, planned.plan, values)
+
+        part = task_part(node.layer, planned.facts, build, tuple(operands), streams, planned.result)
+        self._finish(node.result, self._made(part))
+
+    def _finish(self, value: SSAValue, stream: Stream) -> None:
+        """Hand what a node made to its readers, and to the stores."""
+        self.made[value] = stream.order
+        leaving = sum(export is value for export in self.exports)
+        wanted = [*self.readers.get(value, ()), *([stream.order] * leaving)]
+        self._distribute(self.memory.names[value], value, stream, wanted)
+
+    def _distribute(self, name: str, value: SSAValue, stream: Stream, wanted: Sequence[Order]) -> None:
+        """Give every reader of `value` a stream of the order that it wants; equal conversions are shared."""
+        order = stream.order
+        converted = [other for other in dict.fromkeys(wanted) if other is not order]
+        plain = wanted.count(order)
+        copies = stream.fork(plain + len(converted))
+        self.waiting[value, order] = copies[:plain]
+        for index, (other, copy) in enumerate(zip(converted, copies[plain:], strict=True)):
+            suffix = f".{index}" if len(converted) > 1 else ""
+            made = self._made(convert_part(f"convert.{name}{suffix}", copy, other))
+            self.waiting[value, other] = made.fork(wanted.count(other))
+
+    # -- external memory
+
+    def _lay_out(self, value: SSAValue, order: Order) -> None:
+        """The first stream of a tensor decides how it lies in external memory; a ROM's does not lie there."""
+        if value not in self.memory.layouts:
+            bits = self.memory.port_bits
+            self.memory.layouts[value] = self.flows.orders.layout(order, bits) if bits else None
+
+    def _load(self, name: str, value: SSAValue, order: Order) -> Stream:
+        layout = self.memory.layouts[value]
+        access = self.flows.orders.load(order, layout)
+        memory = value.type if layout is None else layout.packed(order.kind)
+        loaded = self._made(load_part(name, access, memory, layout))
+        if access.outside is order:
+            return loaded
+        return self._made(convert_part(f"unpack.{name.removeprefix('load.')}", loaded, order))
+
+    def _store(self, name: str, label: str, value: SSAValue) -> None:
+        """A tensor leaves in the order that it is made in."""
+        order = self.made[value]
+        bits = self.memory.port_bits
+        layout = self.memory.layouts[value] = self.flows.orders.layout(order, bits) if bits else None
+        stream = self.waiting[value, order].pop()
+        access = self.flows.orders.store(order, layout)
+        memory = value.type if layout is None else layout.packed(order.kind)
+        if access.outside is not order:
+            stream = self._made(convert_part(f"pack.{label}", stream, access.outside))
+        self._add(store_part(name, stream, access, memory, layout))
+
+    def _made(self, part: Part) -> Stream:
+        return self._add(part).outputs[0]
+
+    def _add(self, part: Part) -> Part:
+        self.done.append(part)
+        return part
