@@ -56,7 +56,7 @@ class Settings:
     build_hours: float = 24.0
     """PENSTOCK_BUILD_HOURS: the most that a bitstream may take from compiling to packaging."""
     tool_memory_gb: float | None = None
-    """PENSTOCK_TOOL_MEMORY_GB: address space of each process of an HLS tool; not limited if unset."""
+    """PENSTOCK_TOOL_MEMORY_GB: what all processes of an HLS tool may take together; not limited if unset."""
     tool_disk_gb: float = 20.0
     """PENSTOCK_TOOL_DISK_GB: what a measurement may write into its work folder; a bitstream ten times as much."""
     tool_folder: Path | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compiler.backend.host.bitstream import FOLDER
 from compiler.platforms import load_platform
-from services.steps.bodies.tools import build_folder, build_limits, licences
+from services.steps.bodies.tools import Telling, build_folder, build_limits, licences
 from services.steps.bodies.verify import EMITTED, read_design
 from services.steps.context import StepContext
 from services.steps.flow.link import LinkBench, Target, link_for_card
@@ -27,7 +27,7 @@ def link(context: StepContext) -> StepResult:
     target: Target = "hw" if asked == "hw" else "hw_emu"
     bench = LinkBench(
         context.tools, build_folder(context), build_limits(context.settings),
-        lambda text: context.progress(None, text), lambda text: context.progress(None, text),
+        lambda text: context.progress(None, text), Telling(lambda text: context.progress(None, text)),
     )  # fmt: skip
     emitted = context.input_tree("verify", EMITTED)
     with licences(context):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from services.settings import Settings
 from services.steps.context import StepContext
 from services.steps.result import RetryLaterError
 
+TELLING_SECONDS, LONGEST_TEXT = 1.0, 300
+_TELLING = re.compile(r"ERROR|CRITICAL WARNING|\*\*\*\* |Pipelining result|Finished Command|Run vpl: Step")
 LONGEST_WAITS = 15
 """Claims of a step without a licence after which the wait for the next one grows no further."""
 
@@ -33,14 +38,15 @@ def bench_of(context: StepContext) -> Bench:
         history=SharedHistory(context.database, context.run.id),
         progress=lambda text: context.progress(None, text),
         work_root=work_folder(context),
-        line=lambda text: context.progress(None, text),
+        line=Telling(lambda text: context.progress(None, text)),
         limits=hls_limits(context.settings),
     )
 
 
 def work_folder(context: StepContext) -> Path:
     """Where tools work: the step's own folder, which goes with the step, or the disk that was set for them."""
-    return (context.settings.tool_folder or context.folder) / "tools"
+    elsewhere = context.settings.tool_folder
+    return context.folder / "tools" if elsewhere is None else elsewhere / "tools" / context.folder.name
 
 
 def build_folder(context: StepContext) -> Path:
@@ -72,3 +78,22 @@ def licences(context: StepContext) -> Iterator[None]:
             raise
         wait = context.settings.licence_seconds * min(context.step.fence, LONGEST_WAITS)
         raise RetryLaterError(error.code, error.one_line(), wait) from error
+    finally:
+        shutil.rmtree(work_folder(context), ignore_errors=True)
+
+
+class Telling:
+    """Hands on a tool's lines, one a second at most: of those that came meanwhile the newest that tells something."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._waiting = ""
+        self._told_at = 0.0
+
+    def __call__(self, line: str) -> None:
+        if line.strip() and (_TELLING.search(line) or not _TELLING.search(self._waiting)):
+            self._waiting = line.strip()[:LONGEST_TEXT]
+        now = time.monotonic()
+        if self._waiting and now - self._told_at >= TELLING_SECONDS:
+            self._tell(self._waiting)
+            self._waiting, self._told_at = "", now
