@@ -1,0 +1,244 @@
+"""Why a design is what it is: what sets its pace, what binds it, what one step of a parameter changes, what mattered.
+
+All of it is modelled, as the search was; it says where to push, not what a tool would measure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+
+from compiler.errors import PenstockError
+from dse.evaluate import Evaluation, Evaluator
+from dse.objectives import OBJECTIVES
+from dse.tiling import Value
+from profiling.evidence import Evidence
+
+MOST_NEIGHBOURS = 48
+"""Steps that are modelled at most: a large model has a parameter for each of its layers."""
+
+ENOUGH_TRIALS = 12
+"""Trials from which on it is said which parameters mattered."""
+
+FULL = 0.85
+"""A share of a limit from which on a resource is said to bind: steps of the space are seldom finer."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A trial as far as its setting explains it."""
+
+    params: Mapping[str, Value]
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """The design with one parameter one step away. Changes are of the objective and of the largest share."""
+
+    parameter: str
+    value: Value
+    other: Value
+    latency: int | None
+    objective: float | None
+    """As a ratio to the chosen design's."""
+    share: float | None
+    binding: str
+    feasible: bool
+    same: bool
+    """The step leads to the same design."""
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much of the differences among trials goes with one parameter alone."""
+
+    parameter: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """One design explained."""
+
+    objective: str
+    sentences: tuple[str, ...]
+    neighbours: tuple[Neighbour, ...]
+    left_out: int
+    """Steps that were not modelled, of a space with very many parameters."""
+    importances: tuple[Importance, ...]
+    trials: int
+    evidence: Evidence = "modelled"
+
+
+def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> Sensitivity:
+    """Why this one. The same input gives the same answer; a few dozen designs are modelled."""
+    figure = chosen.goal.figures[0]
+    neighbours, left_out = _neighbours(evaluator, chosen, figure)
+    importances = importances_of(tried, figure)
+    sentences = [
+        *_pace(chosen), _binding(chosen), *_half(evaluator, chosen, tried), _steps(neighbours, figure),
+        _mattered(importances, figure, len(tried)),
+    ]  # fmt: skip
+    return Sensitivity(figure, tuple(sentences), neighbours, left_out, importances, len(tried))
+
+
+def _neighbours(evaluator: Evaluator, chosen: Evaluation, figure: str) -> tuple[tuple[Neighbour, ...], int]:
+    """Numbers one step up and down, words every other one; only parameters that mean something here."""
+    steps: list[tuple[str, Value]] = []
+    for name, values in evaluator.space.choices.items():
+        value = chosen.params.get(name)
+        needs = evaluator.space.conditions.get(name, {})
+        if value not in values or any(chosen.params.get(other) not in allowed for other, allowed in needs.items()):
+            continue
+        place = values.index(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            steps += [(name, values[i]) for i in (place - 1, place + 1) if 0 <= i < len(values)]
+        else:
+            steps += [(name, other) for other in values if other != value]
+    found = [_neighbour(evaluator, chosen, name, other, figure) for name, other in steps[:MOST_NEIGHBOURS]]
+    return tuple(found), len(steps) - len(found)
+
+
+def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value, figure: str) -> Neighbour:
+    value = chosen.params[name]
+    try:
+        one = evaluator.evaluate({**chosen.params, name: other})
+    except PenstockError as error:
+        return Neighbour(name, value, other, None, None, None, "", False, False, error.one_line())
+    ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
+    same = one.design.digest() == evaluator.evaluate(chosen.params).design.digest()
+    share, binding = max(one.shares.values()), one.binding_resource
+    return Neighbour(name, value, other, one.figures.latency, ratio, share, binding, one.feasible, same)
+
+
+def _pace(chosen: Evaluation) -> list[str]:
+    figures = chosen.figures
+    tasks = sorted(figures.tasks, key=lambda t: -t.latency)
+    slowest = next(t for t in tasks if t.name == figures.bottleneck)
+    found = [
+        f"{slowest.name} sets the pace: {slowest.iterations:,} iterations keep it busy for {slowest.latency:,} of the "
+        f"{figures.latency:,} cycles of a run ({slowest.ii_reason})."
+    ]
+    others = [t for t in tasks if t.name != slowest.name]
+    if others and figures.interval > others[0].latency:
+        gain = 1 - others[0].latency / figures.interval
+        found.append(
+            f"A faster {slowest.name} alone gains at most {gain:.0%} of the interval: then {others[0].name} sets the "
+            f"pace with {others[0].latency:,} cycles."
+        )  # fmt: skip
+    elif others:
+        found.append(f"{others[0].name} is as slow: the two would have to become faster together.")
+    return found
+
+
+def _binding(chosen: Evaluation) -> str:
+    shares = sorted(chosen.shares.items(), key=lambda item: (-item[1], item[0]))
+    (first, most), (second, next_most) = shares[0], shares[1]
+    rest = f"next is {second} with {next_most:.0%}"
+    if most > 1:
+        return f"It does not fit: {first} is at {most:.0%} of what a design may use; {rest}."
+    if most >= FULL:
+        return f"{first} binds: {most:.0%} of what a design may use is taken; {rest}."
+    return f"No resource binds: the fullest is {first} with {most:.0%} of what a design may use; {rest}."
+
+
+def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> list[str]:
+    """What half the latency would cost: the cheapest of the trials and of the same design with more lanes."""
+    goal = chosen.figures.latency / 2
+    known = [dict(point.figures) for point in tried]
+    sizes = evaluator.space.choices["overall_unroll_size"]
+    now = chosen.params.get("overall_unroll_size")
+    fastest = chosen.figures.latency
+    for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():
+        try:
+            more = evaluator.evaluate({**chosen.params, "overall_unroll_size": size})
+        except PenstockError:  # more lanes than anything could hold: fewer were tried before
+            break
+        known.append(more.measures)
+        if more.figures.latency <= goal:
+            break
+    fastest = min([fastest, *(figures["latency_cycles"] for figures in known)])
+    halved = [figures for figures in known if figures["latency_cycles"] <= goal]
+    if not halved:
+        return [
+            f"Nothing that was modelled takes half the cycles ({goal:,.0f}); the fastest of all takes {fastest:,.0f}."
+        ]
+    cheapest = min(halved, key=lambda figures: (figures["resource_share"], figures["latency_cycles"]))
+    shares = {name: value for name, value in cheapest.items() if name.endswith("_share") and name != "resource_share"}
+    short = max(sorted(shares), key=lambda name: shares[name])
+    name = short.removesuffix("_share")
+    factor = shares[short] / chosen.shares[name] if chosen.shares.get(name) else None
+    needs = f"{factor:.1f} times the {name}" if factor is not None and factor > 1 else f"{shares[short]:.0%} of {name}"
+    end = f"{shares[short]:.0%} of what may be used" if shares[short] > 1 else f"{shares[short]:.0%}, which fits"
+    return [f"Half the cycles would take {needs} ({end})."]
+
+
+def _steps(neighbours: Sequence[Neighbour], figure: str) -> str:
+    word = _name_of(figure)
+    better = [n for n in neighbours if n.objective is not None and n.objective < 1 and not n.same]
+    fitting = [n for n in better if n.feasible]
+    if fitting:
+        best = min(fitting, key=lambda n: (n.objective or 0, n.parameter))
+        gain = 1 - (best.objective or 1)
+        return f"One step away there is better: {_step(best)} takes {gain:.1%} less {word} and still fits."
+    if better:
+        best = min(better, key=lambda n: (n.share or 0, n.objective or 0, n.parameter))
+        gain, share = 1 - (best.objective or 1), best.share or 0
+        return (
+            f"No single step is better and fits; the nearest, {_step(best)}, would take {gain:.1%} less {word} and "
+            f"needs {share:.0%} of the {best.binding} that may be used."
+        )
+    return f"No single step of a parameter takes less {word}."
+
+
+def _step(one: Neighbour) -> str:
+    return f"{one.parameter} {one.value} → {one.other}"
+
+
+def _mattered(importances: Sequence[Importance], figure: str, trials: int) -> str:
+    if trials < ENOUGH_TRIALS:
+        return f"{trials} trials are too few to say which parameters mattered ({ENOUGH_TRIALS} are needed)."
+    word = _name_of(figure)
+    strong = [one for one in importances if one.share >= 0.01][:3]
+    if not strong:
+        return f"No parameter alone explains the differences in {word} among {trials} trials."
+    listed = ", ".join(f"{one.parameter} ({one.share:.0%})" for one in strong)
+    return f"Of the differences in {word} among {trials} trials, parameters explain alone: {listed}."
+
+
+def _name_of(figure: str) -> str:
+    return next((o.name for o in OBJECTIVES.values() if o.figure == figure), figure)
+
+
+def importances_of(tried: Sequence[Point], figure: str) -> tuple[Importance, ...]:
+    """The share of the variance of a figure's logarithm that each parameter's values explain alone, the largest first.
+
+    Shares are corrected for what as many groups explain by chance, and are those of the trials that were made, which a
+    sampler does not draw evenly. What is left over is due to several parameters together.
+    """
+    points = [point for point in tried if point.figures.get(figure, 0) > 0]
+    if len(points) < ENOUGH_TRIALS:
+        return ()
+    values = np.array([log(point.figures[figure]) for point in points])
+    total = float(((values - values.mean()) ** 2).sum())
+    names = sorted({name for point in points for name in point.params})
+    shares = [Importance(name, _share(points, values, total, name)) for name in names]
+    return tuple(sorted(shares, key=lambda one: (-one.share, one.parameter)))
+
+
+def _share(points: Sequence[Point], values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], total: float,
+           name: str) -> float:  # fmt: skip
+    groups: dict[str, list[float]] = {}
+    for point, value in zip(points, values.tolist(), strict=True):
+        groups.setdefault(repr(point.params.get(name)), []).append(value)
+    count, kinds = len(points), len(groups)
+    if total <= 1e-12 or kinds < 2 or kinds >= count:
+        return 0.0
+    within = sum(float(((np.array(group) - np.mean(group)) ** 2).sum()) for group in groups.values())
+    by_chance = within / (count - kinds) * (kinds - 1)
+    return max(0.0, (total - within - by_chance) / total)
