@@ -15,12 +15,15 @@ import numpy as np
 from compiler.backend.host.render import render_bitstream_note, render_html, render_readme
 from compiler.backend.host.report import Report
 from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
+from compiler.backend.host.xrt import xrt_files
 from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.host_parts import HostParts
+from compiler.platforms import load_platform
 from compiler.program import Array, Port, Program
 
 RUNTIME = Path(__file__).parent / "runtime"
+XRT_PARTS = "xc"  # how the names of AMD's devices begin
 # Only what the emitter wrote: a folder in which the C simulation was run holds its program and data too.
 EMITTED = {
     "hls": (".cpp", ".h", ".tcl", ".cfg"),
@@ -76,6 +79,7 @@ def collect_package(
         **_emitted_files(emitted),
         **_runtime_files(),
         **_model_files(program, expected),
+        **_device_files(file_name(report.name), program, design, emitted),
         **(_host_files(program.host) if program.host else {}),
         **(bitstream or {}),
     }
@@ -130,6 +134,13 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         files |= {f"model/evaluation/{part}.npy": _npy(values) for part, values in parts.items()}
         files["model/evaluation/evaluation.json"] = (json.dumps({"name": held_out.name}) + "\n").encode()
     return files
+
+
+def _device_files(name: str, program: Program, design: Design, emitted: Path) -> dict[str, bytes]:
+    """The native host program, where the platform is an AMD device."""
+    if not load_platform(design.platform).part.startswith(XRT_PARTS):
+        return {}
+    return xrt_files(name, program, json.loads((emitted / "interface.json").read_text()))
 
 
 def _host_files(parts: HostParts) -> dict[str, bytes]:

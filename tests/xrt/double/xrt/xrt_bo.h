@@ -1,0 +1,2 @@
+// XRT's header of this name, by the test double.
+#include "../double.h"
