@@ -26,6 +26,7 @@ from xdsl.utils.hints import isa
 
 from compiler.dialects import nest, stream
 from compiler.dialects.nest import GuardAttr
+from compiler.dialects.scaling import scaling_of
 from compiler.dialects.types import bindings_of
 from compiler.schedule.library import Operator, OperatorLibrary
 
@@ -139,6 +140,8 @@ class Flattener:
             name = "reciprocal"
         elif name == "arith.muli" and _is_added(op.results[0]):
             name = "mac"
+        elif self.library.knows("scale") and scaling_of(op) is not None:
+            return self.library.find("scale", bits)
         return self.library.find(name, bits, self.bindings.get(op.name))
 
     def _reduce(self, op: nest.ReduceOp) -> None:

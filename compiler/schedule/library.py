@@ -101,6 +101,9 @@ class OperatorLibrary:
     def version(self) -> str:
         return f"{self.name}-{self.period_ns:.2f}ns"
 
+    def knows(self, op: str) -> bool:
+        return any(op in row.ops for row in self.operators)
+
     def find(self, op: str, bits: int, binding: str | None = None) -> Operator:
         """The first row for the operator that is wide enough and has the binding, if one is asked for."""
         return _find(self, op, bits, binding)

@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from compiler.backend.hls.bind_cpp import bind_op
+from compiler.dialects.scaling import scaling_of
 from compiler.dialects.types import integer_width
 from compiler.errors import PenstockError
 
@@ -105,6 +106,15 @@ def _to_type(name: str) -> Emitter:
     return lambda op, args: f"pk::{name}<{cpp_type(op.results[0].type)}>({', '.join(args)})"
 
 
+def _multiply(op: Operation, args: Sequence[str]) -> str:
+    """A power of two moves the exponent: the tools would build a multiplier."""
+    scaling = scaling_of(op)
+    if scaling is None:
+        return f"({args[0]} * {args[1]})"
+    value, exponent = scaling
+    return f"pk::scale<{exponent}>({args[list(op.operands).index(value)]})"
+
+
 _SIGNED = ("==", "!=", "<", "<=", ">", ">=")
 _UNSIGNED = ("ult", "ule", "ugt", "uge")
 _ORDERED = ("==", ">", ">=", "<", "<=", "!=")
@@ -152,7 +162,7 @@ _EMITTERS: dict[type[Operation], Emitter] = {
     arith.FPToSIOp: _to_type("to_int"),
     arith.AddfOp: _infix("+"),
     arith.SubfOp: _infix("-"),
-    arith.MulfOp: _infix("*"),
+    arith.MulfOp: _multiply,
     arith.DivfOp: _infix("/"),
     arith.NegfOp: lambda op, args: f"(-{args[0]})",
     arith.MaximumfOp: _call("maximum"),
@@ -187,6 +197,9 @@ def emit_constants(block: Block, fresh: Callable[[str], str]) -> tuple[list[str]
     for op in block.ops:
         if isinstance(op, arith.ConstantOp):
             text = constant_of(op.value)
+            if all(scaling_of(use.operation) for use in op.result.uses):
+                names[op.result] = text
+                continue
             if text in _PLAIN:
                 names[op.result] = f"({text})" if text.startswith("-") else text
                 continue

@@ -64,6 +64,23 @@ template <typename T> inline T minimum(T a, T b) { return a != a ? a : (b != b ?
 template <typename T> inline T maxnum(T a, T b) { return a != a ? b : (b != b ? a : (a > b ? a : b)); }
 template <typename T> inline T minnum(T a, T b) { return a != a ? b : (b != b ? a : (a < b ? a : b)); }
 
+// x times 2^K. On hardware the exponent moves, and what is subnormal is zero, as in the tool's multiplier.
+template <int K> inline float scale(float x) {
+#ifdef __SYNTHESIS__
+    union { float number; uint32_t word; } value;
+    value.number = x;
+    const uint32_t sign = value.word & 0x80000000u;
+    const int exponent = (int)((value.word >> 23) & 0xff), moved = exponent + K;
+    if (exponent == 0xff) return x;
+    if (exponent == 0 || moved <= 0) value.word = sign;
+    else if (moved >= 0xff) value.word = sign | 0x7f800000u;
+    else value.word = (value.word & 0x807fffffu) | ((uint32_t)moved << 23);
+    return value.number;
+#else
+    return x * std::ldexp(1.0f, K);
+#endif
+}
+
 #ifdef __SYNTHESIS__
 #define PENSTOCK_FUNCTION(name, hardware, exact) \
     template <typename T> inline T name(T x) { return hardware; }
