@@ -137,11 +137,13 @@ def _chosen(summary: Record, artifacts: Sequence[Record]) -> Chosen | None:
     before, bits = summary.get("unsized_fifo_bits"), summary.get("fifo_bits")
     modelled = summary.get("modelled_latency_cycles")
     modelled_text = f", modelled {text.quantity(modelled)}" if modelled is not None and evidence != "modelled" else ""
+    again = summary.get("retimed_latency_cycles")
+    again_text = f", simulated with its II and depth {text.quantity(again)}" if again is not None else ""
     return Chosen(
         trial=trial,
         evidence=evidence,
         latency=text.microseconds(float(latency)),  # pyright: ignore[reportArgumentType]
-        beside=f"{_cycles(summary, 'latency_cycles')}{modelled_text}",
+        beside=f"{_cycles(summary, 'latency_cycles')}{again_text}{modelled_text}",
         interval=_cycles(summary, "interval_cycles"),
         fifos="" if bits is None else f"{text.quantity(bits)} bit",
         fifos_before="" if before is None else f"{text.quantity(before)} without sizing",

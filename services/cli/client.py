@@ -51,7 +51,10 @@ def submit(
         bool | None, typer.Option(help="Begin with what earlier runs of the same model found [default: yes].")
     ] = None,
     evidence: Annotated[
-        str | None, typer.Option(help="What the choice and its figures come from: modelled, simulated or open-rtl.")
+        str | None, typer.Option(help="What the choice comes from: modelled, simulated, open-rtl, csynth or cosim.")
+    ] = None,
+    bitstream: Annotated[
+        str | None, typer.Option(help="hw, hw_emu or none [default: hw where the evidence's tools can build it].")
     ] = None,
     max_lanes: Annotated[int | None, typer.Option(help="The most operations side by side.")] = None,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
@@ -65,7 +68,7 @@ def submit(
     options = {
         "platform": platform, "trials": trials, "quantize": quantize, "seed": seed, "objectives": objective,
         "limits": limit, "sampler": sampler, "warm_start": warm_start,
-        "evidence": evidence, "max_lanes": max_lanes, "name": name,
+        "evidence": evidence, "bitstream": bitstream, "max_lanes": max_lanes, "name": name,
     }  # fmt: skip
     given = {option: value for option, value in options.items() if value is not None}
     with connect(url) as service:

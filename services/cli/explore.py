@@ -30,7 +30,7 @@ def explore(
     ] = None,
     max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
     evidence: Annotated[
-        str, typer.Option(help="what the choice among the best comes from: modelled, simulated or open-rtl")
+        str, typer.Option(help="what the choice comes from: modelled, simulated, open-rtl, csynth or cosim")
     ] = "simulated",
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,

@@ -68,6 +68,8 @@ def package(context: StepContext) -> StepResult:
     contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     archive = write_archive(contents, context.folder / "package")
     facts = {"package": archive.name, "digest": contents.digest}
+    if board is not None:
+        facts["bitstream"] = board.info.path or f"none: {board.info.failure}"
     if report.accuracy is not None:
         facts |= {
             "float_accuracy": report.accuracy.float_accuracy,

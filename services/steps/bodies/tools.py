@@ -19,7 +19,9 @@ from services.steps.context import StepContext
 from services.steps.result import RetryLaterError
 
 TELLING_SECONDS, LONGEST_TEXT = 1.0, 300
-_TELLING = re.compile(r"ERROR|CRITICAL WARNING|\*\*\*\* |Pipelining result|Finished Command|Run vpl: Step")
+_TELLING = re.compile(
+    r"ERROR|CRITICAL WARNING|Estimated Fmax|Loop Constraint|Pipelining result|Finished Command|Run vpl: Step"
+)
 LONGEST_WAITS = 15
 """Claims of a step without a licence after which the wait for the next one grows no further."""
 
