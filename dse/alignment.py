@@ -141,11 +141,13 @@ def unroll_factors(
         choices = (allowed or {}).get(nest.name) or [_divisors(trip) for trip in nest.trips]
         constraints = _constraints(nest, links, decided)
         neighbours = [by_name[name] for name in _decided_neighbours(nest, links, decided)]
-        best: tuple[tuple[int, int, int, int, Factors], Factors] | None = None
-        for factors in _within(choices, share[nest.name]):
-            if all(_agree(asked, factors) for asked in constraints):
+        fitting = [f for f in _within(choices, share[nest.name]) if all(_agree(asked, f) for asked in constraints)]
+        most_lanes = max(map(prod, fitting), default=0)
+        best: tuple[tuple[int, int, int, Factors], Factors] | None = None
+        for factors in fitting:
+            if prod(factors) == most_lanes:
                 banks = _banks_shared(nest, factors, neighbours, decided)
-                rank = (-prod(factors), *_liking(nest, factors, along, banks), factors)
+                rank = (*_liking(nest, factors, along, banks), factors)
                 if best is None or rank < best[0]:
                     best = (rank, factors)
         decided[nest.name] = best[1] if best else tuple(min(c) for c in choices)

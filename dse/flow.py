@@ -112,6 +112,7 @@ class Orders:
         self._by_value: dict[ITensorType, Order] = {}
         self._accesses: dict[Hashable, Access] = {}
         self._layouts: dict[Hashable, LayoutAttr | None] = {}
+        self._packed: dict[Hashable, Attribute] = {}
 
     def of(self, kind: ITensorType) -> Order:
         found = self._by_identity.get(id(kind))
@@ -127,6 +128,13 @@ class Orders:
             layout = choose_layout(order.kind, port_bits)
             self._layouts[key] = None if layout is None else LayoutAttr.of(layout)
         return self._layouts[key]
+
+    def packed(self, order: Order, layout: LayoutAttr) -> Attribute:
+        """The type in external memory of the tensor that a stream covers."""
+        key = (order, layout)
+        if key not in self._packed:
+            self._packed[key] = layout.packed(order.kind)
+        return self._packed[key]
 
     def load(self, order: Order, layout: LayoutAttr | None) -> Access:
         """How a stream of that order is loaded."""

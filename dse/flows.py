@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from io import StringIO
 
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -64,21 +65,21 @@ class Flows:
         self.labels = {argument: graph.name(argument) for argument in graph.arguments}
         self._bodies = {operation.layer: _text(operation) for operation in graph.operations}
         self._planned: dict[Hashable, Planned] = {}
-        self._groups: dict[Hashable, dict[SSAValue, int]] = {}
+        self._frames: dict[Hashable, list[_Frame]] = {}
         self._readers: dict[SSAValue, list[Node]] = {}
 
     def of(self, design: Design) -> list[list[Part]]:
         """The parts of every kernel of a design, in program order."""
         check_layers(design, self.graph)
-        groups = self._groups_of(design)
+        frames = self._frames_of(design)
         plain: set[SSAValue] = set()
         for operation in self.graph.operations:
             planned = self.planned(operation, design)
-            plain |= {v for v, order in zip(operation.op.inputs, planned.operands, strict=True) if order is None}
+            plain |= {v for v, order in zip(operation.inputs, planned.operands, strict=True) if order is None}
         memory = _Memory(design.port_bits if self.packs else 0, dict(self.labels), dict.fromkeys(plain))
         return [
-            _Kernel(self, design, groups, number, memory, "" if position == 0 else f".group{number}").parts()
-            for position, number in enumerate(sorted(set(groups.values())))
+            _Kernel(self, design, frame, memory, "" if position == 0 else f".group{frame.number}").parts()
+            for position, frame in enumerate(frames)
         ]
 
     def planned(self, operation: TensorOp, design: Design) -> Planned:
@@ -89,7 +90,7 @@ class Flows:
             check_bindings_of(operation, design)
             plan = passing.plan_of(operation, design)
             operands: list[Order | None] = []
-            for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
+            for value, indexing_map in zip(operation.inputs, operation.operand_maps, strict=True):
                 param = value in self.params
                 kind = plan.itensor(indexing_map, passing.dtype_of(value), reread=param)
                 operands.append(None if param and kernel.weights == "rom" else self.orders.of(kind))
@@ -107,12 +108,65 @@ class Flows:
                     self._readers.setdefault(source, []).append(node)
         return self._readers.get(value, ())
 
-    def _groups_of(self, design: Design) -> dict[SSAValue, int]:
+    def _frames_of(self, design: Design) -> list[_Frame]:
         key = tuple(sorted(design.groups.items()))
-        if key not in self._groups:
+        if key not in self._frames:
             check_results(self.graph)
-            self._groups[key] = assign_groups(design, self.graph)
-        return self._groups[key]
+            groups = assign_groups(design, self.graph)
+            self._frames[key] = [self._frame(groups, number) for number in sorted(set(groups.values()))]
+        return self._frames[key]
+
+    def _frame(self, groups: Mapping[SSAValue, int], number: int) -> _Frame:
+        nodes = [n for n in self.graph.nodes if groups[n.result] == number]
+        slices = [n for n in nodes if isinstance(n, Slice)]
+        siblings = {
+            n.result: [s for s in slices if s.source is n.source and s.dim == n.dim and s.result.first_use is not None]
+            for n in slices
+        }
+        # all slices of a tensor along one dim are one part, where the first of them stands that somebody reads
+        members = [n for n in nodes if not isinstance(n, Slice) or siblings[n.result][:1] == [n]]
+        own: dict[SSAValue, None] = {}
+        for node in members:
+            parts = siblings[node.result] if isinstance(node, Slice) else [node]
+            own |= dict.fromkeys(part.result for part in parts)
+        read = dict.fromkeys(v for node in members for v in sources(node) if v not in own)
+        return _Frame(
+            number=number,
+            nodes=nodes,
+            members=members,
+            siblings=siblings,
+            imports=[
+                *(v for v in self.graph.arguments if v in read),
+                *(v for v in read if not isinstance(v, BlockArgument)),
+            ],
+            returned=[(i, v) for i, v in enumerate(self.graph.returned) if v in own],
+            crossing=[v for v in own if any(groups[n.result] != number for n in self.reads(v))],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """What a kernel has whatever the schedules of its layers are."""
+
+    number: int
+    nodes: Sequence[Node]
+    members: Sequence[Node]
+    """The nodes that become parts."""
+    siblings: Mapping[SSAValue, Sequence[Slice]]
+    """Of the result of a slice: all slices that are one part with it."""
+    imports: Sequence[SSAValue]
+    """Tensors from elsewhere: arguments in their order, then what earlier kernels made."""
+    returned: Sequence[tuple[int, SSAValue]]
+    crossing: Sequence[SSAValue]
+    """What later kernels read."""
+
+    @cached_property
+    def exports(self) -> list[SSAValue]:
+        return [*(value for _, value in self.returned), *self.crossing]
+
+    @cached_property
+    def rearranges(self) -> bool:
+        return not all(isinstance(node, TensorOp) for node in self.nodes)
 
 
 def _text(operation: TensorOp) -> str:
@@ -121,7 +175,7 @@ def _text(operation: TensorOp) -> str:
     printer = Printer(stream=out)
     printer.print_region(task_body(operation))
     maps = (*operation.operand_maps, operation.result_map)
-    types = [v.type for v in (*operation.op.inputs, operation.result)]
+    types = [v.type for v in (*operation.inputs, operation.result)]
     facts = (operation.trips, operation.iterators, operation.init, maps, types)
     return f"{out.getvalue()} {' '.join(map(str, facts))}"
 
@@ -141,23 +195,21 @@ class _Kernel:
 
     flows: Flows
     design: Design
-    groups: Mapping[SSAValue, int]
-    number: int
+    frame: _Frame
     memory: _Memory
     suffix: str
     done: list[Part] = field(default_factory=list[Part])
     readers: dict[SSAValue, list[Order]] = field(default_factory=dict[SSAValue, list[Order]])
+    passing: passing.Orders | None = None
     made: dict[SSAValue, Order] = field(default_factory=dict[SSAValue, Order])
     waiting: dict[tuple[SSAValue, Order], list[Stream]] = field(
         default_factory=dict[tuple[SSAValue, Order], list[Stream]]
     )
 
     def parts(self) -> list[Part]:
-        graph, params = self.flows.graph, self.flows.params
-        self.nodes = [n for n in graph.nodes if self.groups[n.result] == self.number]
-        plain = all(isinstance(n, TensorOp) for n in self.nodes)
-        self.passing = None if plain else passing.Orders(self.design, graph, self.nodes)
-        members = [n for n in self.nodes if not isinstance(n, Slice) or self._leads(n)]
+        params, members = self.flows.params, self.frame.members
+        if self.frame.rearranges:
+            self.passing = passing.Orders(self.design, self.flows.graph, self.frame.nodes)
         wanted = [self._wanted(node) for node in members]
         streamed: dict[SSAValue, Order] = {}
         for pairs in wanted:
@@ -167,23 +219,18 @@ class _Kernel:
                     self.readers.setdefault(value, []).append(order)
         for value, order in streamed.items():
             self._lay_out(value, order)
-        own = dict.fromkeys(value for node in members for value in self._results(node))
-        self.returned = [(i, v) for i, v in enumerate(graph.returned) if v in own]
-        self.crossing = [v for v in own if any(self.groups[n.result] != self.number for n in self.flows.reads(v))]
-        self.exports = [*(v for _, v in self.returned), *self.crossing]
-        self._imports(dict.fromkeys(v for node in members for v in sources(node) if v not in own))
+        self._imports()
         for node, pairs in zip(members, wanted, strict=True):
             self._member(node, pairs)
-        for index, value in self.returned:
+        for index, value in self.frame.returned:
             self._store(f"store.{index}", str(index), value)
-        for value in self.crossing:
+        for value in self.frame.crossing:
             self._store(f"spill.{self.memory.names[value]}", self.memory.names[value], value)
         return self.done
 
-    def _imports(self, read: Mapping[SSAValue, None]) -> None:
-        """A load for every tensor that comes from elsewhere: arguments first, in their order."""
-        arguments = [v for v in self.flows.graph.arguments if v in read]
-        for value in (*arguments, *(v for v in read if not isinstance(v, BlockArgument))):
+    def _imports(self) -> None:
+        """A load for every tensor that comes from elsewhere."""
+        for value in self.frame.imports:
             if orders := self.readers.get(value):
                 self._lay_out(value, orders[0])
                 name = self.memory.names[value]
@@ -192,21 +239,10 @@ class _Kernel:
 
     # -- nodes of the graph
 
-    def _leads(self, node: Slice) -> bool:
-        """All slices of a tensor along one dim are one part, where the first of them stands that somebody reads."""
-        siblings = self._siblings(node)
-        return bool(siblings) and siblings[0] is node
-
-    def _siblings(self, node: Slice) -> list[Slice]:
-        return [s for s in self._passing.siblings(node) if s.result.first_use is not None]
-
     @property
     def _passing(self) -> passing.Orders:
         assert self.passing is not None
         return self.passing
-
-    def _results(self, node: Node) -> list[SSAValue]:
-        return [s.result for s in self._siblings(node)] if isinstance(node, Slice) else [node.result]
 
     def _wanted(self, node: Node) -> list[tuple[SSAValue, Order]]:
         """The streams that a node takes, in the order of its operands."""
@@ -214,7 +250,7 @@ class _Kernel:
         match node:
             case TensorOp():
                 operands = self.flows.planned(node, self.design).operands
-                return [(v, order) for v, order in zip(node.op.inputs, operands, strict=True) if order is not None]
+                return [(v, order) for v, order in zip(node.inputs, operands, strict=True) if order is not None]
             case Slice():
                 return [(node.source, of(self._passing.cut(node)))]
             case Concat():
@@ -229,7 +265,7 @@ class _Kernel:
             case TensorOp():
                 self._task(node, wanted)
             case Slice():
-                stream, siblings = self._take(*wanted[0]), self._siblings(node)
+                stream, siblings = self._take(*wanted[0]), self.frame.siblings[node.result]
                 name = f"chunk.{names[node.source]}.{node.dim}"
                 orders = [of(part_of(stream.order.kind, s.dim, s.size)) for s in siblings]
                 part = self._add(chunk_part(name, stream, node.dim, [s.start for s in siblings], orders))
@@ -258,7 +294,7 @@ class _Kernel:
         self.memory.names[node.result] = node.layer
         streams: list[Stream] = []
         operands: list[Attribute] = []
-        for position, (value, order) in enumerate(zip(node.op.inputs, planned.operands, strict=True)):
+        for position, (value, order) in enumerate(zip(node.inputs, planned.operands, strict=True)):
             operands.append(value.type if order is None else order.kind)
             if order is not None:
                 param = value in self.flows.params
@@ -274,7 +310,7 @@ class _Kernel:
     def _finish(self, value: SSAValue, stream: Stream) -> None:
         """Hand what a node made to its readers, and to the stores."""
         self.made[value] = stream.order
-        leaving = sum(export is value for export in self.exports)
+        leaving = self.frame.exports.count(value)
         wanted = [*self.readers.get(value, ()), *([stream.order] * leaving)]
         self._distribute(self.memory.names[value], value, stream, wanted)
 
@@ -301,7 +337,7 @@ class _Kernel:
     def _load(self, name: str, value: SSAValue, order: Order) -> Stream:
         layout = self.memory.layouts[value]
         access = self.flows.orders.load(order, layout)
-        memory = value.type if layout is None else layout.packed(order.kind)
+        memory = value.type if layout is None else self.flows.orders.packed(order, layout)
         loaded = self._made(load_part(name, access, memory, layout))
         if access.outside is order:
             return loaded
@@ -314,7 +350,7 @@ class _Kernel:
         layout = self.memory.layouts[value] = self.flows.orders.layout(order, bits) if bits else None
         stream = self.waiting[value, order].pop()
         access = self.flows.orders.store(order, layout)
-        memory = value.type if layout is None else layout.packed(order.kind)
+        memory = value.type if layout is None else self.flows.orders.packed(order, layout)
         if access.outside is not order:
             stream = self._made(convert_part(f"pack.{label}", stream, access.outside))
         self._add(store_part(name, stream, access, memory, layout))

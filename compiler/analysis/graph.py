@@ -36,7 +36,12 @@ class TensorOp:
     def reductions(self) -> tuple[int, ...]:
         return tuple(d for d, kind in enumerate(self.iterators) if kind == IteratorTypeAttr.reduction())
 
-    @property
+    @cached_property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        """The tensors that it reads."""
+        return tuple(self.op.inputs)
+
+    @cached_property
     def result(self) -> OpResult:
         return self.op.results[0]
 

@@ -106,7 +106,7 @@ def check_results(graph: Graph) -> None:
 def sources(node: Node) -> tuple[SSAValue, ...]:
     """The tensors that a node reads."""
     if isinstance(node, TensorOp):
-        return tuple(node.op.inputs)
+        return node.inputs
     return node.sources if isinstance(node, Concat) else (node.source,)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 import networkx as nx
 
@@ -37,12 +38,17 @@ def safe_depths(channels: Iterable[ChannelFigures]) -> dict[str, int]:
 
 def bridges(channels: Iterable[ChannelFigures]) -> set[str]:
     """The channels without which the network would fall apart, looked at without direction."""
-    listed = list(channels)
-    pairs: Counter[frozenset[str]] = Counter(frozenset((c.writer, c.reader)) for c in listed)
+    return set(_bridges(tuple([(c.name, c.writer, c.reader) for c in channels])))
+
+
+@lru_cache(maxsize=1 << 12)
+def _bridges(channels: tuple[tuple[str, str, str], ...]) -> frozenset[str]:
+    """By name, writer and reader; designs of one model mostly have the same."""
+    pairs: Counter[frozenset[str]] = Counter(frozenset(ends) for _, *ends in channels)
     graph: nx.Graph[str] = nx.Graph()
-    graph.add_edges_from((c.writer, c.reader) for c in listed)
+    graph.add_edges_from((writer, reader) for _, writer, reader in channels)
     alone: set[frozenset[str]] = {frozenset(edge) for edge in nx.bridges(graph)}
-    return {c.name for c in listed if (pair := frozenset((c.writer, c.reader))) in alone and pairs[pair] == 1}
+    return frozenset(name for name, *ends in channels if (pair := frozenset(ends)) in alone and pairs[pair] == 1)
 
 
 def check_depths(channels: Iterable[ChannelFigures], depths: Mapping[str, int]) -> None:
