@@ -25,6 +25,7 @@ _ENDINGS: dict[Outcome, FailureKind] = {
     Outcome.NOT_STARTED: "tool-missing",
     Outcome.LOST: "tool-failed",
 }
+_KILLED = "one of the tool's processes was killed from outside, as the kernel does when memory runs out"
 _HINTS: dict[FailureKind, str] = {
     "cancelled": "",
     "timeout": "raise the time limit or make the job smaller",
@@ -50,11 +51,10 @@ def check_run(result: ToolResult, steps: Sequence[Step], watch: Watch, source: s
     outcomes: list[StepOutcome] = []
     for step, window in zip(steps, _windows(log, len(steps)), strict=True):
         outcome = judge_log(step, window, source)
-        if outcome.kind == "tool-failed" and (result.killed_inside or result.outcome is Outcome.OUT_OF_MEMORY):
-            message = "one of the tool's processes was killed from outside, as the kernel does when memory runs out"
-            outcome = replace(
-                outcome, kind="out-of-memory", message=message if result.killed_inside else outcome.message
-            )
+        if outcome.kind in ("tool-failed", "out-of-memory") and result.killed_inside:
+            outcome = replace(outcome, kind="out-of-memory", message=_KILLED)
+        elif outcome.kind == "tool-failed" and result.outcome is Outcome.OUT_OF_MEMORY:
+            outcome = replace(outcome, kind="out-of-memory")
         if not outcome.ok:
             raise _explained(outcome.error(), window)
         outcomes.append(outcome)

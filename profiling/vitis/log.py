@@ -188,7 +188,9 @@ def _cause(text: str, errors: list[tuple[str, str]], found: re.Match[str]) -> st
         code, message = telling[0]
         return f"[{code}] {message}"
     compiler = re.search(r"^.{0,300}: (?:fatal )?error: .{1,500}$", text, re.M)
-    return compiler.group(0).strip() if compiler else _line(text, found)
+    bench = re.search(r"^error: .{1,500}$", text, re.M)  # our test bench says what differs, the tool only that it ended
+    own = compiler or bench
+    return own.group(0).strip() if own else _line(text, found)
 
 
 def _place(text: str, errors: list[tuple[str, str]], source: str | None) -> Place | None:

@@ -21,7 +21,7 @@ from tests.vitis.standins import RELEASES, TOP, emitted, run, tools_of
 FAILURES: dict[str, tuple[dict[str, object], HlsStep, str, str]] = {
     "source": ({"csynth": "source-error"}, "csynth", "source-error", "Pointer to pointer"),
     "dataflow": ({"csynth": "fifo-error"}, "csynth", "source-error", "failed dataflow checking"),
-    "mismatch": ({"csim": "mismatch"}, "csim", "csim-mismatch", ""),
+    "mismatch": ({"csim": "mismatch"}, "csim", "csim-mismatch", "output 0 is not what csim/run/out0.bin holds"),
     "cosim": ({"cosim": "fail"}, "cosim", "cosim-failed", "nonzero return value"),
     "deadlock": ({"cosim": "deadlock"}, "cosim", "deadlock", "waits for"),
     "timing": ({"implement": "timing"}, "implement", "timing-not-met", "misses its clock"),
