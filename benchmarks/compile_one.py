@@ -67,7 +67,7 @@ def compile_model(model: str, clock: Clock, folder: Path) -> Lowered:
     itensor = module
     apply(stream_passes(design))
     clock.begin("emit")
-    lowered = Lowered(program, design, itensor, module)
+    lowered = Lowered(program, design, itensor, module, program)
     emit(lowered, folder, part=PART, clock_mhz=CLOCK_MHZ)
     return lowered
 

@@ -52,3 +52,17 @@ def unpack(array: Array, layout: Layout, shape: Sequence[int]) -> Array:
     rank = len(shape)
     order = [axis for dim in range(rank) for axis in (dim, rank + dim, 2 * rank + dim)]
     return array.reshape(layout.packed(shape)).transpose(order).reshape(tuple(shape))
+
+
+def pad(array: Array, shape: tuple[int, ...]) -> Array:
+    """The array with zeros behind it in each dim."""
+    if array.shape == shape:
+        return array
+    if not any(array.strides):  # one zero that is seen everywhere
+        return np.broadcast_to(array.reshape(-1)[0], shape)
+    return np.pad(array, [(0, size - have) for size, have in zip(shape, array.shape, strict=True)])
+
+
+def crop(array: Array, shape: tuple[int, ...]) -> Array:
+    """The array without its padding."""
+    return array[tuple(slice(size) for size in shape)]

@@ -55,7 +55,7 @@ class Core:
     @staticmethod
     def of(lowered: Lowered, platform: Platform, tools: ToolRunner | None = None) -> Core:
         library = open_library(platform, lowered.design.clock_mhz)
-        return Core(lowered, emit_rtl(lowered.stream, library, lowered.program.params), tools or ToolRunner())
+        return Core(lowered, emit_rtl(lowered.stream, library, lowered.padded.params), tools or ToolRunner())
 
     @cached_property
     def built(self) -> Built:

@@ -9,12 +9,12 @@ operand with as many lanes as it is made with where that costs nothing.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 
-from xdsl.ir import OpResult, SSAValue
+from xdsl.ir import SSAValue
 
 from compiler.analysis.graph import Graph, TensorOp
 from compiler.design import Design, KernelDesign, Placement
@@ -23,8 +23,10 @@ from compiler.dialects.affine import projected_dims
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, total
 from compiler.schedule import OperatorLibrary, load_library
+from compiler.transforms.pad_dims import Dims
 from dse.alignment import Access, Along, LoopNest, unroll_factors
 from dse.space.binding import PARAMETERS, binding_choices, bindings_of, operand_bits
+from dse.space.padding import can_pad, padded_sizes
 
 Value = int | str | bool
 Params = Mapping[str, Value]
@@ -74,6 +76,8 @@ class TilingSpace:
             "order": (ORDER_PARALLEL, ORDER_REDUCTION),
             "connect": (True, False),
         }
+        if can_pad(self.dims, tiles, self.options.kernels):
+            table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
@@ -135,6 +139,7 @@ class TilingSpace:
         settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
         settings += [{**guess, "allocation": ALIGNED}]
         other_operators = {name: self.choices[name][1] for name in self.choices if name in PARAMETERS.values()}
+        settings += [{**guess, "padding": True}] if "padding" in self.choices else []
         settings += [{**setting, **other_operators} for setting in settings[:2] if other_operators]
         return tuple(settings)
 
@@ -151,7 +156,9 @@ class TilingSpace:
         """The design that a setting means. The same setting always means the same design."""
         settings = self._check(params)
         aligned = settings["allocation"] == ALIGNED
-        tiles = {op.layer: self._tiles(op, int(settings["default_tile_size"])) for op in self.graph.operations}
+        size = int(settings["default_tile_size"])
+        sizes = padded_sizes(self.dims, size, self.options.kernels) if settings.get("padding") else dict[int, int]()
+        tiles = {op.layer: self._tiles(op, size, sizes) for op in self.graph.operations}
         unrolls = self._aligned(tiles, settings) if aligned else self._allocate(tiles, settings)
         kernels: dict[str, KernelDesign] = {}
         for op in self.graph.operations:
@@ -159,7 +166,7 @@ class TilingSpace:
                 kernels[op.layer] = self.options.kernels[op.layer]
                 continue
             order = _order(op, str(settings["order"]))
-            bindings = bindings_of(op, self.library, settings)
+            bindings = self._bindings(op, settings)
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
             kernels[op.layer] = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
         return Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
@@ -179,8 +186,14 @@ class TilingSpace:
                 )  # fmt: skip
         return settings
 
-    def _tiles(self, op: TensorOp, size: int) -> tuple[int, ...]:
-        return tuple(max(d for d in divisors(trip) if d <= size) for trip in op.trips)
+    @cached_property
+    def dims(self) -> Dims:
+        """Which dims are walked together, and so padded together."""
+        return Dims(self.graph)
+
+    def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
+        trips = [sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips)]
+        return tuple(max(d for d in divisors(trip) if d <= size) for trip in trips)
 
     def _allocate(
         self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
@@ -211,16 +224,23 @@ class TilingSpace:
         operations = self.graph.operations
         busiest = max(op.work for op in operations)
         most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
-        allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}
         along: Along = DIMS_PARALLEL if settings["unroll_along"] == DIMS_PARALLEL else DIMS_BALANCED
         along = DIMS_REDUCTION if settings["unroll_along"] == DIMS_REDUCTION else along
-        return unroll_factors(self.loop_nests, max(1, most), along=along, allowed=allowed)
+        key = (most, along, *tiles.values())
+        if key not in self._aligned_before:
+            allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}
+            self._aligned_before[key] = unroll_factors(self.loop_nests, max(1, most), along=along, allowed=allowed)
+        return dict(self._aligned_before[key])
+
+    @cached_property
+    def _aligned_before(self) -> dict[Hashable, dict[str, tuple[int, ...]]]:
+        return {}
 
     @cached_property
     def loop_nests(self) -> tuple[LoopNest, ...]:
         """The operations as loop nests over the tensors that they share."""
         names = {value: f"tensor{i}" for i, value in enumerate(
-            dict.fromkeys(v for op in self.graph.operations for v in (*op.op.inputs, op.result)))}  # fmt: skip
+            dict.fromkeys(v for op in self.graph.operations for v in (*op.inputs, op.result)))}  # fmt: skip
         return tuple(
             LoopNest(
                 op.layer,
@@ -228,7 +248,7 @@ class TilingSpace:
                 writes=(Access.of(names[op.result], *projected_dims(op.result_map)),),
                 reads=tuple(
                     Access.of(names[value], *projected_dims(operand_map))
-                    for value, operand_map in zip(op.op.inputs, op.operand_maps, strict=True)
+                    for value, operand_map in zip(op.inputs, op.operand_maps, strict=True)
                 ),
             )
             for op in self.graph.operations
@@ -243,7 +263,7 @@ class TilingSpace:
         self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool
     ) -> KernelDesign:
         """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
-        for value, operand_map in zip(op.op.inputs, op.operand_maps, strict=True):
+        for value, operand_map in zip(op.inputs, op.operand_maps, strict=True):
             producer = self._producer(value)
             if producer is None or producer.layer not in kernels:
                 continue
@@ -258,11 +278,24 @@ class TilingSpace:
         return kernel
 
     def _producer(self, value: SSAValue) -> TensorOp | None:
-        if not isinstance(value, OpResult):
-            return None
-        return next((op for op in self.graph.operations if op.result is value), None)
+        return self._producers.get(value)
+
+    @cached_property
+    def _producers(self) -> dict[SSAValue, TensorOp]:
+        return {op.result: op for op in self.graph.operations}
+
+    @cached_property
+    def _bindings_before(self) -> dict[Hashable, dict[str, str]]:
+        return {}
+
+    def _bindings(self, op: TensorOp, settings: Mapping[str, Value]) -> dict[str, str]:
+        key = (op.layer, *(settings.get(name) for name in PARAMETERS.values()))
+        if key not in self._bindings_before:
+            self._bindings_before[key] = bindings_of(op, self.library, settings)
+        return self._bindings_before[key]
 
 
+@cache
 def divisors(number: int) -> tuple[int, ...]:
     """All divisors, ascending."""
     small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.errors import PenstockError
-from compiler.layout import Layout, pack, unpack
+from compiler.layout import Layout, crop, pack, pad, unpack
 from profiling.tool_runner import Outcome, ToolCommand, ToolRunner
 
 Array = NDArray[Any]
@@ -70,14 +70,18 @@ class Csim:
                 limit=f"{frames} frames of {tuple(entry['shape'])}",
             )  # fmt: skip
         layout = _layout(entry)
-        if layout is None:
-            return data.reshape(shape)
-        return np.stack([unpack(frame, layout, shape[1:]) for frame in data.reshape(frames, -1)])
+        found = (
+            data.reshape(shape)
+            if layout is None
+            else np.stack([unpack(frame, layout, shape[1:]) for frame in data.reshape(frames, -1)])
+        )
+        return crop(found, (frames, *entry.get("valid", entry["shape"])))
 
 
 def _to_memory(values: Array, entry: dict[str, Any]) -> Array:
     """An input as it lies in external memory."""
-    array, layout = np.asarray(values).astype(entry["dtype"]).reshape(entry["shape"]), _layout(entry)
+    own = np.asarray(values).astype(entry["dtype"]).reshape(entry.get("valid", entry["shape"]))
+    array, layout = pad(own, tuple(entry["shape"])), _layout(entry)
     return pack(array, layout) if layout else array
 
 

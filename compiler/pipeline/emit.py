@@ -33,11 +33,12 @@ def emit_code(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) ->
     design = lowered.design
     return emit_hls(
         lowered.top,
-        lowered.program.params if lowered.program.has_weights else None,
+        lowered.padded.params if lowered.program.has_weights else None,
         folder,
         title=f"{lowered.program.name} on {design.platform}",
         part=part,
         clock_ns=round(1000 / clock_mhz, 3),
         notes=layer_notes(lowered.graph, design),
         link=LinkTarget(load_platform(design.platform), clock_mhz, design.dies),
+        valid=lowered.border_shapes(),
     )

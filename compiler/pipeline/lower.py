@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
 
 from compiler.analysis.graph import Graph, read_graph
 from compiler.analysis.packing import layout_of
@@ -19,9 +20,10 @@ from compiler.dialects import nest, stream
 from compiler.dialects.types import tensor_type
 from compiler.interpreter import itensor as itensor_interpreter
 from compiler.interpreter import stream as stream_interpreter
-from compiler.layout import Layout, pack, unpack
+from compiler.layout import Layout, crop, pack, pad, unpack
 from compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 from compiler.program import Program
+from compiler.transforms.pad_dims import pad_program
 
 Array = NDArray[Any]
 RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]
@@ -36,6 +38,8 @@ class Lowered:
     design: Design
     itensor: ModuleOp
     stream: ModuleOp
+    padded: Program
+    """The program as it was tiled: dims that the design's tiles do not divide are padded, parameters with them."""
 
     @property
     def linalg(self) -> ModuleOp:
@@ -62,7 +66,13 @@ class Lowered:
 
     @cached_property
     def graph(self) -> Graph:
-        return read_graph(self.program.module)
+        """What was tiled."""
+        return read_graph(self.padded.module)
+
+    @cached_property
+    def _own_graph(self) -> Graph:
+        """What the model says."""
+        return self.graph if self.padded is self.program else read_graph(self.program.module)
 
     def run_itensor(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the itensor level on inputs at the ports' dtypes."""
@@ -71,7 +81,7 @@ class Lowered:
         arguments: list[Array] = []
         for index, argument in enumerate(self.graph.arguments):
             is_param = self.graph.is_param(argument)
-            value = self.program.params[self.graph.name(argument)] if is_param else next(waiting)
+            value = self.padded.params[self.graph.name(argument)] if is_param else next(waiting)
             layout = layout_of(function.arg_attrs, index)
             arguments.append(pack(value, layout.layout) if layout else value)
         outputs = itensor_interpreter.run(self.itensor, arguments)
@@ -80,7 +90,7 @@ class Lowered:
 
     def run_stream(self, inputs: Sequence[Array]) -> list[Array]:
         """Run the stream level on inputs at the ports' dtypes."""
-        return self.run_memories(lambda held: stream_interpreter.run(self.stream, held, self.program.params), inputs)
+        return self.run_memories(lambda held: stream_interpreter.run(self.stream, held, self.padded.params), inputs)
 
     def run_memories(self, run: RunMemories, inputs: Sequence[Array]) -> list[Array]:
         """Run whatever has the design's external memories: they come in and go out packed, by argument."""
@@ -99,27 +109,42 @@ class Lowered:
         for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
             if kind.data not in ("output", "buffer"):
                 layout = self.top.layout(index)
-                value = values[name.data] if kind.data == "input" else self.program.params[name.data]
+                value = values[name.data] if kind.data == "input" else self.padded.params[name.data]
                 memories[name.data] = pack(value, layout) if layout else value
         return memories
 
     def _unpacked(self, outputs: Sequence[Array], layouts: Sequence[Layout | None]) -> list[Array]:
-        """Results as @main has them, from where the accelerator left them."""
-        shapes = [tensor_type(v).get_shape() for v in self.graph.returned]
-        return [
-            unpack(value, layout, shape) if layout else value.reshape(shape)
-            for value, layout, shape in zip(outputs, layouts, shapes, strict=True)
-        ]
+        """Results as the model's @main has them, from where the accelerator left them."""
+        found: list[Array] = []
+        for value, layout, inner, own in zip(
+            outputs, layouts, self.graph.returned, self._own_graph.returned, strict=True
+        ):
+            shape = _shape(inner)
+            whole = unpack(value, layout, shape) if layout else value.reshape(shape)
+            found.append(crop(whole, _shape(own)))
+        return found
+
+    def border_shapes(self) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        """Inputs and outputs as the model has them: what of the accelerator's, which may be padded, means something."""
+        inputs = [_shape(a) for a in self._own_graph.arguments if not self._own_graph.is_param(a)]
+        return inputs, [_shape(v) for v in self._own_graph.returned]
 
     def _shaped(self, inputs: Sequence[Array]) -> list[Array]:
-        """The caller's arrays in the shapes of @main, whose unit dims are gone."""
-        arguments = [a for a in self.graph.arguments if not self.graph.is_param(a)]
-        shapes = [tensor_type(a).get_shape() for a in arguments]
-        return [np.asarray(x).reshape(shape) for x, shape in zip(inputs, shapes, strict=True)]
+        """The caller's arrays in the shapes of what was tiled: unit dims are gone, and some dims may be padded."""
+        shapes = [_shape(a) for a in self.graph.arguments if not self.graph.is_param(a)]
+        return [
+            pad(np.asarray(x).reshape(own), shape)
+            for x, own, shape in zip(inputs, self.border_shapes()[0], shapes, strict=True)
+        ]
 
 
 def lower(program: Program, design: Design) -> Lowered:
     """Apply the design. Each level verifies; a design that does not fit the model is named by layer."""
-    itensor = last_stage(program.module, itensor_passes(design))
+    padded = pad_program(program, design)
+    itensor = last_stage(padded.module, itensor_passes(design))
     streams = last_stage(itensor, stream_passes(design))
-    return Lowered(program, design, itensor, streams)
+    return Lowered(program, design, itensor, streams, padded)
+
+
+def _shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(tensor_type(value).get_shape())

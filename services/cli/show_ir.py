@@ -85,6 +85,7 @@ def walk(model: str, target: Target, given: Design | None, out: Path, begin: Beg
     from compiler.pipeline.emit import emit_code
     from compiler.pipeline.lower import Lowered
     from compiler.transforms.canonicalise import quantise, simplify
+    from compiler.transforms.pad_dims import pad_program
 
     parse_reference(model)
     begin("importing the model")
@@ -99,7 +100,8 @@ def walk(model: str, target: Target, given: Design | None, out: Path, begin: Beg
         yield _module(QUANTISE, program.module)
     name, clock = target.platform.name, target.clock_mhz
     design = given or default_design(read_graph(program.module), name, clock, target.quantize)
-    module = program.module
+    padded = pad_program(program, design)
+    module = padded.module
     begin("lowering")
     for stage in run_passes(module, itensor_passes(design)):
         module = stage.module
@@ -109,7 +111,7 @@ def walk(model: str, target: Target, given: Design | None, out: Path, begin: Beg
         module = stage.module
         yield _module(stage.name, module)
     begin("writing C++")
-    emit_code(Lowered(program, design, itensor, module), out, part=target.platform.part, clock_mhz=clock)
+    emit_code(Lowered(program, design, itensor, module, padded), out, part=target.platform.part, clock_mhz=clock)
     yield Shown(LAST, (out / "hls" / "penstock_top.cpp").read_text())
 
 

@@ -14,6 +14,7 @@ from compiler.design import Design, KernelDesign
 from compiler.frontend.context import make_context
 from compiler.program import Port, Program, Signature
 from compiler.schedule import implementations, load_library
+from compiler.transforms.pad_dims import Dims
 
 KINDS = ("int8", "float32")
 _INT8_PRODUCT = """%a = arith.extsi %x : i8 to i32
@@ -179,13 +180,18 @@ def _layer(name: str) -> str:
 
 
 @st.composite
-def designs(draw: st.DrawFn, module: ModuleOp, *, bind: bool = False) -> Design:
+def designs(draw: st.DrawFn, module: ModuleOp, *, wide: bool = False) -> Design:
     """A legal design: any divisors, any order, weights on the chip or streamed, any kernels.
 
-    With `bind`, operators are built of anything that Vitis has.
+    With `wide`, dims are padded, and operators are built of anything that Vitis has.
     """
-    operations = read_graph(module).operations
-    kernels = {operation.layer: draw(_kernels(operation, bind)) for operation in operations}
+    graph = read_graph(module)
+    operations, dims = graph.operations, Dims(graph)
+    sizes = {n: draw(st.sampled_from(sizes_of(dims, n))) if wide else size for n, size in dims.sizes.items()}
+    kernels: dict[str, KernelDesign] = {}
+    for operation in operations:
+        trips = [sizes[dims.of_loop(operation, d)] for d in range(len(operation.trips))]
+        kernels[operation.layer] = draw(_kernels(operation, trips, wide))
     groups: dict[str, int] = {}
     group = 0
     if draw(st.booleans()):
@@ -196,15 +202,21 @@ def designs(draw: st.DrawFn, module: ModuleOp, *, bind: bool = False) -> Design:
 
 
 @st.composite
-def _kernels(draw: st.DrawFn, operation: TensorOp, bind: bool) -> KernelDesign:
-    tile = tuple(draw(st.sampled_from(divisors(t))) for t in operation.trips)
+def _kernels(draw: st.DrawFn, operation: TensorOp, trips: list[int], wide: bool) -> KernelDesign:
+    tile = tuple(draw(st.sampled_from(divisors(t))) for t in trips)
     unroll = tuple(draw(st.sampled_from(divisors(t))) for t in tile)
     order = tuple(draw(st.permutations(range(len(tile)))))
     library, bindings = load_library("vitis-ultrascale-plus", 300.0), dict[str, str]()
-    for name in dict.fromkeys(op.name for op in operation.op.body.block.ops if bind):
+    for name in dict.fromkeys(op.name for op in operation.op.body.block.ops if wide):
         if len(known := implementations(library, name, 8 if name.endswith("i") else 32)) > 1 and draw(st.booleans()):
             bindings[name] = draw(st.sampled_from(known))
     return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings)
+
+
+def sizes_of(dims: Dims, number: int) -> list[int]:
+    """What a dim may be padded to, its own size first."""
+    size = dims.sizes[number]
+    return [size] if number in dims.unfit else list(range(size, min(2 * size, size + 4)))
 
 
 def divisors(number: int) -> list[int]:

@@ -21,7 +21,8 @@ from compiler.design import Design, KernelDesign
 from compiler.frontend.context import make_context
 from compiler.pipeline import Lowered, lower
 from compiler.program import Port, Program, Signature
-from tests.compiler.designs import divisors
+from compiler.transforms.pad_dims import Dims
+from tests.compiler.designs import divisors, sizes_of
 
 Choice = TypeVar("Choice")
 
@@ -327,9 +328,12 @@ def turned(program: Program, numbers: tuple[int, ...]) -> Design:
     """The legal design that the numbers mean; none of them mean whole dims, one lane, one kernel, plain memory."""
     knob, kernels, groups = Knobs(numbers), dict[str, KernelDesign](), dict[str, int]()
     grouping, port_bits = knob.choose(["fused", "unfused", "some"]), knob.choose([8, 512, 64, 128, 32])
-    group = 0
-    for operation in read_graph(program.module).operations:
-        tile = tuple(knob.choose(divisors(t)[::-1]) for t in operation.trips)
+    group, graph = 0, read_graph(program.module)
+    dims = Dims(graph)
+    sizes = {number: knob.choose(sizes_of(dims, number)) for number in dims.sizes}
+    for operation in graph.operations:
+        trips = [sizes[dims.of_loop(operation, d)] for d in range(len(operation.trips))]
+        tile = tuple(knob.choose(divisors(t)[::-1]) for t in trips)
         unroll = tuple(knob.choose(divisors(t)) for t in tile)
         order = knob.choose(list(itertools.permutations(range(len(tile)))))
         kernels[operation.layer] = KernelDesign(tile, unroll, order, knob.choose(["rom", "stream"]))

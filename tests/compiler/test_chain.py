@@ -14,6 +14,7 @@ from compiler.pipeline import Lowered, lower
 from compiler.pipeline.emit import emit
 from compiler.pipeline.stages import itensor_passes, run_passes
 from compiler.pipeline.verify import compare, make_inputs, verify_levels
+from compiler.transforms.pad_dims import pad_program
 from tests.compiler.csim_batch import build_batch
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.compiler.graphs import Case, build_graph, cases, turned
@@ -48,9 +49,10 @@ def check_stages(case: Case) -> None:
     """One kernel an operation, fused, packed, folded: all sum in one order, so every bit is the same."""
     program = build_graph(case.graph)
     design = turned(program, case.knobs)
+    padded = pad_program(program, design)
     first, *later = [
-        Lowered(program, design, stage.module, stage.module)
-        for stage in run_passes(program.module, itensor_passes(design))
+        Lowered(program, design, stage.module, stage.module, padded)
+        for stage in run_passes(padded.module, itensor_passes(design))
     ]
     (frame,) = make_inputs(first, random_sets=1)
     wanted = first.run_itensor(frame)
@@ -77,7 +79,7 @@ def test_every_stage_agrees_on_many_more(case: Case) -> None:
 def test_levels_agree_on_layers(data: st.DataObject) -> None:
     """Dense layers whose sums are wider than their inputs, with parameters and inputs that nobody reads."""
     program = data.draw(networks())
-    check_levels(lower(program, data.draw(designs(program.module, bind=True))))
+    check_levels(lower(program, data.draw(designs(program.module, wide=True))))
 
 
 @pytest.mark.slow
@@ -85,7 +87,7 @@ def test_levels_agree_on_layers(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_levels_agree_on_many_more_layers(data: st.DataObject) -> None:
     program = data.draw(networks())
-    check_levels(lower(program, data.draw(designs(program.module, bind=True))))
+    check_levels(lower(program, data.draw(designs(program.module, wide=True))))
 
 
 def check_csim(batch: list[Lowered], folder: Path, labels: Sequence[object] = (), *, sanitize: bool = False) -> None:
@@ -135,7 +137,7 @@ def test_csim_agrees_on_many_more(batch: list[Case], tmp_path_factory: pytest.Te
 @given(data=st.data())
 def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     programs = data.draw(st.lists(networks(), min_size=1, max_size=6))
-    batch = [lower(program, data.draw(designs(program.module, bind=True))) for program in programs]
+    batch = [lower(program, data.draw(designs(program.module, wide=True))) for program in programs]
     check_csim(batch, tmp_path_factory.mktemp("csim"))
 
 

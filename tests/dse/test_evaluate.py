@@ -47,7 +47,7 @@ def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
     assembler = Assembler(program, platform, 300.0)
     library = load_library(platform.operators, 300.0)
     for _ in range(2):
-        design = data.draw(designs(program.module, bind=True))
+        design = data.draw(designs(program.module, wide=True))
         whole = network_of(lower(program, design).top, library)
         assert shape_of(assembler.network(design)) == shape_of(whole)
 

@@ -170,3 +170,25 @@ def test_adders_are_built_as_chosen_and_nothing_else_changes():
     assert all(kernel.bindings == {"arith.addf": "fabric"} for kernel in fabric.design.kernels.values())
     assert {n: replace(k, bindings={}) for n, k in fabric.design.kernels.items()} == dsp.design.kernels
     assert fabric.figures.resources.dsp < dsp.figures.resources.dsp
+
+
+def test_dims_with_few_divisors_are_padded_where_that_pays():
+    program = build_network("float32", 25, 250, (Dense(37, False, False),), seed=1)
+    evaluator = Evaluator.create(program, "u55c")
+    guess = evaluator.space.default_params()
+    assert guess["padding"] is False
+    plain, padded = (evaluator.evaluate({**guess, "padding": choice}) for choice in (False, True))
+    assert plain.design.kernels["fc0"].tile == (5, 1, 10)
+    assert padded.design.kernels["fc0"].tile == (14, 10, 16)
+    assert padded.feasible
+    assert 2 * padded.figures.latency < plain.figures.latency
+    assert any(s.get("padding") for s in evaluator.space.first_settings())
+    lower(program, padded.design)
+
+
+def test_nothing_is_padded_where_that_changes_nothing():
+    assert "padding" not in space_of(mlp(8, 16)).choices
+    assert "padding" in space_of(mlp(7, 16)).choices
+    by_hand = TilingOptions(kernels={"fc0": KernelDesign((7, 8), (1, 1), (0, 1))})
+    space = space_of(mlp(7, 16), options=by_hand)
+    assert "padding" not in space.choices  # the next layer walks these seven too

@@ -58,7 +58,7 @@ class Core:
 
     def __post_init__(self) -> None:
         self.deepen()
-        parameters = self.lowered.program.params
+        parameters = self.lowered.padded.params
         self.design: RtlDesign = emit_rtl(
             self.lowered.stream, LIBRARY, parameters, tasks=self.tasks, depths=self.depths
         )  # fmt: skip

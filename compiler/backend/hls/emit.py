@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compiler.backend.hls.link import LinkTarget, link_files
 from compiler.backend.hls.notes import Notes
-from compiler.backend.hls.ports import Port, interface_of, ports_of
+from compiler.backend.hls.ports import BorderShapes, Port, interface_of, ports_of
 from compiler.backend.hls.top_cpp import top_cpp
 from compiler.backend.hls.weights_cpp import weights_header
 from compiler.dialects import stream
@@ -36,11 +36,13 @@ def emit_hls(
     clock_uncertainty: str = "27%",
     notes: Notes | None = None,
     link: LinkTarget | None = None,
+    valid: BorderShapes | None = None,
 ) -> tuple[Path, ...]:
     """Write hls/, csim/, parameters/ and interface.json under `folder`, and link/ for a platform with a shell.
 
     Without parameters (a model whose weights were not loaded) no file holds numbers, and none may lie on the chip.
-    `notes` are lines about each layer for the heads of its functions. Returns the files.
+    `notes` are lines about each layer for the heads of its functions, `valid` the shapes that the model has where the
+    accelerator's are padded. Returns the files.
     """
     verify_directives(top)
     hls, csim, packed = folder / "hls", folder / "csim", folder / "parameters"
@@ -63,7 +65,7 @@ def emit_hls(
         hls / "penstock_top.h": _render("penstock_top.h.j2", values),
         hls / "run_hls.tcl": _render("run_hls.tcl.j2", values),
         hls / "hls_config.cfg": _render("hls_config.cfg.j2", values),
-        folder / "interface.json": json.dumps(interface_of(top, ports), indent=1) + "\n",
+        folder / "interface.json": json.dumps(interface_of(top, ports, valid), indent=1) + "\n",
         **{csim / "include" / name: _include(name) for name in CSIM_HEADERS},
     }
     files |= {folder / "link" / name: text for name, text in (link_files(top, ports, link) if link else {}).items()}

@@ -24,6 +24,10 @@ from compiler.transforms.names import c_name
 _LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")
 
 
+BorderShapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
+"""The shapes of inputs and of outputs, without padding."""
+
+
 @dataclass(frozen=True)
 class Port:
     """One memory of the top, as the C++ and interface.json name it.
@@ -128,10 +132,11 @@ def _logical_shape(packed: tuple[int, ...], layout: Layout | None) -> tuple[int,
     return tuple(trips * tile for trips, tile in zip(packed, layout.tile, strict=False))
 
 
-def interface_of(top: stream.TopOp, ports: Sequence[Port]) -> dict[str, Any]:
+def interface_of(top: stream.TopOp, ports: Sequence[Port], valid: BorderShapes | None = None) -> dict[str, Any]:
     """What a host needs to call the top: order, shapes, layouts and dtypes of its memories.
 
     `argument` and `position` are the C++ argument's, `index` says which of the model's inputs or outputs it is.
+    `valid` is how much of a padded tensor the model knows; the host puts zeros behind it, or cuts off what is there.
     """
 
     def describe(port: Port) -> dict[str, Any]:
@@ -141,6 +146,9 @@ def interface_of(top: stream.TopOp, ports: Sequence[Port]) -> dict[str, Any]:
             "shape": list(port.shape), "dtype": port.dtype,
             "layout": layout, "packed_shape": list(port.packed_shape), "bundle": f"gmem{port.axi.bundle.data}",
         }  # fmt: skip
+        if valid is not None and port.kind in ("input", "output"):
+            shape = valid[port.kind == "output"][port.index]
+            entry |= {"valid": list(shape)} if shape != port.shape else {}
         return {**entry, "file": f"parameters/{port.argument}.bin"} if port.kind == "parameter" else entry
 
     positions = {port.value: position for position, port in enumerate(ports)}

@@ -1,7 +1,8 @@
 """How a tensor lies in the accelerator's external memory: tile after tile, each a row of words as wide as the port.
 
 `interface.json` gives a layout {"tile": t, "word": w} for each memory that is not in plain C order: a tensor of shape
-n lies there as [n/t ..., t/w ..., w ...].
+n lies there as [n/t ..., t/w ..., w ...]. Where it gives `valid`, the accelerator's tensor is larger than the model's:
+zeros lie behind an input, and what lies behind a result means nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ Array = NDArray[Any]
 def to_memory(values: Array, entry: Mapping[str, Any]) -> Array:
     """The tensor as the accelerator reads it; dimensions of size 1 that the accelerator has dropped go here."""
     shape = tuple(entry["shape"])
-    array = values.reshape(shape).astype(entry["dtype"], copy=False)
+    array = values.reshape(entry.get("valid", shape)).astype(entry["dtype"], copy=False)
+    if array.shape != shape:
+        array = np.pad(array, [(0, size - own) for size, own in zip(shape, array.shape)])
     if layout := entry.get("layout"):
         sizes = [_parts(n, t, w) for n, t, w in zip(shape, layout["tile"], layout["word"])]
         array = array.reshape([part for dim in sizes for part in dim])
@@ -39,7 +42,8 @@ def from_memory(memory: Array, entry: Mapping[str, Any]) -> Array:
         rank = len(shape)
         memory = memory.reshape([sizes[dim][level] for level in range(3) for dim in range(rank)])
         memory = memory.transpose([rank * level + dim for dim in range(rank) for level in range(3)])
-    return np.ascontiguousarray(memory.reshape(shape))
+    own = tuple(slice(size) for size in entry.get("valid", shape))
+    return np.ascontiguousarray(memory.reshape(shape)[own])
 
 
 def _parts(size: int, tile: int, word: int) -> tuple[int, int, int]:

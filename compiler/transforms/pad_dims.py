@@ -1,0 +1,199 @@
+"""Pads dims that a design tiles unevenly, so that every tile is whole: 250 by 16 becomes 256.
+
+A dim is shared by all operations and tensors that walk it together, and so is its padded size. Inputs and parameters
+are padded with zeros, by the host and here; results are cropped by the host. Where a reduction would see the padding,
+or a slice, concatenation or reshape would move it, the design is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import lcm
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import DenseArrayBase, FunctionType, ModuleOp, TensorType, i64
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, read_graph
+from compiler.design import Design
+from compiler.dialects.affine import projected_dims
+from compiler.dialects.types import tensor_type
+from compiler.errors import PenstockError
+from compiler.layout import pad
+from compiler.program import Program
+from compiler.transforms.pad_values import PaddingContents
+
+Sizes = Mapping[int, int]
+"""The padded size of each class of dims that has one."""
+
+
+@dataclass(frozen=True)
+class Dims:
+    """The dims of a graph, those that are walked together in one class. A class is named by a small number."""
+
+    graph: Graph
+
+    @cached_property
+    def _found(self) -> tuple[dict[Hashable, int], dict[int, tuple[str, str]]]:
+        sets, blocked = _Sets(), dict[Hashable, tuple[str, str]]()
+        for argument in self.graph.arguments:
+            for dim in range(len(tensor_type(argument).get_shape())):
+                sets.root((argument, dim))
+        for node in self.graph.nodes:
+            match node:
+                case TensorOp():
+                    walked = [*zip(node.op.inputs, node.operand_maps, strict=True), (node.result, node.result_map)]
+                    for value, indexing_map in walked:
+                        for dim, loop in enumerate(projected_dims(indexing_map)):
+                            sets.join((value, dim), (node.layer, loop) if loop is not None else (value, dim))
+                case Slice() | Concat():
+                    what = "a slice" if isinstance(node, Slice) else "a concatenation"
+                    for source in (node.source,) if isinstance(node, Slice) else node.sources:
+                        for dim in range(len(tensor_type(source).get_shape())):
+                            if dim == node.dim:
+                                blocked |= dict.fromkeys([(source, dim), (node.result, dim)], (what, "cuts it"))
+                            else:
+                                sets.join((source, dim), (node.result, dim))
+                case Reshape():
+                    for value in (node.source, node.result):
+                        for dim in range(len(tensor_type(value).get_shape())):
+                            blocked[value, dim] = ("a reshape", "walks it in another shape")
+        numbers: dict[Hashable, int] = {}
+        for key in [*sets.parent, *blocked]:
+            numbers.setdefault(sets.root(key), len(numbers))
+        classes = {key: numbers[sets.root(key)] for key in [*sets.parent]}
+        return classes, {classes[key]: reason for key, reason in blocked.items()}
+
+    def of_loop(self, operation: TensorOp, loop: int) -> int:
+        return self._found[0][operation.layer, loop]
+
+    def of_value(self, value: SSAValue, dim: int) -> int | None:
+        """None for what no operation walks: the start of a reduction."""
+        return self._found[0].get((value, dim))
+
+    @cached_property
+    def sizes(self) -> dict[int, int]:
+        return {self.of_loop(op, d): trip for op in self.graph.operations for d, trip in enumerate(op.trips)}
+
+    @cached_property
+    def unfit(self) -> Mapping[int, tuple[str, str]]:
+        """The classes that cannot be padded: who is to blame, and why."""
+        blocked = self._found[1]
+        wrong = PaddingContents(self.graph, self.of_loop).wrong([n for n in self.sizes if n not in blocked])
+        return {**blocked, **wrong}
+
+    def padded(self, design: Design) -> Sizes:
+        """The smallest sizes that every tile of a design divides, for those dims that need another than they have."""
+        tiles: dict[int, int] = {}
+        uneven: dict[int, tuple[TensorOp, int]] = {}
+        for operation in self.graph.operations:
+            kernel = design.kernels.get(operation.layer)
+            if kernel is None or len(kernel.tile) != len(operation.trips):
+                continue  # the pass that tiles names it
+            for dim, (trip, tile) in enumerate(zip(operation.trips, kernel.tile, strict=True)):
+                number = self.of_loop(operation, dim)
+                tiles[number] = lcm(tiles.get(number, 1), tile)
+                if trip % tile:
+                    uneven.setdefault(number, (operation, dim))
+        sizes = {number: -(-self.sizes[number] // tiles[number]) * tiles[number] for number in uneven}
+        for number, (operation, dim) in uneven.items():
+            self._check(operation, dim, design.kernels[operation.layer].tile[dim], sizes[number])
+        return sizes
+
+    def _check(self, operation: TensorOp, dim: int, tile: int, size: int) -> None:
+        trip = operation.trips[dim]
+        what = f"cannot tile dim {dim} of {trip} by {tile}"
+        blamed = self.unfit.get(self.of_loop(operation, dim))
+        if blamed is not None:
+            raise PenstockError(
+                code="tile-does-not-divide", what=f"{what}, and it cannot be padded", where=operation.layer,
+                limit=f"{trip} % {tile} = {trip % tile}; {blamed[0]}: {blamed[1]}", hint=f"use a divisor of {trip}",
+            )  # fmt: skip
+        if size >= 2 * trip:
+            raise PenstockError(
+                code="tile-does-not-divide", what=f"{what}, with the tiles of its neighbours", where=operation.layer,
+                limit=f"it would be padded to {size}; less than {2 * trip} is allowed",
+                hint=f"use a divisor of {trip}, or the tile of its neighbours",
+            )  # fmt: skip
+
+
+class _Sets:
+    """Disjoint sets of anything, joined one pair at a time."""
+
+    def __init__(self) -> None:
+        self.parent: dict[Hashable, Hashable] = {}
+
+    def root(self, key: Hashable) -> Hashable:
+        while (above := self.parent.setdefault(key, key)) != key:
+            key = above
+        return key
+
+    def join(self, one: Hashable, other: Hashable) -> None:
+        self.parent[self.root(one)] = self.root(other)
+
+
+def pad_program(program: Program, design: Design) -> Program:
+    """The program whose dims the design's tiles divide; the same one where they do already."""
+    dims = Dims(read_graph(program.module))
+    sizes = dims.padded(design)
+    if not sizes:
+        return program
+    shapes = {dims.graph.name(a): _shape(dims, sizes, a) for a in dims.graph.arguments if dims.graph.is_param(a)}
+    params = {name: pad(array, shapes.get(name, array.shape)) for name, array in program.params.items()}
+    return program.with_module(pad_module(dims, sizes), params=params)
+
+
+def pad_module(dims: Dims, sizes: Sizes) -> ModuleOp:
+    """A copy of the graph's module with the sizes in all its types."""
+    old = dims.graph.function.parent_op()
+    assert isinstance(old, ModuleOp)
+    module = old.clone()
+    graph = read_graph(module)
+    copied = Dims(graph)  # a copy has its operations, and so its classes, in the same order
+    function = graph.function
+    for operation in graph.operations:
+        _give_start(operation, _shape(copied, sizes, operation.result))
+    for value in [*graph.arguments, *(node.result for node in graph.nodes)]:
+        shape = _shape(copied, sizes, value)
+        if isinstance(value.owner, tensor.ExtractSliceOp):
+            value.owner.static_sizes = DenseArrayBase.from_list(i64, shape)
+        Rewriter.replace_value_with_new_type(value, _typed(value, shape))
+    terminator = function.body.block.last_op
+    assert terminator is not None
+    function.properties["function_type"] = FunctionType.from_lists(
+        [a.type for a in function.body.block.args], [v.type for v in terminator.operands]
+    )
+    module.verify()
+    return module
+
+
+def _give_start(operation: TensorOp, shape: tuple[int, ...]) -> None:
+    """What an operation writes into becomes an empty tensor of its own, filled where it reduces."""
+    old = operation.op.outputs[0]
+    empty = tensor.EmptyOp([], _typed(old, shape))
+    added: list[Operation] = [empty]
+    if isinstance(old.owner, linalg.FillOp):
+        added.append(linalg.FillOp(old.owner.inputs, empty.results, [_typed(old, shape)]))
+    block = operation.op.parent
+    assert block is not None
+    block.insert_ops_before(added, operation.op)
+    operation.op.operands[len(operation.op.operands) - 1] = added[-1].results[0]
+    unused: SSAValue | None = old
+    while unused is not None and isinstance(unused.owner, linalg.FillOp | tensor.EmptyOp) and unused.first_use is None:
+        owner = unused.owner
+        unused = owner.outputs[0] if isinstance(owner, linalg.FillOp) else None
+        Rewriter.erase_op(owner)
+
+
+def _typed(value: SSAValue, shape: tuple[int, ...]) -> TensorType[Attribute]:
+    return TensorType(tensor_type(value).element_type, shape)
+
+
+def _shape(dims: Dims, sizes: Sizes, value: SSAValue) -> tuple[int, ...]:
+    shape = tensor_type(value).get_shape()
+    numbers = [dims.of_value(value, d) for d in range(len(shape))]
+    return tuple(size if n is None else sizes.get(n, size) for n, size in zip(numbers, shape, strict=True))
