@@ -116,7 +116,7 @@ class Dims:
         if size >= 2 * trip:
             raise PenstockError(
                 code="tile-does-not-divide", what=f"{what}, with the tiles of its neighbours", where=operation.layer,
-                limit=f"it would be padded to {size}; less than {2 * trip} is allowed",
+                limit=f"{trip} % {tile} = {trip % tile}; it would be padded to {size}; less than {2 * trip} is allowed",
                 hint=f"use a divisor of {trip}, or the tile of its neighbours",
             )  # fmt: skip
 

@@ -14,7 +14,6 @@ from compiler.backend.rtl.design import RtlDesign, RtlPort
 from compiler.backend.rtl.emit import emit_rtl
 from compiler.dialects import nest, stream
 from compiler.interpreter import stream as interpreter
-from compiler.layout import pack
 from compiler.pipeline import Lowered
 from compiler.pipeline.verify import make_inputs
 from compiler.platforms import load_platform
@@ -84,18 +83,6 @@ class Core:
             found.append(simulate(network, OPEN_RTL, depths=depths, bounded=bounded))
         return found
 
-    def memories(self, inputs: Sequence[Array]) -> dict[str, Array]:
-        """What the host lays into external memory, by argument."""
-        top, program = self.lowered.top, self.lowered.program
-        given = {port.name: np.asarray(x) for port, x in zip(program.signature.inputs, inputs, strict=True)}
-        given |= program.params
-        found: dict[str, Array] = {}
-        for index, (name, kind) in enumerate(zip(top.argument_names, top.argument_kinds, strict=True)):
-            if kind.data in ("input", "parameter"):
-                layout = top.layout(index)
-                found[name.data] = pack(given[name.data], layout) if layout else given[name.data]
-        return found
-
 
 def build(cores: Sequence[Core]) -> list[Any]:
     programs = build_many([core.design for core in cores], ToolRunner())
@@ -109,8 +96,8 @@ def build(cores: Sequence[Core]) -> list[Any]:
 def check_whole(core: Core, program: Any, *, frames: int = 1) -> RtlRun:
     """All bits of the outputs, the last cycle of the first frame, and every channel's high-water mark."""
     inputs = make_inputs(core.lowered, random_sets=1)[-1]
-    memories = core.memories(inputs)
-    wanted = interpreter.run(core.lowered.stream, memories, core.lowered.program.params)
+    memories = core.lowered.memories(inputs)
+    wanted = interpreter.run(core.lowered.stream, memories, core.lowered.padded.params)
     read = {p.argument for p in core.design.ports if p.kind == "memory_read"}
     given = {name: array for name, array in memories.items() if name in read}
     run = simulate_rtl(core.design, given, program=program, frames=frames, one_by_one=frames > 1, idle_cycles=20_000)
@@ -138,7 +125,7 @@ def check_part(core: Core, program: Any, seed: int) -> RtlRun:
         port.channel: tokens[port.name].reshape(port.words, *kinds[port.channel].token.get_shape())
         for port in ins if port.channel is not None
     }  # fmt: skip
-    parameters = core.lowered.program.params
+    parameters = core.lowered.padded.params
     _, wanted = interpreter.run_part(core.lowered.stream, core.tasks, {}, shaped, parameters)
     run = simulate_rtl(core.design, tokens, program=program, stall_seed=seed, idle_cycles=20_000)
     assert not run.deadlocked, (core.label, run.stuck)
