@@ -234,6 +234,15 @@ class ProfileKind:
 
 
 @dataclass(frozen=True)
+class Citations:
+    """What a run cites: profiles that were a hit, a miss or a wait, and how long they took to measure."""
+
+    how: str
+    profiles: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class RungPair:
     """One design's cycles on two rungs of evidence. `mix` says what kind of work sets its pace."""
 

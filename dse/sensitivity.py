@@ -81,7 +81,7 @@ def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) ->
     neighbours, left_out = _neighbours(evaluator, chosen, figure)
     importances = importances_of(tried, figure)
     sentences = [
-        *_pace(chosen), _binding(chosen), *_half(evaluator, chosen, tried), _steps(neighbours, figure),
+        *_pace(chosen), *_binding(evaluator, chosen), *_half(evaluator, chosen, tried), _steps(neighbours, figure),
         _mattered(importances, figure, len(tried)),
     ]  # fmt: skip
     return Sensitivity(figure, tuple(sentences), neighbours, left_out, importances, len(tried))
@@ -136,15 +136,20 @@ def _pace(chosen: Evaluation) -> list[str]:
     return found
 
 
-def _binding(chosen: Evaluation) -> str:
+def _binding(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
     shares = sorted(chosen.shares.items(), key=lambda item: (-item[1], item[0]))
     (first, most), (second, next_most) = shares[0], shares[1]
     rest = f"next is {second} with {next_most:.0%}"
     if most > 1:
-        return f"It does not fit: {first} is at {most:.0%} of what a design may use; {rest}."
+        return [f"It does not fit: {first} is at {most:.0%} of what a design may use; {rest}."]
     if most >= FULL:
-        return f"{first} binds: {most:.0%} of what a design may use is taken; {rest}."
-    return f"No resource binds: the fullest is {first} with {most:.0%} of what a design may use; {rest}."
+        return [f"{first} binds: {most:.0%} of what a design may use is taken; {rest}."]
+    found = [f"No resource binds: the fullest is {first} with {most:.0%} of what a design may use; {rest}."]
+    lanes = evaluator.space.choices["overall_unroll_size"][-1]
+    if chosen.params.get("overall_unroll_size") == lanes:
+        why = f"the limit on lanes ({lanes})" if evaluator.options.max_lanes is not None else f"its most, {lanes}"
+        found.append(f"It has as many lanes as the space offers: {why}.")
+    return found
 
 
 def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> list[str]:

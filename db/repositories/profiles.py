@@ -11,7 +11,7 @@ from dataclasses import asdict
 from sqlalchemy import Integer, cast, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from db.records import NewProfile, Profile, ProfileKind
+from db.records import Citations, NewProfile, Profile, ProfileKind
 from db.repositories.base import Repository
 from db.tables import profile_citations, profile_claims, profile_counts, profiles
 
@@ -71,11 +71,16 @@ class Profiles(Repository):
             row = {"key": key, "run_id": run_id, "how": word}
             self.connection.execute(insert(profile_citations).values(row).on_conflict_do_nothing())
 
-    def cited(self, run_id: str) -> dict[str, int]:
-        """How many profiles a run cites, by how it came to them."""
-        mine = profile_citations.c.run_id == run_id
-        counted = select(profile_citations.c.how, func.count()).where(mine).group_by(profile_citations.c.how)
-        return self._pairs(counted)
+    def cited(self, run_id: str) -> dict[str, Citations]:
+        """The profiles that a run cites, by how it came to them."""
+        columns = (func.count().label("profiles"), func.sum(profiles.c.seconds).label("seconds"))
+        counted = (
+            select(profile_citations.c.how, *columns)
+            .join_from(profile_citations, profiles, profiles.c.key == profile_citations.c.key)
+            .where(profile_citations.c.run_id == run_id)
+            .group_by(profile_citations.c.how)
+        )
+        return {one.how: one for one in self._all(Citations, counted)}
 
     def count(self, changes: Mapping[str, float]) -> None:
         """Add to the counts of all runs."""

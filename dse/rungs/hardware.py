@@ -82,6 +82,7 @@ def _measure(
             cores[key] = Core.of(lowered, evaluator.platform, bench.tools)
         except PenstockError as error:
             found[key] = error
+    bench.progress(f"building {len(cores)} design{'s' if len(cores) != 1 else ''} as hardware")
     with suppress(PenstockError):  # what cannot be built says so when its turn comes
         build_all(list(cores.values()), bench.tools)
     for key, core in cores.items():

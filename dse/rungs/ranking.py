@@ -53,6 +53,8 @@ def shortlist(
     if EVIDENCE.index(evidence) <= EVIDENCE.index("simulated"):
         return promote(candidates, evidence, best, bench.history.pairs(family), model=model)
     wider = promote(candidates, "simulated", WIDER * best, bench.history.pairs(family), model=model)
+    if len(wider) <= best:
+        return wider  # there is nothing to decide
     bench.progress(f"simulating {len(wider)} designs")
     ranked = measure_all(evaluator, wider, "simulated", bench)
     known = {one.candidate.design.digest(): one.measured for one in ranked if one.measured is not None}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy import text
 
 from db import Database
-from db.records import NewProfile, RungPair
+from db.records import Citations, NewProfile, RungPair
 from tests.db.test_repositories import echo, make_run
 
 PROFILE = NewProfile(key="k", platform="u55c", tool="t", evidence="csynth", figures={"ii": 1}, seconds=2.0, label="x")
@@ -72,7 +72,7 @@ def test_eviction_takes_the_least_recently_used_and_never_what_a_run_cites(datab
         tx.profiles.use(["e"])
     with database.begin() as tx:
         assert tx.profiles.evict(keep=10, unused_days=30) == 1
-        assert tx.profiles.cited(run.id) == {"miss": 1}
+        assert tx.profiles.cited(run.id) == {"miss": Citations("miss", 1, 2.0)}
     assert kept(database) == {"e", "b"}
     with database.begin() as tx:
         tx.connection.execute(text("DELETE FROM penstock.runs WHERE id = :id"), {"id": run.id})

@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 
 from compiler.backend.host.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
 from compiler.backend.host.report_placement import CrossingInfo, DieInfo, Placement, StoredInfo
+from compiler.backend.host.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
 from compiler.backend.host.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
 from compiler.backend.host.report_timing import (
     KernelTiming,
@@ -25,11 +26,12 @@ from compiler.backend.host.report_timing import (
 
 __all__ = [
     "Accuracy", "Amount", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo", "CsimCheck",
-    "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "KernelInfo", "KernelResources",
-    "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "OtherLoop", "PathStep", "Placement",
-    "PlatformInfo", "PortInfo", "Product", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "SCHEMAS",
-    "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTimes",
-    "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "json_schema",
+    "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "ImportanceInfo", "KernelInfo",
+    "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep",
+    "Placement", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse",
+    "RtlCheck", "RungErrorInfo", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo",
+    "SynthesisPass", "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "WhyInfo",
+    "json_schema",
 ]  # fmt: skip
 
 
@@ -244,6 +246,10 @@ class Exploration(Record):
     objectives: tuple[str, ...] = Field(default=(), description="what was kept small, the most important first")
     limits: tuple[str, ...] = Field(default=(), description="hard limits that the user gave")
     chosen_by: From = None
+    why: WhyInfo | None = None
+    rung_errors: tuple[RungErrorInfo, ...] = ()
+    correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")
+    profiles: ProfileUse | None = None
 
 
 class SearchResult(Record):

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from compiler.backend.host.report_search import ProfileUse
 from compiler.errors import PenstockError
 from db.records import Step
 from dse.evaluate import Evaluation, Evaluator
@@ -21,6 +22,7 @@ from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of, open_study
 from services.steps.bodies.tools import bench_of, licences
 from services.steps.context import StepContext
+from services.steps.flow.explanation import explained
 from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
 from services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
 from services.steps.registry import step_kind
@@ -48,6 +50,9 @@ def select(context: StepContext) -> StepResult:
         SearchSettings(options.sampler, options.seed, options.max_lanes, options.goal),
         tried.evidence,
     )
+    section = explained(
+        section, evaluator, candidates[choice.trial], everything, bench_of(context).history, _profiles(context)
+    )  # fmt: skip
     summary = _summary(choice, candidates[choice.trial]) | {
         "trials": len(everything), "on_front": len(pareto_front(list(tried.told.values()))),
     }  # fmt: skip
@@ -114,6 +119,17 @@ def _of_turn(context: StepContext, steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step.payload.get("turn", FIRST_TURN) == context.turn]
 
 
+def _profiles(context: StepContext) -> ProfileUse | None:
+    """Where the run's measurements came from, all its steps together."""
+    with context.database.begin() as tx:
+        cited = tx.profiles.cited(context.run.id)
+    if not cited:
+        return None
+    count = {how: cited[how].profiles if how in cited else 0 for how in ("miss", "hit", "wait")}
+    saved = sum(one.seconds for how, one in cited.items() if how != "miss")
+    return ProfileUse(measured=count["miss"], kept=count["hit"], waited=count["wait"], seconds_saved=round(saved, 3))
+
+
 def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
     """The chosen design's figures with their evidence, as the run's page shows them."""
     clock = choice.finished.design.clock_mhz
@@ -129,6 +145,7 @@ def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
         "modelled_latency_cycles": candidate.figures.latency,
         "fifo_bits": total_bits(choice.finished.design.fifo_depths, bits),
         "unsized_fifo_bits": total_bits(candidate.design.fifo_depths, bits),
+        "retimed_latency_cycles": figures.retimed.latency if figures.retimed else None,
         "resource_share": max(choice.finished.evaluation.shares.values()),
         "dies": len(set(choice.finished.design.dies.values())),
     }

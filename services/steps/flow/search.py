@@ -21,6 +21,7 @@ from dse.vitis import VITIS_RUNGS, profile_of, retimed
 from profiling.evidence import DEFAULT_RUNG, Evidence
 from profiling.network import Network
 from profiling.protocol import ProfilingError
+from services.steps.flow.explanation import explained, use_of
 from services.steps.flow.package import refuse_too_large
 from services.steps.flow.synthesis import RETIMED, synthesis_section
 
@@ -231,8 +232,12 @@ def find_design(
         progress(trial.number + 1)
 
     found = explore(evaluator, trials, seed=settings.seed, sampler=settings.sampler, progress=tried)
-    choice = choose(evaluator, {t.number: t.evaluation for t in found.tried}, evidence, progress=stage)
-    return choice, search_section(found.tried, choice, settings, found.best.evaluation.evidence)
+    bench, evaluations = Bench(progress=stage), {t.number: t.evaluation for t in found.tried}
+    choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
+    section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
+    chosen = evaluations[choice.trial]
+    section = explained(section, evaluator, chosen, found.tried, bench.history, use_of(bench.profiles.counts))
+    return choice, section
 
 
 def finish_given(

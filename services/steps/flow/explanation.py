@@ -1,0 +1,88 @@
+"""Adds to a search's section what it learned: why the chosen design, how far rungs differ, what tools were spared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.backend.host.report import Exploration
+from compiler.backend.host.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
+from dse.evaluate import Evaluation, Evaluator
+from dse.explore import Tried
+from dse.history import History, mix_of, model_of
+from dse.rungs.error import Correction, RungError, errors_of
+from dse.sensitivity import Point, explain
+from dse.sensitivity_picture import sensitivity_svg
+from dse.study import Told
+from profiling.store import Counts
+
+
+def explained(
+    section: Exploration,
+    evaluator: Evaluator,
+    chosen: Evaluation,
+    trials: Sequence[Told] | Sequence[Tried],
+    history: History,
+    profiles: ProfileUse | None,
+) -> Exploration:
+    """`chosen` is the trial's design as the search had it."""
+    pairs, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
+    errors = [
+        *(_error(e, own=True) for e in errors_of(pairs, model)),
+        *(_error(e, own=False) for e in errors_of(pairs)),
+    ]
+    stronger = section.chosen_by
+    correction = ""
+    if stronger is not None and stronger != "modelled":
+        weaker = "modelled" if stronger == "simulated" else "simulated"
+        found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
+        correction = f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
+    update = {
+        "why": _why(evaluator, chosen, trials), "rung_errors": tuple(errors), "correction": correction,
+        "profiles": profiles,
+    }  # fmt: skip
+    return section.model_copy(update=update)
+
+
+def use_of(counts: Counts) -> ProfileUse | None:
+    """What a local store was asked; None where it was not."""
+    if not (counts.hits or counts.misses or counts.waits):
+        return None
+    return ProfileUse(
+        measured=counts.misses, kept=counts.hits, waited=counts.waits, seconds_saved=round(counts.seconds_saved, 3)
+    )
+
+
+def _why(evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried]) -> WhyInfo:
+    found = explain(evaluator, chosen, [point for trial in trials if (point := _point(trial)) is not None])
+    return WhyInfo(
+        evidence=found.evidence,
+        objective=found.objective,
+        sentences=found.sentences,
+        neighbours=tuple(
+            NeighbourInfo(
+                parameter=n.parameter, value=n.value, other=n.other, latency_cycles=n.latency,
+                objective_ratio=n.objective, resource_share=n.share, binding=n.binding, feasible=n.feasible,
+                same_design=n.same, failure=n.failure,
+            )
+            for n in found.neighbours
+        ),
+        left_out=found.left_out,
+        importances=tuple(ImportanceInfo(parameter=i.parameter, share=i.share) for i in found.importances),
+        trials=found.trials,
+        picture=sensitivity_svg(found),
+    )  # fmt: skip
+
+
+def _point(trial: Told | Tried) -> Point | None:
+    """A trial that has figures."""
+    if isinstance(trial, Tried):
+        return Point(trial.evaluation.params, trial.evaluation.measures)
+    return Point(trial.params, trial.figures) if trial.figures else None
+
+
+def _error(error: RungError, *, own: bool) -> RungErrorInfo:
+    return RungErrorInfo(
+        weaker=error.weaker, stronger=error.stronger, family=error.family, this_model=own, designs=error.designs,
+        median_ratio=error.median_ratio, typical=error.typical, worst=error.worst, believed=error.believed,
+        sentence=error.sentence,
+    )  # fmt: skip
