@@ -118,7 +118,8 @@ def write_emitted(folder: Path, batch: int = 1) -> None:
     (folder / "ir" / "1-linalg.mlir").write_text("builtin.module {\n}\n")
     (folder / "interface.json").write_text(json.dumps({
         "top": "penstock_top",
-        "inputs": [{"name": "x", "argument": "x", "position": 0, "index": 0, "shape": [16] if batch == 1 else [batch, 16], "dtype": "int8"}],
+        "inputs": [{"name": "x", "argument": "x", "position": 0, "index": 0, "dtype": "int8",
+                    "shape": [16] if batch == 1 else [batch, 16]}],
         "parameters": [{"name": "bias", "argument": "bias", "position": 1, "index": 0, "shape": [4], "dtype": "int32",
                         "file": "parameters/bias.bin"}],
         "outputs": [{"name": "scores", "argument": "y", "position": 2, "index": 0, "dtype": "int32",

@@ -37,7 +37,7 @@ class Accelerator:
     def run_all(self, inputs: Sequence[Any]) -> list[Array]:
         """As `run`, with a list of all outputs whatever their number."""
         calls = split_into_calls(self.inputs, inputs)
-        answers = [self.run_call(call)[1] for call in calls.inputs]
+        answers = [answer for _, answer in self.run_calls(calls.inputs)]
         if calls.form in ("rows", "stack"):
             return _join(answers, self.outputs, calls.form == "stack")
         if calls.form == "single":
@@ -58,29 +58,36 @@ class Accelerator:
         port = self.inputs[0]
         values = port.check_values(rows)
         if values.ndim and len(values) and values.shape[1:] == port.shape:
-            calls = [self.run_call([value]) for value in values]
+            calls = self.run_calls([[value] for value in values])
             return np.stack([exact[0] for exact, _ in calls]), np.stack([answer[0] for _, answer in calls])
         if values.shape[1:] != port.shape[1:] or values.ndim != len(port.shape):
             raise PackageError(f"input {port.name!r} has shape {values.shape}", f"pass rows of shape {port.shape[1:]}")
         if not len(values):
             raise PackageError(f"input {port.name!r} has no rows", "pass at least one example")
-        calls = [self.run_call([call]) for call in pad_rows(values, port.shape[0])]
+        calls = self.run_calls([[call] for call in pad_rows(values, port.shape[0])])
         exact, answers = (np.concatenate([call[part][0] for call in calls])[: len(values)] for part in (0, 1))
         return exact, answers
 
     def run_call(self, inputs: Sequence[Array]) -> tuple[list[Array], list[Array]]:
         """One call of the whole model: the accelerator's own numbers, and the answers."""
+        return self.run_calls([inputs])[0]
+
+    def run_calls(self, calls: Sequence[Sequence[Array]]) -> list[tuple[list[Array], list[Array]]]:
+        """Calls of the whole model, which overlap where the backend can."""
         if self.host is None:
-            exact = self.run_exact(inputs)
-            return exact, self.dequantise(exact)
-        sent, kept = self.host.before(inputs)
-        exact = self.run_exact(sent)
-        return exact, self.host.after(kept, self.dequantise(exact))
+            return [(exact, self.dequantise(exact)) for exact in self._run_frames(calls)]
+        host, prepared = self.host, [self.host.before(inputs) for inputs in calls]
+        answers = self._run_frames([sent for sent, _ in prepared])
+        return [(exact, host.after(kept, self.dequantise(exact))) for exact, (_, kept) in zip(answers, prepared)]
 
     def run_exact(self, inputs: Sequence[Array]) -> list[Array]:
         """One call of the accelerator alone: quantise, execute, and return its own numbers in its ports' shapes."""
-        values = [port.to_accelerator(value) for port, value in zip(self._ports[0], inputs)]
-        return [v.reshape(p.shape) for v, p in zip(self.backend.call(values), self._ports[1])]
+        return self._run_frames([inputs])[0]
+
+    def _run_frames(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        ins, outs = self._ports
+        values = [[port.to_accelerator(value) for port, value in zip(ins, frame)] for frame in frames]
+        return [[v.reshape(p.shape) for v, p in zip(answer, outs)] for answer in self.backend.call_all(values)]
 
     def dequantise(self, outputs: Sequence[Array]) -> list[Array]:
         return [port.from_accelerator(value) for port, value in zip(self._ports[1], outputs)]
@@ -102,12 +109,13 @@ class Accelerator:
 
 
 def load(
-    path: str | Path | None = None, *, backend: str = "emulation", port: str | None = None, check: bool = True
+    path: str | Path | None = None, *, backend: str | None = None, port: str | None = None, check: bool = True
 ) -> Accelerator:
     """Open a package: its folder, its archive, or by default the folder that this runtime lies in.
 
-    `port` is the board's, for the serial backend. With `check` every file is compared with the manifest first;
-    turn it off to try changed sources.
+    By default an AMD device computes if the package has its bitstream and this machine XRT, else emulation. `port` is
+    the board's serial port, or the number of the AMD device. With `check` every file is compared with the manifest
+    first; turn it off to try changed sources.
     """
     package = open_package(here() if path is None else path)
     try:

@@ -19,16 +19,21 @@ from .layout import from_memory, memory_for, to_memory
 from .package import Package
 from .ports import Array
 from .simulation import Netlist, Simulation
+from .xrt import Xrt, is_usable
 
 
 class Backend(Protocol):
-    """Calls the accelerator once: arrays in the accelerator's own types, in the order of the signature."""
+    """Calls the accelerator: arrays in its own types, in the order of the signature; several calls may overlap."""
 
     name: str
     evidence: str
     description: str
+    float_tolerance: float
+    """What floats may differ from the interpreter's, of the largest value; 0 where every bit is promised."""
 
     def call(self, inputs: Sequence[Array]) -> list[Array]: ...
+
+    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]: ...
 
     def close(self) -> None: ...
 
@@ -39,6 +44,7 @@ class Emulation:
     name = "emulation"
     evidence = "simulated"
     description = "the accelerator's C++ on this processor: the same bits, not the same speed"
+    float_tolerance = 0.0
 
     def __init__(self, package: Package, port: str | None = None) -> None:
         if port is not None:
@@ -57,7 +63,7 @@ class Emulation:
         self._lock = threading.Lock()  # the C++ keeps its memories in static storage
 
     def call(self, inputs: Sequence[Array]) -> list[Array]:
-        arrays = [to_memory(inputs[entry["index"]], entry) for entry in self._inputs]
+        arrays = [to_memory(inputs[int(entry["index"])], entry) for entry in self._inputs]
         outputs = [memory_for(entry) for entry in self._outputs]
         with self._lock:
             status = self._function(_pointers(arrays), _pointers(self._parameters), _pointers(outputs))
@@ -65,12 +71,15 @@ class Emulation:
             raise PackageError(f"the emulated accelerator stopped with status {status}", "run --self-test")
         return [from_memory(memory, entry) for memory, entry in zip(outputs, self._outputs)]
 
+    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        return [self.call(frame) for frame in frames]
+
     def close(self) -> None:
         """Nothing to release: a loaded library stays until the process ends."""
 
 
 class Opener(Protocol):
-    """Makes a backend for a package; `port` is a board's serial port."""
+    """Makes a backend for a package; `port` is a board's serial port, or the number of an AMD device."""
 
     def __call__(self, package: Package, port: str | None = None) -> Backend: ...
 
@@ -80,10 +89,18 @@ BACKENDS: dict[str, Opener] = {
     "netlist": Netlist,
     "serial": Serial,
     "simulation": Simulation,
+    "xrt": Xrt,
 }
 
 
-def open_backend(name: str, package: Package, port: str | None = None) -> Backend:
+def default_backend(package: Package) -> str:
+    """The AMD device where the package has its bitstream and this machine XRT, else emulation."""
+    return Xrt.name if is_usable(package) else Emulation.name
+
+
+def open_backend(name: str | None, package: Package, port: str | None = None) -> Backend:
+    """The backend of that name, or the package's default."""
+    name = default_backend(package) if name is None else name
     if name not in BACKENDS:
         known = ", ".join(sorted(BACKENDS))
         raise PackageError(f"there is no backend {name!r} in this package", f"choose one of: {known}")

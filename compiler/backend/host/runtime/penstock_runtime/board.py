@@ -26,6 +26,7 @@ class Serial:
     name = "serial"
     evidence = "board"
     description = "the accelerator on the board at the serial port"
+    float_tolerance = 0.0
 
     def __init__(self, package: Package, port: str | None = None) -> None:
         self.document = read_board(package)
@@ -57,7 +58,7 @@ class Serial:
         requests: list[Request] = []
         for entry in self._inputs:
             buffer = self._buffer(entry["name"], "write")
-            data = to_words(to_memory(inputs[entry["index"]], entry), buffer["element"], buffer["word_bits"])
+            data = to_words(to_memory(inputs[int(entry["index"])], entry), buffer["element"], buffer["word_bits"])
             requests += self._writes(buffer, data)
         start = len(requests)
         requests.append(Request(protocol.START))
@@ -73,6 +74,9 @@ class Serial:
             memory = from_words(data, buffer["element"], buffer["word_bits"], entry["dtype"])
             outputs.append(from_memory(memory, entry))
         return outputs
+
+    def call_all(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        return [self.call(frame) for frame in frames]
 
     def close(self) -> None:
         self._port.close()

@@ -16,7 +16,7 @@ from .backends import BACKENDS, open_backend
 from .errors import PackageError
 from .host import compare_whole
 from .package import Evaluation, Package, Samples, open_package
-from .ports import Array, same_bits
+from .ports import Array, same_values
 
 SHADES = " .:-=+*#%@"
 
@@ -68,7 +68,9 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
     package = accelerator.package
     count = len(package.paths())
     result: dict[str, Any] = {"files": count, "files_changed": []}
-    lines = [f"files     {count} of {count} as built"]
+    backend = accelerator.backend
+    result.update(backend=backend.name, evidence=backend.evidence)
+    lines = [f"files     {count} of {count} as built", f"backend   {backend.name}: {backend.description}"]
     passed = True
     samples = package.samples()
     if samples is None:
@@ -77,10 +79,12 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
         exact = accelerator.run_exact(samples.inputs)
         if samples.expected:
             pairs = list(zip(exact, samples.expected))
-            equal = sum(int(np.count_nonzero(same_bits(a, b.reshape(a.shape)))) for a, b in pairs)
+            tolerance = accelerator.backend.float_tolerance
+            equal = sum(int(np.count_nonzero(same_values(a, b.reshape(a.shape), tolerance))) for a, b in pairs)
             total = sum(a.size for a in exact)
             result.update(values=total, values_equal=equal)
-            lines.append(f"samples   {equal} of {total} values equal the compiler's interpreter, bit for bit")
+            how = f"bit for bit{_but_floats(tolerance, exact)}"
+            lines.append(f"samples   {equal} of {total} values equal the compiler's interpreter, {how}")
             passed = passed and equal == total
         tolerance = package.json("report.json")["verify"]["pytorch"]["tolerance"]
         error = max(
@@ -143,7 +147,9 @@ def evaluate(accelerator: Accelerator, as_json: bool) -> int:
     if held_out.expected is not None:
         checked = len(held_out.expected)
         expected = held_out.expected.reshape(checked, -1)
-        equal = int(np.count_nonzero(same_bits(exact[:checked].reshape(checked, -1), expected).all(axis=1)))
+        tolerance = accelerator.backend.float_tolerance
+        same = same_values(exact[:checked].reshape(checked, -1), expected, tolerance)
+        equal = int(np.count_nonzero(same.all(axis=1)))
         result.update(examples_checked=checked, examples_equal=equal)
         lines.append(f"exact bits     {equal} of {checked} examples equal the compiler's interpreter")
         passed = equal == checked
@@ -196,8 +202,9 @@ def _parser() -> argparse.ArgumentParser:
     action.add_argument("--input", type=Path, nargs="+", metavar="X.npy", help="run arrays from files")
     parser.add_argument("--output", type=Path, metavar="Y.npy", help="where to write the answer to --input")
     parser.add_argument("--package", type=Path, help="another package (folder or archive) than this one")
-    parser.add_argument("--backend", default="emulation", help="one of: " + ", ".join(sorted(BACKENDS)))
-    parser.add_argument("--port", help="the board's serial port, for --backend serial")
+    names = ", ".join(sorted(BACKENDS))
+    parser.add_argument("--backend", help=f"one of: {names}; xrt if there is an xclbin and pyxrt, else emulation")
+    parser.add_argument("--port", help="the board's serial port, for --backend serial; the device's number, for xrt")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-check", action="store_true", help="do not compare the files with the manifest")
     return parser
@@ -233,6 +240,12 @@ def _read(path: Path) -> Array:
         return np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise PackageError(f"{path} cannot be read as an array ({error})", "write it with numpy.save") from error
+
+
+def _but_floats(tolerance: float, outputs: Sequence[Array]) -> str:
+    """What is not promised bit for bit, in words; nothing where everything is."""
+    floats = any(values.dtype.kind == "f" for values in outputs)
+    return f", floats within {tolerance:g} of the largest" if tolerance and floats else ""
 
 
 def _or_not_measured(value: float | None) -> str:

@@ -111,6 +111,16 @@ def same_bits(ours: Array, theirs: Array) -> Array:
     return (ours == theirs) | ((ours != ours) & (theirs != theirs))
 
 
+def same_values(ours: Array, theirs: Array, tolerance: float) -> Array:
+    """Where they are the same, or as floats no farther apart than a share of the largest finite value."""
+    same = same_bits(ours, theirs)
+    if not tolerance or ours.dtype.kind != "f" or same.all():
+        return same
+    allowed = tolerance * float(np.max(np.abs(theirs[np.isfinite(theirs)]), initial=0.0))
+    with np.errstate(invalid="ignore"):
+        return same | (np.abs(ours - theirs) <= allowed)
+
+
 def _equal_lengths(arrays: Sequence[Array]) -> bool:
     return len({len(a) for a in arrays}) == 1
 
