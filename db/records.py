@@ -257,6 +257,19 @@ class RungPair:
 
 
 @dataclass(frozen=True)
+class RungDifference:
+    """What pairs say of one rung against a stronger one. Shares of the stronger figure, ratio stronger to weaker."""
+
+    family: str
+    weaker: str
+    stronger: str
+    designs: int
+    median_ratio: float
+    typical: float
+    worst: float
+
+
+@dataclass(frozen=True)
 class Event:
     """Something that happened to a run. Within one run, ids rise in the order of commits."""
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 
-from db.records import RungPair
+from db.records import RungDifference, RungPair
 from db.repositories.base import Repository
 from db.tables import rung_pairs
 
@@ -34,12 +34,18 @@ class RungPairs(Repository):
         newest = statement.order_by(rung_pairs.c.created_at.desc(), rung_pairs.c.design).limit(NEWEST)
         return self._all(RungPair, newest)[::-1]
 
-    def all(self) -> tuple[RungPair, ...]:
-        """The newest pairs of all families."""
-        newest = select(*_FIELDS).order_by(rung_pairs.c.created_at.desc(), rung_pairs.c.design).limit(NEWEST)
-        return self._all(RungPair, newest)[::-1]
-
-    def of_run(self, run_id: str) -> tuple[RungPair, ...]:
-        """What a run's own steps recorded."""
-        statement = select(*_FIELDS).where(rung_pairs.c.run_id == run_id)
-        return self._all(RungPair, statement.order_by(rung_pairs.c.created_at, rung_pairs.c.design))
+    def differences(self, run_id: str | None = None) -> tuple[RungDifference, ...]:
+        """How far each rung is off the next that measured the same designs; of one run's designs, or of all."""
+        ratio = rung_pairs.c.stronger_cycles / rung_pairs.c.weaker_cycles
+        off = func.abs(rung_pairs.c.weaker_cycles / rung_pairs.c.stronger_cycles - 1)
+        groups = (rung_pairs.c.family, rung_pairs.c.weaker, rung_pairs.c.stronger)
+        statement = select(
+            *groups,
+            func.count().label("designs"),
+            func.percentile_cont(0.5).within_group(ratio).label("median_ratio"),
+            func.percentile_cont(0.5).within_group(off).label("typical"),
+            func.max(off).label("worst"),
+        )
+        if run_id is not None:
+            statement = statement.where(rung_pairs.c.run_id == run_id)
+        return self._all(RungDifference, statement.group_by(*groups).order_by(*groups))

@@ -26,7 +26,7 @@ from services.api.hub import EventHub
 from services.api.logs import get_logger
 from services.api.middleware import BodyLimit, RequestContext, SameSite
 from services.api.options import ApiOptions
-from services.api.routes import events, health, models, results, runs, searches
+from services.api.routes import events, health, models, profiles, results, runs, searches
 from services.api.tokens import load_key
 from services.api.version import version
 from services.settings import Settings
@@ -87,7 +87,7 @@ def bare_app(lifespan: Any = None) -> FastAPI:
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
     )
-    for routes in (health, models, runs, searches, events, results):
+    for routes in (health, models, runs, searches, events, results, profiles):
         app.include_router(routes.router)
     app.include_router(pages.router)
     app.mount("/static", StaticFiles(directory=Path(web.__file__).parent / "static"), name="static")

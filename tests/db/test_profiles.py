@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from sqlalchemy import text
 
 from db import Database
@@ -96,8 +97,13 @@ def test_pairs_of_rungs_are_replaced_and_outlive_their_run(database: Database) -
         tx.rung_pairs.add(run.id, [pair, replace(pair, design="e")])
     with database.begin() as tx:
         tx.rung_pairs.add(run.id, [replace(pair, stronger_cycles=95.0)])
-        assert {p.design: p.stronger_cycles for p in tx.rung_pairs.of_run(run.id)} == {"d": 95.0, "e": 90.0}
+        assert {p.design: p.stronger_cycles for p in tx.rung_pairs.of_family("ecp5")} == {"d": 95.0, "e": 90.0}
+        [found] = tx.rung_pairs.differences(run.id)
+        assert (found.family, found.weaker, found.stronger, found.designs) == ("ecp5", "modelled", "simulated", 2)
+        assert (found.median_ratio, found.worst) == pytest.approx((0.925, 1 / 0.9 - 1))
+        assert found.typical == pytest.approx((1 / 0.9 + 1 / 0.95) / 2 - 1)
         assert tx.rung_pairs.of_family("u55c") == ()
         tx.connection.execute(text("DELETE FROM penstock.runs WHERE id = :id"), {"id": run.id})
         assert [p.design for p in tx.rung_pairs.of_family("ecp5")] == ["e", "d"]
-        assert tx.rung_pairs.all() == tx.rung_pairs.of_family("ecp5")
+        assert tx.rung_pairs.differences(run.id) == ()
+        assert [one.designs for one in tx.rung_pairs.differences()] == [2]

@@ -1,0 +1,57 @@
+"""What the API gives of measurements: kept profiles, how far rungs of evidence differ, why a design was chosen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from services.api.schemas import Given
+
+
+class ToolProfiles(Given):
+    tool: str
+    evidence: str
+    profiles: int = Field(description="kept now")
+    uses: int = Field(description="how often they spared a measurement, or were waited for")
+    seconds: float = Field(description="what they took to measure")
+
+
+class ProfileStatistics(Given):
+    """The measurements that all runs share. A run's own are in its explanation."""
+
+    hits: int = Field(description="asked for and kept already")
+    misses: int = Field(description="measured because nobody had")
+    waits: int = Field(description="measured by another worker at that time")
+    failures: int = Field(description="measurements that failed; these are not kept")
+    evicted: int = Field(description="removed because nobody used them and no run cites them")
+    seconds_saved: float
+    measuring: int = Field(description="kernels and designs that are being measured now")
+    tools: list[ToolProfiles]
+
+
+class RungDifferenceOut(Given):
+    """Over designs that two rungs of evidence measured."""
+
+    family: str = Field(description="platforms that share an operator library")
+    weaker: str
+    stronger: str
+    designs: int
+    median_ratio: float = Field(description="stronger over weaker cycles")
+    typical: float = Field(description="half of the designs are off by no more than this share of the stronger figure")
+    worst: float
+
+
+class RungDifferences(Given):
+    items: list[RungDifferenceOut]
+
+
+class Explanation(Given):
+    """What a run's search learned. `why`, `rung_errors` and `profiles` are as in its report.json."""
+
+    run: str
+    why: dict[str, Any] | None = Field(description="null: the run has not chosen yet")
+    rung_errors: list[dict[str, Any]]
+    correction: str
+    profiles: dict[str, Any] | None = Field(description="null: no tool was asked")
+    differences: list[RungDifferenceOut] = Field(description="of the designs that this run was the last to measure")

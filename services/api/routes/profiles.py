@@ -1,0 +1,87 @@
+"""/v1/profiles, /v1/rungs, /v1/runs/{id}/explanation: what was measured, how far figures differ, why a design."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter
+
+from db import Transaction
+from db.records import Artifact, Run
+from services.api.auth import Caller
+from services.api.context import Context, Ctx
+from services.api.evidence import (
+    Explanation,
+    ProfileStatistics,
+    RungDifferenceOut,
+    RungDifferences,
+    ToolProfiles,
+)
+from services.api.routes.params import PROBLEMS, RunId, find_run
+from services.store import MissingContentError
+
+router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)
+
+EXPLORATION = "exploration.json"
+
+
+@router.get("/profiles", summary="The measurements that all runs share")
+def profile_statistics(context: Ctx, caller: Caller) -> ProfileStatistics:
+    """How often a measurement was asked for, made, spared, and what is kept."""
+    with context.database.begin() as tx:
+        counts, kinds, measuring = tx.profiles.counts(), tx.profiles.kinds(), tx.profiles.claimed()
+    whole = {name: round(value) for name, value in counts.items() if name != "seconds_saved"}
+    return ProfileStatistics(
+        **whole,
+        seconds_saved=round(counts["seconds_saved"], 3),
+        measuring=measuring,
+        tools=[ToolProfiles(**asdict(kind)) for kind in kinds],
+    )
+
+
+@router.get("/rungs", summary="How far the rungs of evidence differ")
+def rung_differences(context: Ctx, caller: Caller) -> RungDifferences:
+    """Of all designs on record, by family of platforms: each rung against the next that measured the same design."""
+    with context.database.begin() as tx:
+        return RungDifferences(items=_differences(tx, None))
+
+
+@router.get("/runs/{run_id}/explanation", summary="Why a run chose its design")
+def explain_run(run_id: RunId, context: Ctx, caller: Caller) -> Explanation:
+    """What sets the design's pace, what binds it, what one step of each parameter changes, how sure the figures are."""
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        found = _exploration(tx, run)
+        differences = _differences(tx, run.id)
+    learned = _read(context, found)
+    return Explanation(
+        run=run.id,
+        why=learned.get("why"),
+        rung_errors=learned.get("rung_errors") or [],
+        correction=learned.get("correction") or "",
+        profiles=learned.get("profiles"),
+        differences=differences,
+    )
+
+
+def _differences(tx: Transaction, run_id: str | None) -> list[RungDifferenceOut]:
+    return [RungDifferenceOut(**asdict(one)) for one in tx.rung_pairs.differences(run_id)]
+
+
+def _exploration(tx: Transaction, run: Run) -> Artifact | None:
+    """The newest: a run that was extended has chosen again."""
+    files = tx.artifacts.list(run.id, limit=500).items
+    return next((file for file in files if file.name == EXPLORATION), None)
+
+
+def _read(context: Context, found: Artifact | None) -> dict[str, Any]:
+    """What the artifact says; nothing where its content is not kept any more."""
+    if found is None:
+        return {}
+    try:
+        document: dict[str, Any] = json.loads(context.store.read_bytes(found.sha256))
+    except MissingContentError:
+        return {}
+    return document
