@@ -28,6 +28,7 @@ from profiling.vitis.judge import check_run, whole_log
 from profiling.vitis.log import Step
 from profiling.vitis.reading import missing, unreadable
 from profiling.vitis.watch import Line, Watch, check_work_folder, files_of
+from profiling.vitis.work_folder import sweep_store
 
 Target = Literal["hw", "hw_emu"]
 MAGIC = b"xclbin2\0"
@@ -120,6 +121,7 @@ def build_bitstream(
     connectivity = read_connectivity(job.design / "link", tools, job.platform)
     check_work_folder(job.store)
     with files_of(str(job.design)):
+        sweep_store(job.store)
         results.mkdir(parents=True, exist_ok=True)
         home = job.store / "home"
         home.mkdir(exist_ok=True)
@@ -160,6 +162,7 @@ def _kernel(build: _Build, key: str) -> tuple[Path, bool]:
     kernel = build.results / f"{job.top}.xo"
     if cached := kept.is_file():
         shutil.copyfile(kept, kernel)
+        os.utime(kept)  # what is asked for stays
         return kernel, cached
     folder = job.store / "compiling" / key
     shutil.rmtree(folder, ignore_errors=True)

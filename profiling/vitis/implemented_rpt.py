@@ -96,12 +96,18 @@ def _by_site(tables: list[Table]) -> tuple[Usage | None, Usage]:
             resource = _site(row)
             if resource is None or resource in used:
                 continue
-            count, room = _count(table.cell(row, "used"), resource), _count(table.cell(row, "available"), resource)
+            count, room = (_count(_under(table, row, head), resource) for head in ("used", "available"))
             if count is not None:
                 used[resource] = count
             if room is not None:
                 available.setdefault(resource, room)
     return (Usage(**used) if used else None), Usage(**available)
+
+
+def _under(table: Table, row: tuple[str, ...], head: str) -> str | None:
+    """The cell below exactly this head: one that is damaged may run over its neighbours."""
+    cells = dict(zip((words.lower() for words in table.columns), row, strict=True))
+    return cells.get(head)
 
 
 def _site(row: tuple[str, ...]) -> str | None:

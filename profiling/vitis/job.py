@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
 
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolCommand, ToolRunner
@@ -29,33 +27,33 @@ from profiling.vitis.reading import missing, unreadable
 from profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
 from profiling.vitis.report_folder import read_report_folder
 from profiling.vitis.timing_rpt import read_timing
-from profiling.vitis.watch import Line, Watch, check_work_folder, files_of
+from profiling.vitis.watch import Line, Watch, files_of
+from profiling.vitis.work_folder import Keep, private_folder
 
-Keep = Literal["never", "failed", "always"]
 _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters")
 
 
 @dataclass(frozen=True)
 class Limits:
     """What a job may use. Seconds are of the whole job; memory is what its processes hold together, and the address
-    space of each.
+    space of each. `keep` says when its work folder stays for a look.
     """
 
     seconds: float = 4 * 3600.0
     memory: int | None = None
     disk: int = 20 << 30
     log: int = 64 << 20
+    keep: Keep = "never"
 
 
 @dataclass(frozen=True)
 class HlsJob:
-    """Steps on `design`, a folder that the HLS backend wrote. `keep` says when the work folder stays for a look."""
+    """Steps on `design`, a folder that the HLS backend wrote."""
 
     design: Path
     top: str
     steps: tuple[HlsStep, ...] = ("csynth",)
     limits: Limits = field(default_factory=Limits)
-    keep: Keep = "never"
 
 
 @dataclass(frozen=True)
@@ -88,25 +86,16 @@ def run_hls(
     """
     steps = in_order(job.steps)
     commands = hls_commands(tools, steps)
-    root = work_root or Path(tempfile.gettempdir())
-    check_work_folder(root)
-    work = Path(tempfile.mkdtemp(prefix="hls-", dir=root))
-    finished = False
     started = time.monotonic()
-    try:
-        with files_of(str(job.design)):
-            _lay_out(job, work)
-            env = tool_environment(tools, work, environment)
-            notes: list[str] = []
-            for number, command in enumerate(commands):
-                left = job.limits.seconds - (time.monotonic() - started)
-                notes += _run(job, command, runner, work, results / f"log-{number}", env, left, on_line)
-            run = _collect(job, tools, steps, work / "hls", results)
-        finished = True
-        return replace(run, seconds=time.monotonic() - started, notes=tuple(notes))
-    finally:
-        if job.keep == "never" or (job.keep == "failed" and finished):
-            shutil.rmtree(work, ignore_errors=True)
+    with files_of(str(job.design)), private_folder(work_root, job.limits.keep) as work:
+        _lay_out(job, work)
+        env = tool_environment(tools, work, environment)
+        notes: list[str] = []
+        for number, command in enumerate(commands):
+            left = job.limits.seconds - (time.monotonic() - started)
+            notes += _run(job, command, runner, work, results / f"log-{number}", env, left, on_line)
+        run = _collect(job, tools, steps, work / "hls", results)
+    return replace(run, seconds=time.monotonic() - started, notes=tuple(notes))
 
 
 def _lay_out(job: HlsJob, work: Path) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,13 +31,14 @@ from profiling.tool_runner import ToolRunner
 from profiling.vitis.commands import HlsStep
 from profiling.vitis.detect import VitisTools
 from profiling.vitis.fifo_memory import with_fifo_memory
-from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
+from profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
 from profiling.vitis.kept_report import report_to_json
 from profiling.vitis.reading import unreadable
 from profiling.vitis.records import SynthesisReport, Usage
 from profiling.vitis.retime import PhaseTiming
 from profiling.vitis.retime_design import retime_design
-from profiling.vitis.watch import Line, check_work_folder, files_of
+from profiling.vitis.watch import Line, files_of
+from profiling.vitis.work_folder import private_folder
 
 Array = NDArray[Any]
 FRAMES = 2  # with one the interval cannot be measured
@@ -52,7 +52,6 @@ class VitisProfiler:
     evidence: Literal["csynth", "cosim"] = "csynth"
     runner: ToolRunner = field(default_factory=ToolRunner)
     limits: Limits = field(default_factory=Limits)
-    keep: Keep = "never"
     work_root: Path | None = None
     results: Path | None = None
     on_line: Line | None = None
@@ -73,10 +72,7 @@ class VitisProfiler:
 
     def profile(self, request: ProfileRequest) -> Profile:
         key = request.key(self.tool, self.version())
-        if self.work_root is not None:
-            check_work_folder(self.work_root)
-        with files_of(request.name), tempfile.TemporaryDirectory(dir=self.work_root, prefix="profile-") as scratch:
-            folder = Path(scratch)
+        with files_of(request.name), private_folder(self.work_root, self.limits.keep) as folder:
             platform, top, network = design_of(request, folder / "design")
             results = self.results / key if self.results else folder / "results"
             run = self._measure(top.sym_name.data, folder, results)
@@ -86,13 +82,13 @@ class VitisProfiler:
         """The job; errors that the tools around HLS raise are failures of the measurement."""
         # the C++ is run by the tool's own compiler before hours go into its RTL
         steps: tuple[HlsStep, ...] = ("csim", "cosim") if self.evidence == "cosim" else ("csynth",)
-        job = HlsJob(folder / "design", top, steps, self.limits, self.keep)
+        job = HlsJob(folder / "design", top, steps, self.limits)
         try:
             if self.evidence == "cosim":
                 simulate_c(folder / "design", self.runner)
             return run_hls(
                 job, self.tools, self.runner, results,
-                work_root=self.work_root, on_line=self.on_line, environment=self.environment,
+                work_root=folder / "work", on_line=self.on_line, environment=self.environment,
             )  # fmt: skip
         except ProfilingError:
             raise

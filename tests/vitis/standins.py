@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -17,7 +19,7 @@ from profiling.network import network_of
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.commands import HlsStep
 from profiling.vitis.detect import VitisTools, find_vitis
-from profiling.vitis.job import HlsJob, HlsRun, Keep, Limits, run_hls
+from profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
 from tests.compiler.designs import Dense, build_network
 from tests.standin.install import Installation
 
@@ -48,6 +50,12 @@ def emitted(folder: Path) -> Path:
     return folder
 
 
+def aged(path: Path, days: float) -> None:
+    """Have a file or folder look as if nobody had touched it for so long."""
+    then = time.time() - days * 86400
+    os.utime(path, times=(then, then))
+
+
 def tools_of(installation: Installation) -> VitisTools:
     return find_vitis(installation.root, installation.environment)
 
@@ -60,10 +68,9 @@ def run(
     work_root: Path | None = None,
     on_line: Callable[[str], None] | None = None,
     limits: Limits | None = None,
-    keep: Keep = "never",
 ) -> HlsRun:
     """A job on a fresh design below `folder`."""
-    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), limits or Limits(), keep)
+    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), limits or Limits())
     return run_hls(
         job, tools_of(installation), runner or ToolRunner(), folder / "results",
         work_root=work_root or folder / "work", on_line=on_line, environment=installation.environment,

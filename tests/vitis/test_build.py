@@ -13,7 +13,7 @@ from profiling.tool_runner import ToolRunner
 from profiling.vitis.build import MAGIC, Bitstream, BuildJob, build_bitstream
 from profiling.vitis.job import Limits
 from tests.standin.install import Installation
-from tests.vitis.standins import RELEASES, TOP, emitted, tools_of
+from tests.vitis.standins import RELEASES, TOP, aged, emitted, tools_of
 
 
 @pytest.fixture
@@ -119,6 +119,22 @@ def test_a_step_that_is_missing_starts_the_link_anew(installation: Installation,
     assert "an earlier step is missing" in fails(installation, job, tmp_path / "b").what
     installation.behave({})
     assert build(installation, job, tmp_path / "c").resumed_from is None
+
+
+def test_links_and_kernels_that_nobody_wants_are_swept(
+    installation: Installation, job: BuildJob, tmp_path: Path
+) -> None:
+    installation.behave({"link": "once:impl"})
+    fails(installation, job, tmp_path / "a")
+    (link,) = (tmp_path / "store" / "links").iterdir()
+    (kernel,) = (tmp_path / "store" / "kernels").iterdir()
+    for path, days in ((link, 15), (kernel, 30)):
+        aged(path, days)
+    installation.behave({})
+    made = build(installation, job, tmp_path / "b")
+    assert (made.resumed_from, made.kernel_from_cache) == (None, True)
+    aged(kernel, 181)
+    assert not build(installation, job, tmp_path / "c").kernel_from_cache
 
 
 def test_the_clock_that_was_reached_is_told(installation: Installation, job: BuildJob, tmp_path: Path) -> None:

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from profiling.protocol import ProfilingError
 from profiling.vitis.commands import hls_commands, tool_environment
 from profiling.vitis.detect import VitisTools
-from profiling.vitis.job import Keep
+from profiling.vitis.job import Limits
+from profiling.vitis.work_folder import Keep, private_folder, sweep
 from tests.standin.install import Installation
-from tests.vitis.standins import RELEASES, TOP, run, tools_of
+from tests.vitis.standins import RELEASES, TOP, aged, run, tools_of
 
 
 @pytest.fixture(params=RELEASES)
@@ -77,9 +79,32 @@ def test_an_exit_code_alone_does_not_fail_a_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("keep", "stays"), [("always", 1), ("failed", 0), ("never", 0)])
 def test_the_work_folder_stays_as_asked(keep: Keep, stays: int, tmp_path: Path) -> None:
-    run(Installation(tmp_path / "tools", "2023.2"), tmp_path, keep=keep)
+    installation = Installation(tmp_path / "tools", "2023.2")
+    run(installation, tmp_path, limits=Limits(keep=keep))
     assert len(list((tmp_path / "work").iterdir())) == stays
     assert (tmp_path / "results" / "reports" / f"{TOP}_csynth.rpt").is_file()
+    installation.behave({"csynth": "no-space"})
+    with pytest.raises(ProfilingError):
+        run(installation, tmp_path / "again", work_root=tmp_path / "work", limits=Limits(keep=keep))
+    kept = list((tmp_path / "work").glob("kept-*"))
+    assert len(kept) == stays + (keep != "never")
+    assert all((folder / "hls" / "vitis_hls.log").is_file() for folder in kept)
+
+
+def test_what_dead_workers_left_is_swept(tmp_path: Path) -> None:
+    """A folder whose owner is gone goes; one that is in use stays, and one that is kept stays for two weeks."""
+    root = tmp_path / "work"
+    with private_folder(root) as used:
+        dead, kept = (root / name for name in ("penstock-job-dead", "kept-penstock-job-old"))
+        fresh = root / "kept-penstock-job-fresh"
+        for folder in (dead, kept, fresh):
+            folder.mkdir()
+        for folder in (used, dead):
+            aged(folder, 0.1)
+        aged(kept, 15)
+        sweep(root)
+        assert sorted(root.iterdir()) == sorted([used, fresh])
+    assert list(root.iterdir()) == [fresh]
 
 
 def test_the_tools_see_their_settings_and_licences_and_no_secrets(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from profiling.vitis.csynth_rpt import read_csynth_report
 from profiling.vitis.csynth_xml import read_csynth_xml
 from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.timing_rpt import read_timing
+from tests.standin import report_text, report_xml
+from tests.standin.results import synthesise
 from tests.vitis.corpus import SAMPLE
 from tests.vitis.mutations import MUTATIONS
 from tests.vitis.test_generations import NESTED_XML, OLD_TEXT
@@ -45,7 +47,21 @@ def sources() -> list[tuple[str, Reader, str]]:
         ("export_impl.rpt", read_utilization, dedent(ROUTED_EXPORT)),
         ("export_impl.rpt", read_timing, dedent(ROUTED_EXPORT)),
     ]  # fmt: skip
-    return found
+    return found + list(of_generations())
+
+
+def of_generations() -> Iterator[tuple[str, Reader, str]]:
+    """Reports in the forms of other releases, as the stand-in writes them."""
+    text = (Path(__file__).parents[1] / "compiler" / "goldens" / "penstock_top.cpp").read_text()
+    old, new = (
+        synthesise("penstock_top.cpp", text, "penstock_top", "xcu55c-fsvh2892-2L-e", 3.333, release, {})
+        for release in ("2021.1", "2025.1")
+    )
+    yield "csynth.xml", read_csynth_xml, report_xml.csynth_xml(old)
+    yield "csynth.xml", read_csynth_xml, report_xml.csynth_xml(new)
+    yield "csynth.rpt", read_csynth_report, report_text.summary_report(new)
+    yield "csynth.rpt", read_csynth_report, report_text.module_report(old, old.modules[0])
+    yield "cosim.rpt", read_cosim_report, report_text.cosim_report(old.style, 4000, 3000, ran=True, passed=True)
 
 
 def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
