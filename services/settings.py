@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 T = TypeVar("T")
@@ -61,6 +61,8 @@ class Settings:
     """PENSTOCK_TOOL_DISK_GB: what a measurement may write into its work folder; a bitstream ten times as much."""
     tool_folder: Path | None = None
     """PENSTOCK_TOOL_FOLDER: where HLS tools work and builds are kept, if not below PENSTOCK_HOME."""
+    tool_keep: Literal["never", "failed", "always"] = "never"
+    """PENSTOCK_TOOL_KEEP: work folders below PENSTOCK_TOOL_FOLDER that stay for two weeks, for a look."""
     allow_python_models: bool = False
     """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
     profiles_kept: int = 100_000
@@ -138,6 +140,7 @@ class Settings:
             tool_memory_gb=read("TOOL_MEMORY_GB", _positive, None),
             tool_disk_gb=read("TOOL_DISK_GB", _positive, 20.0),
             tool_folder=read("TOOL_FOLDER", _folder, None),
+            tool_keep=read("TOOL_KEEP", _keep, "never"),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
             profiles_kept=read("PROFILES_KEPT", _count, 100_000),
             profiles_days=read("PROFILES_DAYS", _positive, 180.0),
@@ -189,6 +192,14 @@ def _positive(text: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError("expected a number above 0")
     return value
+
+
+def _keep(text: str) -> Literal["never", "failed", "always"]:
+    match text.lower():
+        case "never" | "failed" | "always" as word:
+            return word
+        case _:
+            raise ValueError("expected never, failed or always")
 
 
 def _count(text: str) -> int:
