@@ -38,7 +38,7 @@ def test_values_are_typed() -> None:
     [
         ("API_PORT", "eighty"), ("API_PORT", "70000"), ("LEASE_SECONDS", "0"), ("LEASE_SECONDS", "nan"),
         ("HEARTBEAT_SECONDS", "inf"), ("CONCURRENCY", "0"), ("ALLOW_PYTHON_MODELS", "maybe"), ("QUEUES", ","),
-        ("DATABASE_URL", "localhost"),
+        ("DATABASE_URL", "localhost"), ("TOOL_KEEP", "sometimes"), ("TOOL_MEMORY_GB", "-1"),
     ],
 )  # fmt: skip
 def test_a_bad_value_names_its_variable(variable: str, value: str) -> None:
