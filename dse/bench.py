@@ -32,6 +32,8 @@ class Bench:
     """Called with each line that a tool writes."""
     history: History = field(default_factory=FolderHistory)
     """What rungs said of earlier designs."""
+    results: Path | None = None
+    """Keeps the reports and logs of HLS tools, a folder for each profile that they made."""
     limits: Limits = field(default_factory=Limits)
     """What one job of an HLS tool may use."""
 

@@ -47,7 +47,7 @@ def profile_of(evaluator: Evaluator, evaluation: Evaluation, bench: Bench, evide
     """The kept profile of the design, or what the tools say now."""
     profiler = VitisProfiler(
         find_vitis(), "cosim" if evidence == "cosim" else "csynth", bench.tools, limits=bench.limits,
-        work_root=bench.work_root, on_line=bench.line,
+        work_root=bench.work_root, results=bench.results, on_line=bench.line,
     )  # fmt: skip
     text = str(lower(evaluator.program, evaluation.design).stream)
     request = ProfileRequest(evaluator.program.name, text, evaluator.platform.name, evaluator.clock_mhz)

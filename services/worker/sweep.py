@@ -19,12 +19,10 @@ def sweep_work_folders(settings: Settings, database: Database | None = None) -> 
 
     Without a database at hand one is opened; where it cannot be reached nothing is removed.
     """
-    limit = time.time() - 2 * settings.lease_seconds
-    places = [settings.work_folder, *([settings.tool_folder / "tools"] if settings.tool_folder else [])]
-    folders = [path for place in places if place.is_dir() for path in place.iterdir()]
-    old = [path for path in folders if path.is_dir() and path.stat().st_mtime < limit]
-    if not old:
+    if not settings.work_folder.is_dir():
         return 0
+    limit = time.time() - 2 * settings.lease_seconds
+    old = [path for path in settings.work_folder.iterdir() if path.is_dir() and path.stat().st_mtime < limit]
     claims = {path: path.name.rpartition("-") for path in old}
     opened = database or Database(settings.require_database_url(), application="penstock sweep", pool_size=1)
     try:

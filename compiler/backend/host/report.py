@@ -285,6 +285,7 @@ class BitstreamInfo(Record):
     target: str = Field(default="", description="hw or hw_emu where v++ linked it; empty: the open route")
     fmax_mhz: float | None = Field(default=None, description="the fastest clock that the placed design meets")
     reached_mhz: float | None = Field(default=None, description="the clock that v++ says the kernel runs at")
+    worst_slack_ns: float | None = Field(default=None, description="of the routed chip, shell and all")
     usage: tuple[ChipUse, ...] = ()
     notes: tuple[str, ...] = ()
     evidence: From = None

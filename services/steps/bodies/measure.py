@@ -7,7 +7,7 @@ import time
 from dse.rungs import measure_all, usable
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of
-from services.steps.bodies.tools import bench_of, licences
+from services.steps.bodies.tools import bench_of, licences, tool_reports
 from services.steps.context import StepContext
 from services.steps.registry import step_kind
 from services.steps.result import StepResult
@@ -34,4 +34,5 @@ def measure(context: StepContext) -> StepResult:
     context.check()
     assert ranked.measured is not None
     seconds = round(time.monotonic() - started, 3)
-    return StepResult({"trial": number, MEASURED: ranked.measured.to_json(), FALLBACK: why, "seconds": seconds})
+    found = {"trial": number, MEASURED: ranked.measured.to_json(), FALLBACK: why, "seconds": seconds}
+    return StepResult(found, tool_reports(context))

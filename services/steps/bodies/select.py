@@ -20,7 +20,7 @@ from services.steps.bodies.candidates import Tried, failure_of, steps_of
 from services.steps.bodies.measure import FALLBACK, MEASURED
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of, open_study
-from services.steps.bodies.tools import bench_of, licences
+from services.steps.bodies.tools import bench_of, licences, tool_reports
 from services.steps.context import StepContext
 from services.steps.flow.explanation import explained
 from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
@@ -67,6 +67,7 @@ def select(context: StepContext) -> StepResult:
             DIES: Output(partition_svg(placed.partition).encode(), _SVG),
             MEMORIES: Output(memory_svg(placed.allocation).encode(), _SVG),
             **_synthesis(choice),
+            **tool_reports(context),
         },
         run_summary=summary,
     )
@@ -165,8 +166,8 @@ def _close(context: StepContext, evaluator: Evaluator) -> dict[str, int]:
     try:
         for number in study.orphans(leased=()):
             study.fail(number, retry=False)
-        states = [t.state for t in study.trials()]
-        return {state: states.count(state) for state in ("complete", "fail")}
+        counts = study.counts()
+        return {state: counts.get(state, 0) for state in ("complete", "fail")}
     finally:
         study.close()
 

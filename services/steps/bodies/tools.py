@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,8 +15,10 @@ from services.history import SharedHistory
 from services.profiles import SharedProfiles
 from services.settings import Settings
 from services.steps.context import StepContext
-from services.steps.result import RetryLaterError
+from services.steps.result import Output, RetryLaterError
+from services.store import TREE_MEDIA_TYPE
 
+RESULTS = "reports"
 TELLING_SECONDS, LONGEST_TEXT = 1.0, 300
 _TELLING = re.compile(
     r"ERROR|CRITICAL WARNING|Estimated Fmax|Loop Constraint|Pipelining result|Finished Command|Run vpl: Step"
@@ -41,14 +42,24 @@ def bench_of(context: StepContext) -> Bench:
         progress=lambda text: context.progress(None, text),
         work_root=work_folder(context),
         line=Telling(lambda text: context.progress(None, text)),
+        results=context.folder / RESULTS,
         limits=hls_limits(context.settings),
     )
 
 
+def tool_reports(context: StepContext) -> dict[str, Output]:
+    """What the tools reported and logged in this step; nothing where kept profiles spared them."""
+    folder = context.folder / RESULTS
+    return {RESULTS: Output(folder, TREE_MEDIA_TYPE)} if folder.is_dir() else {}
+
+
 def work_folder(context: StepContext) -> Path:
-    """Where tools work: the step's own folder, which goes with the step, or the disk that was set for them."""
-    elsewhere = context.settings.tool_folder
-    return context.folder / "tools" if elsewhere is None else elsewhere / "tools" / context.folder.name
+    """Where tools work: the step's own folder, which goes with the step, or one that stays. There each job removes what
+    killed ones left.
+    """
+    settings = context.settings
+    stays = settings.tool_folder or (settings.home / "tools" if settings.tool_keep != "never" else None)
+    return (stays or context.folder) / "work"
 
 
 def build_folder(context: StepContext) -> Path:
@@ -57,7 +68,8 @@ def build_folder(context: StepContext) -> Path:
 
 
 def hls_limits(settings: Settings) -> Limits:
-    return Limits(settings.tool_hours * 3600, _bytes(settings.tool_memory_gb), int(settings.tool_disk_gb * (1 << 30)))
+    disk = int(settings.tool_disk_gb * (1 << 30))
+    return Limits(settings.tool_hours * 3600, _bytes(settings.tool_memory_gb), disk, keep=settings.tool_keep)
 
 
 def build_limits(settings: Settings) -> Limits:
@@ -76,12 +88,25 @@ def licences(context: StepContext) -> Iterator[None]:
     try:
         yield
     except ProfilingError as error:
+        shown = _for_users(error, context)
         if not error.retry_later:
-            raise
+            raise shown from error
         wait = context.settings.licence_seconds * min(context.step.fence, LONGEST_WAITS)
-        raise RetryLaterError(error.code, error.one_line(), wait) from error
-    finally:
-        shutil.rmtree(work_folder(context), ignore_errors=True)
+        raise RetryLaterError(shown.code, shown.one_line(), wait) from error
+
+
+def _for_users(error: ProfilingError, context: StepContext) -> ProfilingError:
+    """The same without the server's own paths: they would tell its users nothing, and others too much."""
+    places = {str(work_folder(context)): "the work folder", str(context.folder): "the step's folder"}
+    places |= {str(build_folder(context)): "the builds' folder", str(context.settings.home): "the service's folder"}
+
+    def shown(text: str) -> str:
+        for place, words in places.items():
+            text = text.replace(place, words)
+        return text
+
+    fields = {name: shown(getattr(error, name)) for name in ("what", "where", "limit", "hint", "log_tail")}
+    return ProfilingError(error.kind, **fields)
 
 
 class Telling:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,7 @@ from profiling.vitis.detect import find_vitis
 from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.job import Limits
 from profiling.vitis.records import Usage
+from profiling.vitis.timing_rpt import read_timing
 from services.steps.flow.board import BoardBuild
 
 Target = Literal["hw", "hw_emu"]
@@ -67,13 +69,14 @@ def no_bitstream(platform: Platform, clock_mhz: float, target: str, failure: str
 def _info(platform: Platform, clock_mhz: float, made: Bitstream, path: str) -> BitstreamInfo:
     """An emulation says nothing of the chip: no clock, no area, and no evidence `implemented`."""
     hardware = made.target == "hw"
+    slack = _worst_slack(made) if hardware else None
     usage, notes = _usage(made) if hardware else ((), ["an emulation of the card: nothing was placed or routed"])
     if hardware and made.clock_mhz is None and not usage:
         notes.append("v++ left neither the clock that it reached nor a routed utilisation")
     return BitstreamInfo(
         board=platform.shell, part=platform.part, clock_mhz=clock_mhz, path=path, target=made.target,
-        reached_mhz=made.clock_mhz if hardware else None, usage=usage,
-        evidence="implemented" if hardware and (usage or made.clock_mhz is not None) else None,
+        reached_mhz=made.clock_mhz if hardware else None, worst_slack_ns=slack, usage=usage,
+        evidence="implemented" if hardware and (usage or slack is not None or made.clock_mhz is not None) else None,
         notes=(*notes, *made.notes, *([f"the link went on at {made.resumed_from}"] if made.resumed_from else [])),
     )  # fmt: skip
 
@@ -91,6 +94,15 @@ def _usage(made: Bitstream) -> tuple[tuple[ChipUse, ...], list[str]]:
             if found.evidence == "implemented":
                 return _rows(found.used, found.available), notes
     return (), notes
+
+
+def _worst_slack(made: Bitstream) -> float | None:
+    """From the routed timing summary that v++ left, if it did and it can be read."""
+    for report in made.reports:
+        if report.name.endswith("timing_summary_routed.rpt"):
+            with suppress(ProfilingError):
+                return read_timing(report).worst_slack_ns
+    return None
 
 
 def _rows(used: Usage, available: Usage) -> tuple[ChipUse, ...]:
