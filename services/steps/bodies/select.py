@@ -22,14 +22,14 @@ from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import evaluator_of, open_study
 from services.steps.bodies.tools import bench_of, licences, tool_reports
 from services.steps.context import StepContext
-from services.steps.flow.explanation import explained
+from services.steps.flow.explanation import explained, in_words
 from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
 from services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
 from services.steps.registry import step_kind
 from services.steps.result import Output, StepResult
 
 DESIGN, EXPLORATION, DIES, MEMORIES = "design.json", "exploration.json", "dies.svg", "memories.svg"
-SYNTHESIS = "synthesis.json"
+SYNTHESIS, WHY = "synthesis.json", "why.svg"
 _SVG = "image/svg+xml"
 
 
@@ -56,6 +56,7 @@ def select(context: StepContext) -> StepResult:
     summary = _summary(choice, candidates[choice.trial]) | {
         "trials": len(everything), "on_front": len(pareto_front(list(tried.told.values()))),
     }  # fmt: skip
+    summary |= in_words(section)
     if choice.fallback:
         summary["fallback"] = choice.fallback
     placed = choice.finished.placement
@@ -66,6 +67,7 @@ def select(context: StepContext) -> StepResult:
             EXPLORATION: Output(section.model_dump_json(indent=1).encode(), "application/json"),
             DIES: Output(partition_svg(placed.partition).encode(), _SVG),
             MEMORIES: Output(memory_svg(placed.allocation).encode(), _SVG),
+            **({WHY: Output(section.why.picture.encode(), _SVG)} if section.why else {}),
             **_synthesis(choice),
             **tool_reports(context),
         },

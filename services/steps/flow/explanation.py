@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from compiler.backend.host.report import Exploration
 from compiler.backend.host.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
@@ -41,6 +42,19 @@ def explained(
         "profiles": profiles,
     }  # fmt: skip
     return section.model_copy(update=update)
+
+
+def in_words(section: Exploration) -> dict[str, Any]:
+    """What an explained section says, for a run's page: sentences, and how sure the figures are."""
+    found: dict[str, Any] = {"why": list(section.why.sentences)} if section.why else {}
+    own = [error for error in section.rung_errors if error.this_model and error.stronger == section.chosen_by]
+    if own:
+        found["rung_error"] = own[-1].sentence
+    if section.profiles:
+        use = section.profiles
+        waited = f", {use.waited} made by other workers meanwhile" if use.waited else ""
+        found["measurements"] = f"{use.measured} by tools, {use.kept} known from before{waited}"
+    return found
 
 
 def use_of(counts: Counts) -> ProfileUse | None:
