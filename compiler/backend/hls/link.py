@@ -64,6 +64,7 @@ def link_files(top: stream.TopOp, ports: Sequence[Port], target: LinkTarget) -> 
         "",
         "[connectivity]",
         "# one kernel: its tasks are connected inside, so there is no stream_connect",
+        f"# a second unit: nk={kernel}:2:{instance}.{kernel}_2, and each line below again for it; hosts find both",
         f"nk={kernel}:1:{instance}",
     ]
     for bundle, bank in banks_of_bundles(ports, platform).items():

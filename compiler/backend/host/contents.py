@@ -15,7 +15,7 @@ import numpy as np
 from compiler.backend.host.render import render_bitstream_note, render_html, render_readme
 from compiler.backend.host.report import Report
 from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
-from compiler.backend.host.xrt import xrt_files
+from compiler.backend.host.xrt import runs_on_xrt, xrt_files
 from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.host_parts import HostParts
@@ -23,7 +23,6 @@ from compiler.platforms import load_platform
 from compiler.program import Array, Port, Program
 
 RUNTIME = Path(__file__).parent / "runtime"
-XRT_PARTS = "xc"  # how the names of AMD's devices begin
 # Only what the emitter wrote: a folder in which the C simulation was run holds its program and data too.
 EMITTED = {
     "hls": (".cpp", ".h", ".tcl", ".cfg"),
@@ -138,7 +137,7 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
 
 def _device_files(name: str, program: Program, design: Design, emitted: Path) -> dict[str, bytes]:
     """The native host program, where the platform is an AMD device."""
-    if not load_platform(design.platform).part.startswith(XRT_PARTS):
+    if not runs_on_xrt(load_platform(design.platform).part):
         return {}
     return xrt_files(name, program, json.loads((emitted / "interface.json").read_text()))
 

@@ -13,6 +13,7 @@ from compiler.backend.host import scatter as plots
 from compiler.backend.host.dataflow import dataflow
 from compiler.backend.host.gantt import gantt
 from compiler.backend.host.report import Evidence, Report
+from compiler.backend.host.xrt import runs_on_xrt
 from compiler.program import Program
 
 EVIDENCE_MEANING: dict[Evidence, str] = {
@@ -97,5 +98,6 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     filters: dict[str, Any] = {"grouped": grouped, "percent": percent, "rate": rate, "picture": picture}
+    environment.tests["on_xrt"] = runs_on_xrt  # pyright: ignore[reportUnknownMemberType]
     environment.filters.update(filters)  # pyright: ignore[reportUnknownMemberType]
     return environment

@@ -15,7 +15,13 @@ from compiler.program import Port, Program
 FOLDER = "host/xrt"
 _HERE = Path(__file__).parent
 _NATIVE = _HERE / "native"
+_PARTS = "xc"  # how the names of AMD's devices begin
 _SIDES = ("inputs", "parameters", "outputs", "buffers")
+
+
+def runs_on_xrt(part: str) -> bool:
+    """Whether a device of that name is one that XRT serves."""
+    return part.startswith(_PARTS)
 
 
 def xrt_files(name: str, program: Program, interface: Mapping[str, Any]) -> dict[str, bytes]:
