@@ -8,25 +8,49 @@ operand with as many lanes as it is made with where that costs nothing.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cached_property
 from math import prod
 
 from xdsl.ir import SSAValue
 
-from compiler.analysis.graph import Graph, TensorOp
+from compiler.analysis.graph import Graph, TensorOp, read_graph
 from compiler.design import Design, KernelDesign, Placement
 from compiler.design.default import weights_placement
 from compiler.dialects.affine import projected_dims
 from compiler.errors import PenstockError
-from compiler.platforms import Platform, Resources, total
+from compiler.platforms import Platform
 from compiler.schedule import OperatorLibrary, load_library
-from compiler.transforms.pad_dims import Dims
+from compiler.transforms.pad_dims import Dims, pad_module
 from dse.alignment import Access, Along, LoopNest, unroll_factors
-from dse.space.binding import PARAMETERS, binding_choices, bindings_of, operand_bits
+from dse.space.binding import PARAMETERS, binding_choices, bindings_of
+from dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from dse.space.lanes import (
+    DIMS_BALANCED,
+    DIMS_PARALLEL,
+    DIMS_REDUCTION,
+    divisors,
+    lane_cost,
+    powers_of_two,
+    slowest_first,
+)
 from dse.space.padding import can_pad, padded_sizes
+from dse.space.walks import (
+    AS_OTHERS,
+    ORDER_CONNECTED,
+    ORDER_PARALLEL,
+    ORDER_REDUCTION,
+    Order,
+    connected_order,
+    corresponding,
+    made_in,
+    named_order,
+    order_choices,
+    order_of,
+    same_lanes,
+    walk_alike,
+)
 
 Value = int | str | bool
 Params = Mapping[str, Value]
@@ -34,10 +58,9 @@ Choices = Mapping[str, tuple[Value, ...]]
 Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
 """Parameters that mean something only where others, by name, have one of some values."""
 
-DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
-ORDER_PARALLEL, ORDER_REDUCTION = "parallel-outer", "reduction-outer"
 SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
+_MOST_ORDERED_KERNELS = 3
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
 
 
@@ -67,27 +90,35 @@ class TilingSpace:
     def choices(self) -> Choices:
         """Every parameter with its values. Numbers are in order; the search may rely on it."""
         longest = max((trip for op in self.graph.operations for trip in op.trips), default=1)
-        tiles = _powers_of_two(4, longest)
+        tiles = powers_of_two(4, longest)
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
-            "overall_unroll_size": tuple(_powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "overall_unroll_size": tuple(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
             "allocation": (SLOWEST_FIRST, ALIGNED),
             "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
-            "order": (ORDER_PARALLEL, ORDER_REDUCTION),
+            "order": (ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED),
             "connect": (True, False),
         }
         if can_pad(self.dims, tiles, self.options.kernels):
             table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
+        table |= grouping_choices(self.graph, self.platform)
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
+        if self.options.per_kernel and len(self.heavy) <= _MOST_ORDERED_KERNELS:
+            orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy}
+            table |= {name: values for name, values in orders.items() if len(values) > 2}
         return table
 
     @property
     def conditions(self) -> Conditions:
-        """Only where lanes go to the slowest first can a kernel be favoured, or take its producer's lanes."""
+        """Only where lanes go to the slowest first can a kernel be favoured, or take its producer's lanes.
+
+        A budget for converters matters where kernels are put into groups at all.
+        """
         alone = {"allocation": (SLOWEST_FIRST,)}
-        return {name: alone for name in self.choices if name == "connect" or name.startswith("boost.")}
+        table = {name: alone for name in self.choices if name == "connect" or name.startswith("boost.")}
+        return table | {name: needs for name, needs in GROUPED_BY.items() if name in self.choices}
 
     @property
     def max_lanes(self) -> int:
@@ -146,7 +177,7 @@ class TilingSpace:
     @cached_property
     def lanes_that_fit(self) -> int:
         """A cautious estimate of how many lanes of the dearest reduction the device holds."""
-        costs = [_lane_cost(op, self.library) for op in self.heavy]
+        costs = [lane_cost(op, self.library) for op in self.heavy]
         limits = self.platform.limits
         by_dsp = [limits.dsp // c.dsp for c in costs if c.dsp]
         by_lut = [limits.lut // (2 * c.lut) for c in costs if c.lut]
@@ -165,11 +196,48 @@ class TilingSpace:
             if op.layer in self.options.kernels:
                 kernels[op.layer] = self.options.kernels[op.layer]
                 continue
-            order = _order(op, str(settings["order"]))
             bindings = self._bindings(op, settings)
+            order = order_of(op, str(settings["order"]))
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
-            kernels[op.layer] = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
-        return Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
+            kernel = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
+            kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
+        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
+        return self._grouped(design, sizes, settings)
+
+    def _ordered(
+        self,
+        op: TensorOp,
+        kernel: KernelDesign,
+        kernels: Mapping[str, KernelDesign],
+        sizes: Mapping[int, int],
+        settings: Mapping[str, Value],
+    ) -> KernelDesign:
+        """With tile loops in an order of its own, or in the one that fits the kernels before it."""
+        own = str(settings.get(f"order.{op.layer}", AS_OTHERS))
+        if own != AS_OTHERS:
+            return replace(kernel, order=named_order(own))
+        if settings["order"] != ORDER_CONNECTED or not op.reductions:
+            return kernel
+        producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self._producer(v))]
+        streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
+        return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
+
+    def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
+        if settings.get("fusion", FUSED) == FUSED:
+            return design
+        most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
+        grouping = Grouping(str(settings["fusion"]), kib, most)
+        return replace(design, groups=grouping.groups(self._padded_graph(sizes), design))
+
+    def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
+        key = tuple(sorted(sizes.items()))
+        if key not in self._padded_before:
+            self._padded_before[key] = read_graph(pad_module(self.dims, sizes)) if sizes else self.graph
+        return self._padded_before[key]
+
+    @cached_property
+    def _padded_before(self) -> dict[Hashable, Graph]:
+        return {}
 
     def _check(self, params: Params) -> dict[str, Value]:
         settings = {name: values[0] for name, values in self.choices.items()} | dict(params)
@@ -192,30 +260,21 @@ class TilingSpace:
         return Dims(self.graph)
 
     def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
-        trips = [sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips)]
-        return tuple(max(d for d in divisors(trip) if d <= size) for trip in trips)
+        return tuple(max(d for d in divisors(trip) if d <= size) for trip in self._trips(op, sizes))
+
+    def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> Order:
+        """Of the loops, padded."""
+        return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
     def _allocate(
         self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
     ) -> dict[str, tuple[int, ...]]:
-        """Hand out lanes one step at a time to the kernel that takes longest, while the total allows."""
-        unrolls = {op.layer: (1,) * len(op.trips) for op in self.graph.operations}
-        budget = int(settings["overall_unroll_size"]) - sum(prod(u) for u in unrolls.values())
-        along = str(settings["unroll_along"])
-        heap: list[tuple[float, int]] = []
-        for position, op in enumerate(self.heavy):
-            heapq.heappush(heap, (-self._cycles(op, unrolls, settings), position))
-        while heap:
-            _, position = heapq.heappop(heap)
-            op = self.heavy[position]
-            now = unrolls[op.layer]
-            wider = _widen(op, tiles[op.layer], now, along)
-            if wider is None or prod(wider) - prod(now) > budget:
-                break  # the slowest kernel sets the pace: lanes for faster ones would be wasted
-            budget -= prod(wider) - prod(now)
-            unrolls[op.layer] = wider
-            heapq.heappush(heap, (-self._cycles(op, unrolls, settings), position))
-        return unrolls
+        """Lanes to the slowest kernel first. A boost makes it look slower."""
+        single = {op.layer: (1,) * len(op.trips) for op in self.graph.operations}
+        lanes, along = int(settings["overall_unroll_size"]), str(settings["unroll_along"])
+        return slowest_first(
+            self.heavy, single, tiles, lanes, along, lambda op: 2.0 ** int(settings.get(f"boost.{op.layer}", 0))
+        )
 
     def _aligned(
         self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
@@ -254,11 +313,6 @@ class TilingSpace:
             for op in self.graph.operations
         )
 
-    def _cycles(self, op: TensorOp, unrolls: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]) -> float:
-        """How long a kernel counts as taking: a boost makes it look longer, so that it is served earlier."""
-        boost = 2.0 ** int(settings.get(f"boost.{op.layer}", 0))
-        return boost * op.work / prod(unrolls[op.layer])
-
     def _follow_producer(
         self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool
     ) -> KernelDesign:
@@ -267,14 +321,14 @@ class TilingSpace:
             producer = self._producer(value)
             if producer is None or producer.layer not in kernels:
                 continue
-            dims = _corresponding(producer, op, projected_dims(operand_map))
+            dims = corresponding(producer, op, projected_dims(operand_map))
             if dims is None:
                 continue
             made = kernels[producer.layer]
             if not op.reductions and len(dims) == len(op.trips):
-                return _walk_alike(kernel, made, dims)
+                return walk_alike(kernel, made, dims)
             if connect and op.reductions:
-                return _same_lanes(op, kernel, made, dims)
+                return same_lanes(op, kernel, made, dims)
         return kernel
 
     def _producer(self, value: SSAValue) -> TensorOp | None:
@@ -293,92 +347,3 @@ class TilingSpace:
         if key not in self._bindings_before:
             self._bindings_before[key] = bindings_of(op, self.library, settings)
         return self._bindings_before[key]
-
-
-@cache
-def divisors(number: int) -> tuple[int, ...]:
-    """All divisors, ascending."""
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return tuple(sorted({*small, *(number // d for d in small)}))
-
-
-def _powers_of_two(first: int, last: int) -> list[int]:
-    """Powers of two from the first at or above `first` to the first at or above `last`; at least one."""
-    low, high = max(first - 1, 0).bit_length(), max(last - 1, 0).bit_length()
-    return [1 << exponent for exponent in range(min(low, high), high + 1)]
-
-
-def _lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:
-    """The operators of one lane: what the body computes on its narrowest inputs."""
-    bits = operand_bits(op)
-    names = [inner.name for inner in op.op.body.block.ops]
-    known = {name for row in library.operators for name in row.ops}
-    named = ["mac" if name == "arith.muli" else name for name in names]
-    return total([library.find(name, bits).area(bits) for name in named if name in known])
-
-
-def _order(op: TensorOp, scheme: str) -> tuple[int, ...]:
-    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest."""
-    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
-    reduction = list(op.reductions)
-    return tuple(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction)
-
-
-def _widen(op: TensorOp, tile: tuple[int, ...], unroll: tuple[int, ...], along: str) -> tuple[int, ...] | None:
-    """The next larger unroll: one dim by its smallest possible factor. None if nothing is left to unroll."""
-    steps = {d: _next_factor(tile[d] // unroll[d]) for d in range(len(tile)) if tile[d] > unroll[d]}
-    if not steps:
-        return None
-    preferred = {
-        DIMS_PARALLEL: [d for d in steps if d not in op.reductions],
-        DIMS_REDUCTION: [d for d in steps if d in op.reductions],
-        DIMS_BALANCED: [],
-    }[along]
-    # the dim with the fewest lanes so far; of equals the innermost
-    dim = min(preferred or steps, key=lambda d: (unroll[d], -d))
-    return tuple(u * steps[d] if d == dim else u for d, u in enumerate(unroll))
-
-
-def _next_factor(left: int) -> int:
-    return min(d for d in divisors(left) if d > 1)
-
-
-def _corresponding(
-    producer: TensorOp, consumer: TensorOp, operand_dims: tuple[int | None, ...]
-) -> dict[int, int] | None:
-    """Consumer dim → producer dim along the shared tensor; None unless both index it by plain dims."""
-    made = projected_dims(producer.result_map)
-    pairs = [(c, p) for c, p in zip(operand_dims, made, strict=True) if c is not None and p is not None]
-    if not pairs or any(consumer.trips[c] != producer.trips[p] for c, p in pairs):
-        return None
-    return dict(pairs)
-
-
-def _walk_alike(kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:
-    """An elementwise kernel walks exactly as its operand is made: no converter, no buffer."""
-    count = len(kernel.tile)
-    return replace(
-        kernel,
-        tile=tuple(made.tile[dims[d]] for d in range(count)),
-        unroll=tuple(made.unroll[dims[d]] for d in range(count)),
-        order=tuple(sorted(range(count), key=lambda d: made.order.index(dims[d]))),
-    )
-
-
-def _same_lanes(op: TensorOp, kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:
-    """A reduction takes its operand with the lanes it is made with, if its own lanes can be split that way."""
-    wanted = {c: made.unroll[p] for c, p in dims.items()}
-    if any(kernel.tile[c] % lanes for c, lanes in wanted.items()):
-        return kernel
-    rest, left = kernel.lanes, dict[int, int]()
-    for lanes in wanted.values():
-        if rest % lanes:
-            return kernel
-        rest //= lanes
-    for dim in range(len(op.trips)):
-        if dim not in wanted:
-            left[dim] = max(d for d in divisors(kernel.tile[dim]) if rest % d == 0)
-            rest //= left[dim]
-    if rest != 1:
-        return kernel
-    return replace(kernel, unroll=tuple(wanted.get(d, left.get(d, 1)) for d in range(len(op.trips))))

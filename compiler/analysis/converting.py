@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from xdsl.ir import Operation
 
@@ -41,3 +42,13 @@ def choose_plan(source: ITensorType, target: ITensorType) -> OnePassPlan | Conve
 def _repeats_more(source: ITensorType, target: ITensorType) -> bool:
     sent, wanted = (sum(trip for trip, _, dim in read_walk(kind).loops if dim is None) for kind in (source, target))
     return wanted > sent
+
+
+def converter_bits(source: ITensorType, target: ITensorType) -> int:
+    """What the memory between two orders holds; none where they are the same."""
+    if source == target:
+        return 0
+    plan = choose_plan(source, target)
+    dtype: Any = source.dtype
+    elements = plan.elements if isinstance(plan, OnePassPlan) else plan.ping_pong_elements
+    return elements * int(dtype.bitwidth)

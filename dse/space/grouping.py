@@ -1,0 +1,52 @@
+"""How many kernels stand together on the chip: all, or as many as a budget of converter memory allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from compiler.analysis.graph import Graph
+from compiler.design import Design
+from compiler.platforms import Platform
+from dse.fusion import exact_groups, fusion_graph, greedy_groups
+
+FUSED, GREEDY, EXACT = "all", "greedy", "exact"
+BUDGET, MOST_GROUPS = "converter_kib", "most_groups"
+GROUPED_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    BUDGET: {"fusion": (GREEDY, EXACT)},
+    MOST_GROUPS: {"fusion": (EXACT,)},
+}
+_MOST_EXACT = 12
+"""Kernels up to which the least traffic is looked for: an integer program a design."""
+_BITS_PER_KIB = 8 * 1024
+
+
+def grouping_choices(graph: Graph, platform: Platform) -> dict[str, tuple[int | str, ...]]:
+    """Parameters where there is something to group, and a memory for what passes between groups."""
+    count = len(graph.operations)
+    if count < 2 or not platform.memories:
+        return {}
+    limits = platform.limits
+    on_chip = (limits.bram18 * 18 + limits.uram * 288) // 8
+    budgets = tuple(4**n for n in range(12) if 4**n <= max(on_chip, 1))
+    if count > _MOST_EXACT:
+        return {"fusion": (FUSED, GREEDY), BUDGET: budgets}
+    most = tuple(n for n in (2, 3, 4, 6) if n <= count)
+    return {"fusion": (FUSED, GREEDY, EXACT), BUDGET: budgets, MOST_GROUPS: most}
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One way to group, with at most so much converter memory in each group."""
+
+    how: str
+    kib: int
+    most: int
+
+    def groups(self, graph: Graph, design: Design) -> dict[str, int]:
+        """The groups of a design's kernels; none where all are together."""
+        fusion, budget = fusion_graph(graph, design), self.kib * _BITS_PER_KIB
+        found = exact_groups(fusion, budget, self.most) if self.how == EXACT else None
+        if found is None:  # so few groups need more memory: as many as it takes
+            found = greedy_groups(fusion, budget)
+        return found if len(set(found.values())) > 1 else {}
