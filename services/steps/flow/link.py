@@ -49,7 +49,7 @@ def link_for_card(
     if lacking := [name for name in ("v++",) if name not in found.programs]:
         why = f"{', '.join(lacking)} was not found (`penstock doctor` says what is there)"
         return BoardBuild(no_bitstream(platform, clock_mhz, target, why), {})
-    bench.progress(f"building the bitstream for {platform.title}, {target} (hours)")
+    bench.progress(f"building the bitstream for {platform.title}, {target}")
     top = str(json.loads((emitted / "interface.json").read_text())["top"])
     job = BuildJob(emitted, top, bench.store, target, limits=bench.limits)
     made = build_bitstream(job, found, bench.tools, results, on_line=bench.line)
