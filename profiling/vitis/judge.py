@@ -25,6 +25,7 @@ _ENDINGS: dict[Outcome, FailureKind] = {
     Outcome.NOT_STARTED: "tool-missing",
     Outcome.LOST: "tool-failed",
 }
+_SHELL_SAYS = re.compile(r"Killed|\S*: line \d+:\s+\d+ Killed.*")
 _KILLED = "one of the tool's processes was killed from outside, as the kernel does when memory runs out"
 _HINTS: dict[FailureKind, str] = {
     "cancelled": "",
@@ -51,7 +52,8 @@ def check_run(result: ToolResult, steps: Sequence[Step], watch: Watch, source: s
     outcomes: list[StepOutcome] = []
     for step, window in zip(steps, _windows(log, len(steps)), strict=True):
         outcome = judge_log(step, window, source)
-        if outcome.kind in ("tool-failed", "out-of-memory") and result.killed_inside:
+        killed = result.killed_inside or _SHELL_SAYS.fullmatch(outcome.message) is not None
+        if outcome.kind in ("tool-failed", "out-of-memory") and killed:
             outcome = replace(outcome, kind="out-of-memory", message=_KILLED)
         elif outcome.kind == "tool-failed" and result.outcome is Outcome.OUT_OF_MEMORY:
             outcome = replace(outcome, kind="out-of-memory")

@@ -151,7 +151,8 @@ def _judge(step: Step, text: str, errors: list[tuple[str, str]], deadlock: Deadl
     spared = _SPARED.sub("", text)
     for kind, pattern in resource:
         if failing and (found := pattern.search(spared)):
-            return kind, _line(spared, found)
+            lines = (_line(spared, one) for one in pattern.finditer(spared))
+            return kind, next((line for line in lines if line.startswith("ERROR")), _line(spared, found))
     if deadlock is not None:
         return "deadlock", str(deadlock)
     own: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (

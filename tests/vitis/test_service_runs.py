@@ -154,7 +154,7 @@ def _attempts(run: Document, kind: str) -> list[Document]:
 def test_a_cancelled_run_ends_its_tools(running: Lab) -> None:
     running.install("2022.2", {"csynth": "hang"})
     run = running.submit()
-    running.wait(run, lambda found: any("Analyzing" in (step["progress_text"] or "") for step in found["steps"]))
+    running.wait(run, lambda _: running.tools_alive())
     running.send(f"/v1/runs/{run}/cancel")
     ended = running.wait(run)
     assert ended["state"] == "cancelled"
