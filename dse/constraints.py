@@ -21,10 +21,10 @@ _TIMES = {"latency_cycles": False, "interval_cycles": False, "latency_us": True,
 
 @dataclass(frozen=True)
 class Floor:
-    """No run is shorter than so many cycles, because of one resource's cap."""
+    """No run is shorter than so many cycles, because of the caps of these resources."""
 
     cycles: float
-    resource: str
+    resources: tuple[str, ...]
 
 
 def check_reachable(evaluator: Evaluator) -> None:
@@ -36,7 +36,7 @@ def check_reachable(evaluator: Evaluator) -> None:
             clock = evaluator.clock_mhz if _TIMES[limit.name] else 1.0
             least = found.cycles / clock
             if limit.value < least:
-                cap = _cap_of(evaluator, found.resource)
+                cap = " with ".join(_cap_of(evaluator, resource) for resource in found.resources)
                 why = f"with them {LIMITED[limit.name]} is at least {least:,.3g}"
                 raise contradiction(limit.text, cap, why)
         if limit.sense == "<=" and limit.name == "energy_uj":
@@ -56,7 +56,7 @@ def floor(evaluator: Evaluator) -> Floor:
         # of what one operation takes of both caps in any way of building it, one cap bears at least half
         both += work * min(sum(way.as_dict()[name] / caps[name] for name in caps) for way in ways) / 2
     resource = max(cycles, key=lambda name: cycles[name])
-    return Floor(max(cycles[resource], both), resource)
+    return Floor(both, tuple(caps)) if both > cycles[resource] else Floor(cycles[resource], (resource,))
 
 
 def _operations(evaluator: Evaluator) -> Iterator[tuple[int, list[Resources]]]:

@@ -13,12 +13,28 @@ from typing import Any
 
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.storages import RDBStorage
-from optuna.storages._cached_storage import _CachedStorage  # pyright: ignore[reportPrivateUsage]
+from optuna.storages._cached_storage import _CachedStorage, _StudyInfo  # pyright: ignore[reportPrivateUsage]
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 _CREATE_ATTEMPTS = 8
 
+REMEMBERED, BEST_REMEMBERED = 1000, 100
+"""A sampler looks at the newest trials and at the best by each objective: more cost it time and teach it little."""
+
+_COUNTS = text("SELECT state::text, count(*) FROM trials WHERE study_id = :study GROUP BY state")
+_OLDEST = text(
+    "SELECT coalesce(min(trial_id), 0) FROM "
+    "(SELECT trial_id FROM trials WHERE study_id = :study ORDER BY trial_id DESC LIMIT :newest) AS newest"
+)
+_OLD_BUT_NEEDED = text(
+    "SELECT trial_id FROM trials WHERE study_id = :study AND state IN ('RUNNING', 'WAITING') UNION "
+    "SELECT trial_id FROM (SELECT t.trial_id, "
+    "row_number() OVER (PARTITION BY v.objective ORDER BY v.value, t.trial_id) AS place "
+    "FROM trials t JOIN trial_values v USING (trial_id) WHERE t.study_id = :study AND t.state = 'COMPLETE' "
+    "AND NOT EXISTS (SELECT 1 FROM trial_system_attributes a WHERE a.trial_id = t.trial_id "
+    "AND a.key LIKE 'constraints:%' AND a.value_json::float > 0)) AS ranked WHERE place <= :best"
+)
 _PARAMS = text(
     "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
     "VALUES (:trial, :name, :value, :distribution)"
@@ -63,6 +79,30 @@ class SharedStorage(_CachedStorage):
         if rows:
             with self.rdb.engine.begin() as connection:
                 connection.execute(_CONSTRAINTS, rows)
+
+    def counts(self, study_id: int) -> dict[str, int]:
+        """How many trials are in each state, in lower case."""
+        with self.rdb.engine.begin() as connection:
+            return {state.lower(): count for state, count in connection.execute(_COUNTS, {"study": study_id}).tuples()}
+
+    def _read_trials_from_remote_storage(self, study_id: int) -> None:
+        """What samplers learn from: of a long study the newest trials and the best of all, not every one."""
+        with self._lock:
+            known = self._studies.get(study_id)
+            if known is None or not known.trials or len(known.trials) > 2 * REMEMBERED:
+                self._studies[study_id] = self._beginning(study_id, known)
+        super()._read_trials_from_remote_storage(study_id)
+
+    def _beginning(self, study_id: int, known: _StudyInfo | None) -> _StudyInfo:
+        """A study of which nothing is read yet, with marks for what is to be read first."""
+        info = _StudyInfo()
+        if known is not None:
+            info.name, info.directions, info.param_distribution = known.name, known.directions, known.param_distribution
+        asked = {"study": study_id, "newest": REMEMBERED, "best": BEST_REMEMBERED}
+        with self.rdb.engine.begin() as connection:
+            info.last_finished_trial_id = connection.execute(_OLDEST, asked).scalar_one() - 1
+            info.unfinished_trial_ids = set(connection.execute(_OLD_BUT_NEEDED, asked).scalars())
+        return info
 
     def close(self) -> None:
         self.rdb.engine.dispose()

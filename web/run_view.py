@@ -10,8 +10,9 @@ from typing import Any
 from web import text
 from web.event_lines import EventLine, event_lines
 from web.graph import Drawing, Node, draw_graph, joint_state
-from web.pareto import Dot, Plot, draw_pareto
+from web.pareto import Plot
 from web.runs_view import best_latency, progress_text, style_of
+from web.search_view import Search, is_number, plot_trials, view_search
 from web.trials_view import TrialTable, scarcest, view_trials
 
 Record = Mapping[str, Any]
@@ -19,6 +20,7 @@ OVER = ("succeeded", "failed", "cancelled")
 _AFTER_TRIALS = ("shortlist", "measure", "select", "verify", "link", "package")
 _SHOWN_ELSEWHERE = ("chosen_trial", "evidence", "latency_cycles", "latency_us", "resource_share", "trials")
 _PICTURES = ("dies.svg", "memories.svg")
+_WHY = "why.svg"
 _STEP_LOOK = {"blocked": "pending"}
 
 
@@ -69,6 +71,8 @@ class Chosen:
     fifos: str
     fifos_before: str
     pictures: tuple[FileRow, ...]
+    why: tuple[str, ...]
+    why_picture: FileRow | None
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class RunView:
     findings: tuple[tuple[str, str], ...]
     binding: str
     chosen: Chosen | None
+    search: Search
 
 
 def view_run(
@@ -117,7 +122,7 @@ def view_run(
         best=best_latency(run["best"]),
         graph=_graph(run, trials, now),
         steps=tuple(_step_row(step, now) for step in run["steps"]),
-        plot=_plot(trials),
+        plot=plot_trials(trials, run["options"].get("objectives") or ()),
         table=view_trials(trials, left_out=trials_left_out, sort=sort),
         files=tuple(_file_row(artifact) for artifact in artifacts),
         events=event_lines(events),
@@ -126,13 +131,14 @@ def view_run(
         findings=_findings(run["summary"]),
         binding=_binding(run["best"], trials),
         chosen=_chosen(run["summary"], artifacts),
+        search=view_search(run),
     )
 
 
 def _chosen(summary: Record, artifacts: Sequence[Record]) -> Chosen | None:
     """None until a design was chosen."""
     latency, trial, evidence = (summary.get(name) for name in ("latency_us", "chosen_trial", "evidence"))
-    if not _is_number(latency) or not isinstance(trial, int) or not isinstance(evidence, str):
+    if not is_number(latency) or not isinstance(trial, int) or not isinstance(evidence, str):
         return None
     before, bits = summary.get("unsized_fifo_bits"), summary.get("fifo_bits")
     modelled = summary.get("modelled_latency_cycles")
@@ -148,6 +154,8 @@ def _chosen(summary: Record, artifacts: Sequence[Record]) -> Chosen | None:
         fifos="" if bits is None else f"{text.quantity(bits)} bit",
         fifos_before="" if before is None else f"{text.quantity(before)} without sizing",
         pictures=tuple(_file_row(a) for name in _PICTURES for a in artifacts if a["name"] == name),
+        why=tuple(map(str, summary.get("why") or ())),
+        why_picture=next((_file_row(a) for a in artifacts if a["name"] == _WHY), None),
     )
 
 
@@ -175,6 +183,9 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
             "Waiting: no worker is alive",
             f"Nothing moves until one starts; nothing is lost meanwhile. The command penstock up starts one. {news}",
         )
+    if run["paused"]:
+        running = f"{progress['trials_running']} trials still come to their end. " if progress["trials_running"] else ""
+        return Story("warn", "Paused", f"{running}No trial starts until somebody resumes the run. {news}")
     if run["waiting_for"]:
         return Story("warn", "Waiting", f"{run['waiting_for'][:1].upper()}{run['waiting_for'][1:]}. {news}")
     if state == "queued":
@@ -189,13 +200,16 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
 
 def _options(options: Record) -> tuple[tuple[str, str], ...]:
     shown = {**options, "quantize": options.get("quantize") or "as the model is"}
-    if isinstance(options.get("objectives"), list):
-        shown["objectives"] = ", ".join(map(str, options["objectives"]))
+    for name in ("objectives", "limits"):
+        if isinstance(options.get(name), list):
+            shown[name] = ", ".join(map(str, options[name])) or "those of the platform"
     return tuple((name, str(value)) for name, value in shown.items() if value is not None)
 
 
 def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
-    nodes = [(step["kind"], _node(step, now)) for step in run["steps"]]
+    newest = max((_turn(step["key"]) for step in run["steps"]), default=1)
+    drawn = [s for s in run["steps"] if s["kind"] not in _AFTER_TRIALS or _turn(s["key"]) == newest]
+    nodes = [(step["kind"], _node(step, now)) for step in drawn]
     before = [node for kind, node in nodes if kind not in _AFTER_TRIALS]
     after = [node for kind in _AFTER_TRIALS for node in _joined(kind, [n for k, n in nodes if k == kind])]
     total = run["progress"]["trials_total"]
@@ -206,6 +220,12 @@ def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
         state = "pending"
     node = Node("trials", state, progress_text(run["progress"]), "one square for each trial")
     return draw_graph(before, looks, node if total or looks else None, after)
+
+
+def _turn(key: str) -> int:
+    """2 of `select@2`: how many times the run has come to choosing."""
+    number = key.partition("@")[2]
+    return int(number) if number.isdecimal() else 1
 
 
 def _joined(kind: str, nodes: Sequence[Node]) -> list[Node]:
@@ -248,28 +268,6 @@ def _cell_state(trial: Record) -> str:
 
 def _cell_title(trial: Record) -> str:
     return f"trial {trial['number']}: {trial['state']}"
-
-
-def _plot(trials: Sequence[Record]) -> Plot | None:
-    dots: list[Dot] = []
-    unit = "latency_us" if any("latency_us" in trial["figures"] for trial in trials) else "latency_cycles"
-    for trial in trials:
-        x, y = trial["figures"].get(unit), trial["figures"].get("resource_share")
-        if trial["state"] in ("complete", "infeasible") and _is_number(x) and _is_number(y):
-            feasible = trial["state"] == "complete"
-            dots.append(Dot(trial["number"], x, y, trial["evidence"] or "", feasible, trial["chosen"]))
-    return draw_pareto(
-        dots,
-        x_name="latency" if unit == "latency_us" else "latency in cycles",
-        y_name="largest share of a resource's limit",
-        x_text=text.microseconds if unit == "latency_us" else text.quantity,
-        y_text=text.percent,
-        y_limit=1.0,
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _file_row(artifact: Record) -> FileRow:

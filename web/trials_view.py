@@ -27,6 +27,8 @@ _COLUMNS = (
     Column("latency_cycles", "Cycles", text.quantity),
     Column("interval_cycles", "Interval", text.quantity),
     Column("resource_share", "Share of limit", text.percent),
+    Column("energy_uj", "Energy, µJ", text.quantity),
+    Column("traffic_bytes", "Traffic", text.size),
 )
 _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
 
@@ -104,7 +106,10 @@ def _row(trial: Record, columns: Sequence[Column], varying: Sequence[str]) -> Tr
     if trial["state"] == "infeasible":
         name, share = scarcest(figures), figures.get("resource_share")
         fits = f"{text.percent(share)} of its {name} limit" if isinstance(share, int | float) else "is too small"
-        note = f"does not fit: {fits}".rstrip()
+        beyond = isinstance(share, int | float) and share <= 1
+        note = "outside the limits of the run" if beyond else f"does not fit: {fits}".rstrip()
+    if trial["origin"]:
+        note = f"setting of {trial['origin']}" + (f"; {note}" if note else "")
     if trial["attempt"] > 1:
         note = f"attempt {trial['attempt']}" + (f"; {note}" if note else "")
     return TrialRow(

@@ -24,7 +24,7 @@ from services.steps.context import StepContext
 from services.steps.registry import StepKind
 from services.steps.result import Output, RetryLaterError
 from services.steps.version import code_version
-from services.store import TREE_MEDIA_TYPE, ContentStore
+from services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
 from services.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
@@ -169,6 +169,9 @@ def failed(step: Step, error: BaseException) -> Ending:
     if isinstance(error, PenstockError):
         log.info("%s of %s failed: %s", step.key, step.run_id, error)
         return lambda tx: lifecycle.fail(tx, step, error.to_dict())
+    if isinstance(error, MissingContentError):
+        log.error("%s of %s: %s", step.key, step.run_id, error)
+        return lambda tx: lifecycle.fail(tx, step, _content_gone(step).to_dict())
     if isinstance(error, RetryLaterError):
         why = {"code": error.code, "what": error.what}
         return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds)
@@ -179,6 +182,14 @@ def failed(step: Step, error: BaseException) -> Ending:
     log.error("%s of %s raised", step.key, step.run_id, exc_info=error)
     what = describe(error)
     return lambda tx: lifecycle.retry(tx, step, what, delay_seconds=1.0)
+
+
+def _content_gone(step: Step) -> PenstockError:
+    return PenstockError(
+        code="content-gone", what="content that this step needs is not in the store any more", where=step.key,
+        limit="a model or a file of the run was removed while it ran",
+        hint="submit the model again and start another run",
+    )  # fmt: skip
 
 
 def came_from_an_outage(error: BaseException) -> bool:

@@ -109,7 +109,8 @@ def test_the_chosen_design_has_its_figures_with_their_evidence_and_its_pictures(
     for shown in ("7.50 µs", "2,250 cycles, modelled 2,100", "1,400 cycles", "3,840 bit", "12,800 without sizing"):
         assert shown in card
     urls = re.findall(r'<img class="drawing" src="(/v1/artifacts/\w+\?inline=true)" alt="([^"]+)"', card)
-    assert [alt.split()[0] for _, alt in urls] == ["Which", "What"]
+    assert [alt.split()[0] for _, alt in urls] == ["What", "Which", "What"]
+    assert "<li>fc1 sets the pace.</li>" in card
     for url, _ in urls:
         answer = client.get(url)
         assert answer.headers["content-type"] == "image/svg+xml"
@@ -127,7 +128,7 @@ def test_a_running_run_tells_what_is_being_done_and_can_be_stopped(client: httpx
     assert "<h2>Working</h2>" in text
     assert "1 of 8 trials done, 1 being tried. Last news" in text
     assert f'data-events="/v1/runs/{run.id}/events?after=' in text
-    form = re.search(r'<form method="post" action="([^"]+)" data-api', text)
+    form = re.search(r'<form method="post" action="([^"]+/cancel)" data-api', text)
     assert form is not None
     own = str(client.base_url).rstrip("/")
     assert client.post(form.group(1), headers={"Origin": "http://evil.example"}).status_code == 403

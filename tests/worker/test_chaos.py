@@ -15,6 +15,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -35,6 +36,7 @@ from tests.worker.test_run import MODEL
 
 TRIALS = 12
 FEW, MANY = 2, 20
+MANY_TRIALS, MOST_KILLS, STUCK_SECONDS = 40, 12, 60
 
 
 @dataclass
@@ -97,9 +99,9 @@ class Stack:
         time.sleep(pause)
         self.postgres.start()
 
-    def submit(self) -> Run:
+    def submit(self, trials: int = TRIALS) -> Run:
         stored = ContentStore(self.service.home / "store").put_bytes(MODEL)
-        options = {"platform": "u55c", "trials": TRIALS, "quantize": "w8a8"}
+        options = {"platform": "u55c", "trials": trials, "quantize": "w8a8"}
 
         def work(tx: Any) -> Run:
             model = tx.models.create(
@@ -184,7 +186,7 @@ def worker_was_lost(events: tuple[Event, ...]) -> bool:
     return any(event.kind == "step.lose" for event in events)
 
 
-def assert_counted_once(stack: Stack, run: Run) -> None:
+def assert_counted_once(stack: Stack, run: Run, asked: int = TRIALS) -> None:
     """Each trial once: in our tables, in the study, and as successes in the record of what happened."""
     service = stack.service
     states = text(
@@ -194,12 +196,12 @@ def assert_counted_once(stack: Stack, run: Run) -> None:
     with service.database.begin() as tx:
         ours = [trial.number for trial in tx.trials.list(run.id).items]
         study = {state: count for state, count in tx.connection.execute(states, {"name": run.id})}  # noqa: C416
-    assert ours == list(range(TRIALS))
-    assert study["COMPLETE"] == TRIALS
+    assert ours == list(range(asked))
+    assert study["COMPLETE"] == asked
     assert "RUNNING" not in study
     succeeded = [event.data["key"] for event in service.events(run) if event.kind == "step.succeed"]
     assert len(succeeded) == len(set(succeeded))
-    assert sum(key.startswith(TRIAL) for key in succeeded) == TRIALS
+    assert sum(key.startswith(TRIAL) for key in succeeded) == asked
 
 
 @pytest.mark.parametrize("seed", range(FEW))
@@ -211,6 +213,31 @@ def test_a_run_survives_the_kill_of_everything(stack: Stack, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(FEW, FEW + MANY))
 def test_many_runs_survive_the_kill_of_everything(stack: Stack, seed: int) -> None:
     play_round(stack, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_study_of_four_workers_survives_their_random_ends(stack: Stack, seed: int) -> None:
+    """Every few seconds one of four workers is killed, until the trials are done: none too many, none too few."""
+    service, rng = stack.service, random.Random(1000 + seed)
+    while len(stack.workers) < 4:
+        stack.workers.append(service.worker(PENSTOCK_CONCURRENCY="1"))
+    run = stack.current = stack.submit(MANY_TRIALS)
+    service.until(lambda: stack.open_trials() or stack.is_over(), 120, lambda: service.explain(run))
+    kills = 0
+    while not stack.is_over() and kills < MOST_KILLS:
+        victim = stack.workers.pop(rng.randrange(len(stack.workers)))
+        service.kill(victim)
+        stack.workers.append(service.worker(PENSTOCK_CONCURRENCY="1"))
+        kills += 1
+        time.sleep(rng.uniform(1.0, 3.0))
+    killed_at = datetime.now(UTC)
+    assert service.wait(run, 180).state == RunState.SUCCEEDED, service.explain(run)
+    assert kills > 2, "the run was over before anything was killed"
+    assert_legal(service.events(run))
+    assert_counted_once(stack, run, MANY_TRIALS)
+    last = max(s.finished_at for s in service.steps(run).values() if s.kind == TRIAL and s.finished_at is not None)
+    assert (last - killed_at).total_seconds() < STUCK_SECONDS
 
 
 def test_nothing_is_left_running_in_the_work_folders(stack: Stack) -> None:

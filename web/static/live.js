@@ -100,6 +100,15 @@
   }
 
   // Buttons that act go through the public API; what it says is shown where the button is.
+  // numbers that a form asks for go as JSON, as any client of the API sends them
+  const request = (form) => {
+    const fields = [...form.querySelectorAll("input[type=number]")].map((field) => [field.name, field.valueAsNumber]);
+    const headers = { Accept: "application/json" };
+    if (!fields.length) return { method: "POST", headers };
+    headers["Content-Type"] = "application/json";
+    return { method: "POST", headers, body: JSON.stringify(Object.fromEntries(fields)) };
+  };
+
   document.addEventListener("submit", async (event) => {
     const form = event.target;
     if (!form.matches("form[data-api]")) return;
@@ -110,7 +119,7 @@
     button.disabled = true;
     said.hidden = true;
     try {
-      const answer = await fetch(form.action, { method: "POST", headers: { Accept: "application/json" } });
+      const answer = await fetch(form.action, request(form));
       if (!answer.ok) {
         const problem = await answer.json();
         said.textContent = problem.detail ?? `the service answered ${answer.status}`;

@@ -12,7 +12,7 @@ from db.records import Model, NewStep, Run, Step
 from db.states import RUN_TERMINAL, RunState, StepState
 from services.api import idempotency
 from services.api.auth import Caller
-from services.api.context import Context, Ctx
+from services.api.context import Ctx
 from services.api.documents import chosen_trial, run_detail, trial_detail
 from services.api.idempotency import IdempotencyKey
 from services.api.problems import Problem
@@ -81,7 +81,7 @@ def extend_run(
             model = tx.models.get(found.model_id)
             if run is None or model is None:
                 raise no_run(run_id)
-            steps = _further_steps(tx, run, model, more.trials, context)
+            steps = further_steps(tx, run, model, more.trials, context.options.max_trials)
             tx.runs.merge_options(run.id, {"extended": int(run.options.get("extended") or 0) + more.trials})
             document = run_detail(tx, lifecycle.extend_run(tx, run.id, steps))
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
@@ -122,14 +122,14 @@ def replay_trial(run_id: RunId, number: TrialNumber, context: Ctx, caller: Calle
     return idempotency.json_response(document, 202, headers)
 
 
-def _further_steps(tx: Transaction, run: Run, model: Model, count: int, context: Context) -> tuple[NewStep, ...]:
+def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int) -> tuple[NewStep, ...]:
     """More trials before the choice if that can still wait, else a turn of their own with another choice."""
     steps = {step.key: step for step in tx.steps.list_except(run.id, TRIAL)}
     _check_extendable(run, steps)
     first = tx.steps.next_number(run.id, TRIAL)
     if steps[EXPLORE].state != StepState.SUCCEEDED:  # the numbers that it will take are taken
         first = max(first, int(run.options.get("trials") or 0))
-    _check_count(first + count, context)
+    _check_count(first + count, most)
     turn = max((int(s.payload.get("turn", FIRST_TURN)) for s in steps.values() if s.kind == SELECT), default=FIRST_TURN)
     waits = in_turn(SHORTLIST if measured_in_steps(run.options) else SELECT, turn)
     if steps[waits].state == StepState.BLOCKED:
@@ -152,13 +152,13 @@ def _check_extendable(run: Run, steps: dict[str, Step]) -> None:
         raise _finished("the run never came to its search", "mend what its error says and start it again")
 
 
-def _check_count(total: int, context: Context) -> None:
-    if total > context.options.max_trials:
+def _check_count(total: int, most: int) -> None:
+    if total > most:
         raise Problem(
             "invalid-request",
             f"the run would have {total} trials, more than this service does in one run",
             where="body.trials",
-            limit=f"at most {context.options.max_trials}",
+            limit=f"at most {most}",
             hint="ask for fewer, or start a run of its own: it begins with what this one found",
         )
 

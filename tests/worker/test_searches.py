@@ -1,0 +1,199 @@
+"""Searches after their start: paused, extended while they run and after their end, begun warm, replayed, robbed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from db import Transaction, lifecycle
+from db.records import Run, Trial
+from db.states import RunState, StepState
+from dse.study import delete_study
+from services.api.options import ApiOptions
+from services.api.routes.searches import further_steps
+from services.steps.graph import EXPLORE, replay_steps
+from services.supervisor.postgres import EmbeddedPostgres
+from tests.fixtures.service import Service, assert_legal, fresh_service
+from tests.worker.test_run import MODEL, complete_in_study, submit
+
+SLOWLY = "tests.worker.slow_trials"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres) -> Iterator[Service]:
+    """One worker whose trials take a moment, so that there is a middle to meet them in."""
+    home = tmp_path_factory.mktemp("searches") / "home"
+    home.mkdir()
+    with fresh_service(home, postgres, SLOWLY) as made:
+        made.dispatcher()
+        made.worker()
+        yield made
+
+
+def trials_of(service: Service, run: Run) -> list[Trial]:
+    return list(service.database.run(lambda tx: tx.trials.list(run.id, limit=500)).items)
+
+
+def extend(service: Service, run: Run, count: int) -> None:
+    """As the API does it."""
+
+    def work(tx: Transaction) -> None:
+        locked = tx.runs.lock(run.id)
+        assert locked is not None
+        model = tx.models.get(locked.model_id)
+        assert model is not None
+        lifecycle.extend_run(tx, run.id, further_steps(tx, locked, model, count, ApiOptions().max_trials))
+
+    service.database.run(work)
+
+
+def until_searching(service: Service, run: Run) -> None:
+    service.until(lambda: service.steps(run)[EXPLORE].state == StepState.SUCCEEDED, 120, lambda: service.explain(run))
+
+
+def test_a_paused_run_waits_and_an_extended_one_chooses_again(running: Service) -> None:
+    run = submit(running, MODEL, trials=6)
+    until_searching(running, run)
+    running.database.run(lambda tx: lifecycle.pause_run(tx, run.id))
+    running.until(lambda: not [s for s in running.steps(run).values() if s.state == StepState.RUNNING], 60)
+    held = len(trials_of(running, run))
+    assert held < 6
+    extend(running, run, 2)  # while it is held: these wait like the others
+    running.database.run(lambda tx: lifecycle.resume_run(tx, run.id))
+    ended = running.wait(run, 120)
+    assert ended.state == RunState.SUCCEEDED, running.explain(run)
+    assert [t.number for t in trials_of(running, run)] == list(range(8))
+
+    extend(running, run, 3)
+    assert running.run_of(run).state == RunState.RUNNING
+    assert running.run_of(run).finished_at is None
+    again = running.wait(run, 120)
+    assert again.state == RunState.SUCCEEDED, running.explain(run)
+    trials = trials_of(running, run)
+    assert [t.number for t in trials] == list(range(11))
+    assert complete_in_study(running, run) == 11
+    steps = running.steps(run)
+    assert {"select", "package", "select@2", "verify@2", "package@2"} <= set(steps)
+    assert steps["select@2"].result["trials"] == 11
+    chosen = trials[again.summary["chosen_trial"]]
+    assert chosen.figures["latency_cycles"] == min(t.figures["latency_cycles"] for t in trials if t.state == "complete")
+    assert_legal(running.events(run))
+
+
+def test_a_search_begins_with_what_earlier_ones_found_and_can_be_replayed(running: Service) -> None:
+    first = submit(running, MODEL, trials=5)
+    assert running.wait(first, 120).state == RunState.SUCCEEDED, running.explain(first)
+    cold = submit(running, MODEL, trials=4, warm_start=False)
+    assert running.wait(cold, 120).state == RunState.SUCCEEDED, running.explain(cold)
+    assert not any(t.origin for t in trials_of(running, cold))
+    warm = submit(running, MODEL, trials=4)
+    ended = running.wait(warm, 120)
+    trials = trials_of(running, warm)
+    known = [f"{k['run']} trial {k['trial']}" for k in ended.summary["warm_start"]]
+    assert [t.origin for t in trials] == [*known, *[""] * (4 - len(known))]
+    best = min(t.figures["latency_cycles"] for run in (first, cold) for t in trials_of(running, run))
+    assert trials[0].figures["latency_cycles"] <= best
+
+    for changed in (False, True):
+        if changed:
+            spoil(running, warm)
+        replay = run_alone(running, warm, 0)
+        ended = running.wait(replay, 60)
+        assert ended.state == RunState.SUCCEEDED, running.explain(replay)
+        found = ended.summary["replay"]
+        assert found["equal"] is not changed
+        assert [row["figure"] for row in found["differs"]] == (["energy_uj"] if changed else [])
+        assert [text.partition(" ")[0] for text in found["changed"]] == (["the"] if changed else [])
+
+
+def spoil(service: Service, run: Run) -> None:
+    """As if another version of the tables had found another energy."""
+    change = text(
+        "UPDATE penstock.trials SET figures = figures || '{\"energy_uj\": 1.5}', "
+        "version = regexp_replace(version, 'tables=.*', 'tables=before') WHERE run_id = :run AND number = 0"
+    )
+    with service.database.begin() as tx:
+        tx.connection.execute(change, {"run": run.id})
+
+
+def run_alone(service: Service, run: Run, number: int) -> Run:
+    options = dict(run.options)
+    return service.database.run(
+        lambda tx: lifecycle.submit(
+            tx, model_id=run.model_id, name="again", steps=replay_steps(run.id, number), options=options, owner=None
+        )
+    )
+
+
+def test_a_grid_tries_every_setting_once(running: Service) -> None:
+    with pytest.raises(AssertionError, match="grid-too-large"):
+        searched(running, sampler="grid")
+    _, choices = searched(running, trials=1)
+    fix = [f"{name}={values[0]}" for name, values in choices.items() if name not in ("unroll_along", "order")]
+    run, choices = searched(running, trials=20, sampler="grid", fix=fix)
+    settings = [tuple(sorted(t.params.items())) for t in trials_of(running, run)]
+    assert len(settings) == len(set(settings)) == len(choices["unroll_along"]) * len(choices["order"])
+
+
+def searched(service: Service, **options: Any) -> tuple[Run, dict[str, list[Any]]]:
+    """A run that succeeded, and the space that it searched."""
+    run = submit(service, MODEL, **options)
+    ended = service.wait(run, 120)
+    assert ended.state == RunState.SUCCEEDED, dict(ended.error or {})
+    return run, service.steps(run)[EXPLORE].result["parameters"]
+
+
+def test_limits_that_no_design_keeps_name_the_nearest_miss_and_an_extension_may_still_find_one(
+    running: Service,
+) -> None:
+    run = submit(running, MODEL, trials=3, limits=["latency_us<=0.02"])
+    ended = running.wait(run, 120)
+    assert ended.state == RunState.FAILED
+    assert ended.error is not None
+    assert ended.error["code"] in ("nothing-fits", "contradictory-limits")
+    assert "latency_us" in ended.error["what"] + ended.error["limit"]
+    limits = ["latency_us<=0.001", "dsp<=0.0001", "lut<=0.0001"]
+    impossible = running.wait(submit(running, MODEL, trials=3, limits=limits), 120)
+    assert impossible.error is not None
+    assert impossible.error["code"] == "contradictory-limits"
+    assert all(limit in impossible.error["what"] for limit in limits)
+
+
+def test_a_deleted_study_costs_the_trials_to_come_and_nothing_else(running: Service) -> None:
+    run = submit(running, MODEL, trials=8)
+    until_searching(running, run)
+    running.until(lambda: len(trials_of(running, run)) >= 2, 60, lambda: running.explain(run))
+    running.database.run(lambda tx: lifecycle.pause_run(tx, run.id))
+    delete_study(run.id, running.database.study_url())
+    running.database.run(lambda tx: lifecycle.resume_run(tx, run.id))
+    ended = running.wait(run, 120)
+    lost = [s for s in running.steps(run).values() if s.state == StepState.FAILED]
+    assert lost
+    assert {dict(step.error or {})["code"] for step in lost} == {"study-gone"}, [step.error for step in lost]
+    assert ended.state == RunState.SUCCEEDED, running.explain(run)
+    assert ended.summary["trials"] == 8
+
+
+def test_a_model_whose_content_is_gone_says_so(running: Service) -> None:
+    run = submit(running, MODEL, trials=8)
+    until_searching(running, run)
+    with running.database.begin() as tx:
+        explored = tx.steps.by_key(run.id, EXPLORE)
+        assert explored is not None
+        prepared = tx.artifacts.by_name(explored.id, "prepared")
+    assert prepared is not None
+    path = running.home / "store"
+    [content] = [p for p in path.rglob("*") if p.name == prepared.sha256 or p.name == prepared.sha256[2:]]
+    kept = content.read_bytes()
+    content.unlink()
+    try:
+        ended = running.wait(run, 120)
+    finally:
+        content.write_bytes(kept)
+    assert ended.state == RunState.FAILED
+    assert ended.error is not None
+    assert ended.error["code"] == "content-gone", dict(ended.error)
+

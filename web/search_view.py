@@ -1,0 +1,89 @@
+"""What a search was asked to do and how it began: axes of its trade-off, limits, warm start, replays, its buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from web import text
+from web.pareto import Dot, Plot, draw_pareto
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An objective on the drawing: its figure, its name in words, how its values read, and its limit."""
+
+    figure: str
+    title: str
+    show: Callable[[float], str]
+    limit: float | None = None
+
+
+AXES = {
+    "latency": Axis("latency_us", "latency", text.microseconds),
+    "throughput": Axis("interval_us", "time between two inputs", text.microseconds),
+    "resources": Axis("resource_share", "largest share of a resource's limit", text.percent, 1.0),
+    "energy": Axis("energy_uj", "energy of one run in µJ", text.quantity),
+    "traffic": Axis("traffic_bytes", "external traffic of one run", text.size),
+}
+_OLDER = {"latency_us": Axis("latency_cycles", "latency in cycles", text.quantity)}
+"""What to draw of records that lack a figure."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What the page says of a search beside its trials."""
+
+    can_pause: bool
+    can_resume: bool
+    can_extend: bool
+    warm_start: tuple[tuple[str, int], ...]
+    replayed: Record | None
+    """The run evaluated a trial again: what it found, and in lines what differs."""
+    replay: tuple[str, ...]
+
+
+def view_search(run: Record) -> Search:
+    state, paused = run["state"], bool(run["paused"])
+    going = state in ("queued", "running")
+    found = run["summary"].get("replay")
+    searched = any(step["kind"] == "explore" and step["state"] == "succeeded" for step in run["steps"])
+    return Search(
+        can_pause=going and not paused and not isinstance(found, dict),
+        can_resume=going and paused,
+        can_extend=searched and state in ("queued", "running", "succeeded", "failed"),
+        warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start", ())),
+        replayed=found if isinstance(found, dict) else None,
+        replay=_replay_lines(found) if isinstance(found, dict) else (),
+    )
+
+
+def plot_trials(trials: Sequence[Record], objectives: Sequence[str]) -> Plot | None:
+    """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
+    names = [name for name in objectives if name in AXES][:2]
+    names += [name for name in ("latency", "resources") if name not in names]
+    x, y = (_known(AXES[name], trials) for name in names[:2])
+    dots: list[Dot] = []
+    for trial in trials:
+        at, up = trial["figures"].get(x.figure), trial["figures"].get(y.figure)
+        if trial["state"] in ("complete", "infeasible") and is_number(at) and is_number(up):
+            feasible = trial["state"] == "complete"
+            dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", feasible, trial["chosen"]))
+    return draw_pareto(dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show, y_limit=y.limit)
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _known(axis: Axis, trials: Sequence[Record]) -> Axis:
+    older = _OLDER.get(axis.figure)
+    return axis if older is None or any(axis.figure in trial["figures"] for trial in trials) else older
+
+
+def _replay_lines(found: Record) -> tuple[str, ...]:
+    rows = [f"{row['figure']}: {row['then']} then, {row['now']} now" for row in found["differs"]]
+    return (*rows, *(f"Changed since: {words}" for words in found["changed"]))
