@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,11 @@ from compiler.pipeline.verify import compare, make_inputs
 from compiler.platforms import load_platform
 from compiler.program import Program
 from dse.evaluate import Evaluation, Evaluator
+from dse.history import MemoryHistory
 from dse.open_rtl import Core
-from dse.rungs import Bench, rank, simulated, usable
+from dse.rungs import Bench, Measured, rank, simulated, usable
+from profiling.store import MemoryProfiles
+from profiling.tool_runner import ToolCommand, ToolProcess, ToolResult, ToolRunner
 from tests.compiler.designs import Dense, build_network
 
 SETTINGS = {"default_tile_size": 8, "order": "reduction-outer"}
@@ -52,6 +57,27 @@ def test_measured_cycles_are_the_simulator_s(evaluator: Evaluator, ranked: list[
     assert found[0].measured.latency <= found[1].measured.latency
 
 
+class Refusing(ToolRunner):
+    """Nothing may be started."""
+
+    def run(self, command: ToolCommand, watch: Callable[[ToolProcess], None] | None = None) -> ToolResult:
+        raise AssertionError(f"{command.argv[0]} was started")
+
+
+def test_a_design_that_was_measured_before_starts_no_tool(evaluator: Evaluator, ranked: list[Evaluation]):
+    store = MemoryProfiles()
+    first = rank(evaluator, ranked, "open-rtl", Bench(profiles=store, history=MemoryHistory()))
+    assert store.counts.misses == 2
+    again = rank(evaluator, ranked, "open-rtl", Bench(Refusing(), store, history=MemoryHistory()))
+    assert (store.counts.misses, store.counts.hits) == (2, 2)
+    assert [one.measured for one in again] == [one.measured for one in first]
+    cited = {key for one in first if one.measured is not None for key in one.measured.profiles}
+    assert len(cited) == 2
+    assert [Measured.from_json(json.loads(json.dumps(one.measured.to_json()))) for one in first if one.measured] == [
+        one.measured for one in first
+    ]
+
+
 def test_a_core_answers_for_one_set_of_inputs_after_the_other(evaluator: Evaluator, ranked: list[Evaluation]):
     lowered = lower(evaluator.program, ranked[0].design)
     sets = make_inputs(lowered, random_sets=3)
@@ -63,8 +89,8 @@ def test_a_core_answers_for_one_set_of_inputs_after_the_other(evaluator: Evaluat
 def test_hardware_that_computes_something_else_is_an_error(evaluator: Evaluator, ranked: list[Evaluation]):
     """The same SystemVerilog with other weights in its ROMs."""
     lowered = lower(evaluator.program, ranked[0].design)
-    other = {name: np.roll(values, 1) + 1 for name, values in lowered.program.params.items()}
-    wrong = replace(lowered, program=replace(lowered.program, params=other))
+    other = {name: np.roll(values, 1) + 1 for name, values in lowered.padded.params.items()}
+    wrong = replace(lowered, padded=replace(lowered.padded, params=other))
     core = Core.of(wrong, evaluator.platform)
     inputs = make_inputs(lowered, random_sets=1)
     assert not compare("open-rtl", "stream", core.answers(inputs)[0], lowered.run_stream(inputs[0])).equal

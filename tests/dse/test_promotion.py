@@ -8,14 +8,16 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.platforms import load_platform
 from dse.evaluate import Evaluation, Evaluator
-from dse.rungs.error import ENOUGH, Correction, error_of, errors_of
 from dse.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
+from dse.rungs import WIDER, Bench, measure_all, shortlist
+from dse.rungs.error import ENOUGH, Correction, error_of, errors_of
 from dse.rungs.promotion import promote, prospects
+from profiling.store import MemoryProfiles
 from tests.compiler.designs import Dense, build_network
 
 BASE = Pair("m", "d", "modelled", "csynth", "f", "II = 1", 100.0, 100.0)
@@ -57,6 +59,7 @@ def digests(chosen: list[Evaluation]) -> list[str]:
     return [c.design.digest() for c in chosen]
 
 
+@settings(max_examples=40)
 @given(candidates(), ratios, ratios, st.integers(1, 8))
 def test_the_best_modelled_design_always_goes_up(
     some: list[Evaluation], pipeline: list[float], memory: list[float], best: int
@@ -68,6 +71,7 @@ def test_the_best_modelled_design_always_goes_up(
     assert len(set(digests(chosen))) == len(chosen)
 
 
+@settings(max_examples=40)
 @given(candidates(), st.integers(1, 8), st.integers(0, 20))
 def test_without_error_or_without_history_it_is_plain_ranking(some: list[Evaluation], best: int, count: int) -> None:
     chosen = promote(some, "csynth", best, history_of([1.0] * count))
@@ -76,6 +80,7 @@ def test_without_error_or_without_history_it_is_plain_ranking(some: list[Evaluat
     assert [c.values for c in few] == sorted(c.values for c in some)[:best]
 
 
+@settings(max_examples=40)
 @given(candidates(), ratios, st.randoms(use_true_random=False))
 def test_neither_order_nor_chance_matters(some: list[Evaluation], found: list[float], random: Random) -> None:
     shuffled = list(some)
@@ -176,3 +181,32 @@ def test_pairs_connect_each_rung_with_the_next_that_was_measured() -> None:
     ]  # fmt: skip
     assert {p.family for p in pairs} == {"vitis-ultrascale-plus"}
     assert {p.model for p in pairs} == {model_of(evaluator)}
+
+
+def test_a_rung_of_tools_looks_at_what_the_simulator_prefers_and_the_best_modelled_one() -> None:
+    evaluator, some = evaluated()
+    history = MemoryHistory()
+    said: list[str] = []
+    bench = Bench(profiles=MemoryProfiles(), history=history, progress=said.append)
+    feasible = [c for c in some if c.feasible]
+    distinct = {c.design.digest() for c in feasible}
+    chosen = shortlist(evaluator, some, "csynth", bench, best=2)
+    assert len(chosen) == 2
+    assert chosen[0].values == min(c.values for c in feasible)
+    assert said == [f"simulating {min(len(distinct), 2 * WIDER)} designs"]
+    pairs = history.pairs(evaluator.platform.operators)
+    assert len(pairs) == min(len(distinct), 2 * WIDER)
+    assert {(p.weaker, p.stronger) for p in pairs} == {("modelled", "simulated")}
+    assert shortlist(evaluator, some[:1], "csynth", bench, best=2) == [some[0]], "there is nothing to decide"
+    assert len(said) == 1
+
+
+def test_what_is_measured_is_recorded_against_the_weaker_rungs() -> None:
+    evaluator, (one, *_) = evaluated()
+    bench = Bench(profiles=MemoryProfiles(), history=MemoryHistory())
+    [found] = measure_all(evaluator, [one], "simulated", bench)
+    assert found.measured is not None
+    [pair] = bench.history.pairs(evaluator.platform.operators)
+    assert (pair.weaker_cycles, pair.stronger_cycles) == (one.figures.latency, found.measured.latency)
+    measure_all(evaluator, [one], "modelled", bench)
+    assert list(bench.history.pairs(evaluator.platform.operators)) == [pair], "the model says nothing new"
