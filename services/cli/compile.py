@@ -58,6 +58,8 @@ def compile(
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)
         with Stages().running() as stages:
+            if target.fallback:
+                stages.say(target.fallback)
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
             exploration = None

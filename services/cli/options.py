@@ -55,6 +55,8 @@ class Target:
     clock_mhz: float
     quantize: str | None
     evidence: Evidence
+    fallback: str = ""
+    """Why figures will be of weaker evidence, where this machine lacks what it takes."""
 
 
 def check_target(
@@ -88,8 +90,8 @@ def check_target(
         platform, clock, quantize = design.platform, design.clock_mhz, design.quantize
     board = load_platform(platform or DEFAULT_PLATFORM)
     clock = board.check_clock(board.clock_mhz if clock is None else clock)
-    usable(evidence, board, clock)
-    return Target(board, clock, quantize, evidence)
+    _, fallback = usable(evidence, board, clock)
+    return Target(board, clock, quantize, evidence, fallback)
 
 
 def check_bitstream(asked: str | None) -> None:
