@@ -15,6 +15,7 @@ from dse.fifo import total_bits
 from dse.memory import memory_svg
 from dse.partition import partition_svg
 from dse.rungs import Measured, Ranked, in_order
+from dse.vitis import VITIS_RUNGS, vitis_lacks
 from profiling.evidence import EVIDENCE, Evidence
 from services.steps.bodies.candidates import Tried, failure_of, steps_of
 from services.steps.bodies.measure import FALLBACK, MEASURED
@@ -26,7 +27,7 @@ from services.steps.flow.explanation import explained, in_words
 from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
 from services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
 from services.steps.registry import step_kind
-from services.steps.result import Output, StepResult
+from services.steps.result import Output, RetryLaterError, StepResult
 
 DESIGN, EXPLORATION, DIES, MEMORIES = "design.json", "exploration.json", "dies.svg", "memories.svg"
 SYNTHESIS, WHY = "synthesis.json", "why.svg"
@@ -91,6 +92,9 @@ def _choose(
     ranked = in_order(list(_measured(context, candidates).values()))
     found: list[Evidence] = [r.measured.evidence for r in ranked if r.measured is not None]
     evidence = found[0] if found else options.evidence
+    if evidence in VITIS_RUNGS and (lacking := vitis_lacks(evaluator.platform)):
+        what = f"the designs were measured on a machine with the tools, but here {lacking}"
+        raise RetryLaterError("profile-tool-missing", what, context.settings.licence_seconds)
     fallback = "" if evidence == options.evidence else _fallback(context)
     return take(evaluator, candidates, ranked, evidence, bench, fallback)
 
