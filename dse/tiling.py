@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
+from math import ceil, prod
 
 from xdsl.ir import SSAValue
 
@@ -61,6 +61,7 @@ Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
 SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _MOST_ORDERED_KERNELS = 3
+_NARROWEST_PORT, _WIDEST_PORT = 32, 512
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
 
 
@@ -93,7 +94,7 @@ class TilingSpace:
         tiles = powers_of_two(4, longest)
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
-            "overall_unroll_size": tuple(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "overall_unroll_size": _with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
             "allocation": (SLOWEST_FIRST, ALIGNED),
             "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
             "order": (ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED),
@@ -142,6 +143,12 @@ class TilingSpace:
     @cached_property
     def library(self) -> OperatorLibrary:
         return load_library(self.platform.operators, self.clock_mhz)
+
+    @cached_property
+    def port_bits(self) -> int:
+        """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
+        cycle = [memory.port_gb_s * 8000 / self.clock_mhz for memory in self.platform.memories]
+        return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
 
     @cached_property
     def weights(self) -> Placement:
@@ -201,7 +208,7 @@ class TilingSpace:
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
             kernel = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize)
+        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
         return self._grouped(design, sizes, settings)
 
     def _ordered(
@@ -347,3 +354,8 @@ class TilingSpace:
         if key not in self._bindings_before:
             self._bindings_before[key] = bindings_of(op, self.library, settings)
         return self._bindings_before[key]
+
+
+def _with_halfway(sizes: list[int]) -> tuple[int, ...]:
+    """Numbers of lanes between powers of two as well, so that a device can be filled."""
+    return tuple(sorted({*sizes, *(size * 3 // 2 for size in sizes[:-1] if size > 1)}))

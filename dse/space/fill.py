@@ -1,0 +1,65 @@
+"""As many lanes as the device holds: the largest setting of a kind whose modelled design keeps every limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from compiler.errors import PenstockError
+from dse.evaluate import Evaluator
+from dse.tiling import Params, Value
+
+LANES, TILE = "overall_unroll_size", "default_tile_size"
+_MOST_FILLED = 4
+_QUICKLY_MODELLED = 12
+"""Kernels up to which larger tiles are filled too: a tile's own size limits its lanes."""
+
+
+def starting_settings(evaluator: Evaluator) -> tuple[dict[str, Value], ...]:
+    """What a search tries before it proposes anything itself: its first guess, the fullest designs, bolder guesses."""
+    guess, *bolder = evaluator.space.first_settings()
+    met = {evaluator.meaning(evaluator.space.design(guess))}
+    filled: list[tuple[tuple[float, ...], dict[str, Value]]] = []
+    for params in _kinds(evaluator, [guess, *bolder]):
+        found = fill(evaluator, params)
+        if found is None or (meaning := evaluator.meaning(evaluator.space.design(found))) in met:
+            continue
+        met.add(meaning)
+        filled.append((evaluator.evaluate(found).values, found))
+    best = [params for _, params in sorted(filled, key=lambda one: one[0])[:_MOST_FILLED]]
+    settings = [guess, *best, *bolder]
+    return tuple(params for place, params in enumerate(settings) if params not in settings[:place])
+
+
+def fill(evaluator: Evaluator, params: Params) -> dict[str, Value] | None:
+    """The same setting with the most lanes that fit, found by bisection; None where not even the fewest do.
+
+    More lanes mostly take more of everything; where they do not, a larger setting that fits may be passed over, but
+    what is found fits.
+    """
+    sizes = evaluator.space.choices[LANES]
+    low, high = 0, len(sizes)  # sizes below `low` fit, the one at `high` does not
+    while low < high:
+        middle = (low + high) // 2
+        if _fits(evaluator, {**params, LANES: sizes[middle]}):
+            low = middle + 1
+        else:
+            high = middle
+    return {**params, LANES: sizes[low - 1]} if low else None
+
+
+def _kinds(evaluator: Evaluator, first: Sequence[Mapping[str, Value]]) -> Iterator[dict[str, Value]]:
+    """The first settings that differ in more than lanes, with their own tiles and with four times as large ones."""
+    kinds = {tuple(sorted((name, value) for name, value in p.items() if name != LANES)): p for p in first}
+    tiles = evaluator.space.choices[TILE]
+    for params in kinds.values():
+        yield dict(params)
+        if len(evaluator.space.graph.operations) <= _QUICKLY_MODELLED:
+            place = tiles.index(params[TILE])
+            yield from ({**params, TILE: tile} for tile in tiles[place + 2 : place + 3])
+
+
+def _fits(evaluator: Evaluator, params: Params) -> bool:
+    try:
+        return evaluator.evaluate(params).feasible
+    except PenstockError:  # so many lanes cannot even be scheduled, or laid out
+        return False
