@@ -178,6 +178,10 @@ class Evaluator:
                 seen.popitem(last=False)
         return replace(seen[key], params=dict(params))
 
+    def means(self, params: Params) -> Hashable:
+        """What two settings have in common exactly if they mean the same design."""
+        return self.meaning(self.space.design(params))
+
     @staticmethod
     def meaning(design: Design) -> Hashable:
         """What two designs of this space have in common exactly if they are the same: quicker than a digest."""

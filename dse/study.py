@@ -25,6 +25,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm.exc import StaleDataError
 
 from compiler.errors import PenstockError
+from dse.local import LocalSampler, Meaning
 from dse.objectives import DEFAULT_OBJECTIVES
 from dse.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
 from dse.storage import SharedStorage
@@ -92,19 +93,25 @@ class Study:
         conditions: Conditions | None = None,
         objectives: Sequence[str] = DEFAULT_OBJECTIVES,
         storage_url: str | None = None,
-        sampler: str = "tpe",
+        sampler: str = "local",
         seed: int = 0,
         worker: int = 0,
         first: Sequence[Params] = (),
         create: bool = True,
+        meaning: Meaning | None = None,
     ) -> Study:
         """Open the study, or create it with the `first` settings queued. Any number of processes may do so.
 
         Without `storage_url` the study lives in this process. `worker` keeps the samplers of several processes
-        with one seed from proposing the same. With `create=False` a study that is gone is an error.
+        with one seed from proposing the same. With `create=False` a study that is gone is an error. By `meaning`
+        the sampler `local` knows which settings are the same design, and need not be tried.
         """
         storage = InMemoryStorage() if storage_url is None else SharedStorage(storage_url)
-        proposer, wanted = make_sampler(sampler, seed + 7919 * worker), tuple(objectives)
+        wanted, own_seed = tuple(objectives), seed + 7919 * worker
+        is_local = sampler == "local"
+        proposer = (
+            LocalSampler(choices, conditions or {}, own_seed, meaning) if is_local else make_sampler(sampler, own_seed)
+        )
         try:
             made, created = _open_study(name, storage, proposer, wanted, create)
         except BaseException:
@@ -151,7 +158,7 @@ class Study:
         return Asked(trial.number, params)
 
     def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
-        position = len(self._study.get_trials(deepcopy=False)) if index is None else index
+        position = sum(self.counts().values()) if index is None else index
         if position >= len(settings):
             raise PenstockError(
                 code="grid-exhausted", what="every setting of the space was tried", where=self.name,
@@ -236,8 +243,15 @@ class Study:
         return tuple(t.number for t in running if t.number not in held)
 
     def trials(self) -> tuple[Told, ...]:
-        """All trials in order of their numbers."""
+        """The trials in order of their numbers, all of them unless the study is long: see `counts`."""
         return tuple(self._told(t) for t in self._study.get_trials(deepcopy=False))
+
+    def counts(self) -> dict[str, int]:
+        """How many trials are in each state; of a long study `trials` knows the newest and the best only."""
+        if isinstance(self._storage, SharedStorage):
+            return self._storage.counts(self._study_id)
+        states = [t.state.name.lower() for t in self._study.get_trials(deepcopy=False)]
+        return {state: states.count(state) for state in states}
 
     def trial(self, number: int) -> Told:
         with self._still_there():
