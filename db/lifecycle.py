@@ -213,8 +213,8 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
 
 
 def _release(tx: Transaction, ready: Sequence[Step]) -> None:
-    released = [tx.steps.transition("release", step) for step in ready]
-    _publish(tx, released)
+    if ready:
+        _publish(tx, tx.steps.release(ready[0].run_id, ready))
 
 
 def _publish(tx: Transaction, queued: Sequence[Step], delay_seconds: float = 0.0) -> None:
@@ -273,7 +273,7 @@ def _stop_steps(tx: Transaction, run_id: str) -> None:
 def _settle_run(tx: Transaction, run_id: str) -> None:
     """End the run if none of its steps is open any more."""
     run = tx.runs.get(run_id)
-    if run is None or run.state in RUN_TERMINAL or tx.steps.open_count(run_id):
+    if run is None or run.state in RUN_TERMINAL or tx.steps.has_open(run_id):
         return
     endings = {RunState.FAILING: "end_failed", RunState.CANCELLING: "end_cancelled"}
     tx.runs.transition(endings.get(RunState(run.state), "succeed"), run_id)

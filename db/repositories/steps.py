@@ -167,6 +167,27 @@ class Steps(Repository):
         Events(self.scope).add(step.run_id, f"step.{name}", event | dict(data or {}))
         return after
 
+    def release(self, run_id: str, ready: Sequence[Step]) -> tuple[Step, ...]:
+        """The move `release` of many blocked steps of a run at once, each with its event."""
+        self.scope.require_lock(run_id)
+        move = STEP_TRANSITIONS["release"]
+        where = (steps.c.id.in_([step.id for step in ready]), steps.c.state.in_(move.sources))
+        changes = {"state": move.target} | _stamps(move.target)
+        after = self._all(Step, update(steps).where(*where).values(changes).returning(steps))
+        if len(after) != len(ready):
+            left = {step.id for step in ready} - {step.id for step in after}
+            raise TransitionRefusedError(min(left), move.name, None)
+        released = sorted(after, key=lambda step: step.id)
+        Events(self.scope).add_many(
+            run_id,
+            [
+                ("step.release", {"from": StepState.BLOCKED, "to": step.state, "step": step.id, "key": step.key,
+                                  "attempt": step.attempt, "fence": step.fence})
+                for step in released
+            ],
+        )  # fmt: skip
+        return tuple(released)
+
     def for_claim(self, step_id: str) -> Step | None:
         """The step if it is queued and no other transaction has it; locked."""
         statement = select(steps).where(steps.c.id == step_id, steps.c.state == StepState.QUEUED)
@@ -240,9 +261,10 @@ class Steps(Repository):
         asked = update(steps).where(steps.c.run_id == run_id, steps.c.state == StepState.RUNNING)
         return self.connection.execute(asked.values(cancel_requested=True)).rowcount
 
-    def open_count(self, run_id: str) -> int:
-        statement = select(func.count()).where(steps.c.run_id == run_id, steps.c.state.in_(_OPEN))
-        return self.connection.execute(statement).scalar_one()
+    def has_open(self, run_id: str) -> bool:
+        """Whether any step of the run may still move."""
+        found = exists().where(steps.c.run_id == run_id, steps.c.state.in_(_OPEN))
+        return bool(self.connection.execute(select(found)).scalar_one())
 
     def waiting(self, run_id: str) -> tuple[Step, ...]:
         """The run's steps that have not started."""

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Numeric, Select, cast, func, insert, select
+from sqlalchemy import Numeric, Select, cast, func, insert, select, union
 from sqlalchemy.dialects.postgresql import array
 
 from db.records import Json, Page, Trial, TrialSummary
@@ -90,6 +90,23 @@ class Trials(Repository):
         if cursor is not None:
             statement = statement.where(steps.c.id > cursor)
         return self._page(TrialRow, statement, limit, lambda row: row["step_id"])
+
+    def notable(
+        self, run_id: str, figure: str, *, best: int, newest: int, besides: int | None = None
+    ) -> tuple[TrialRow, ...]:
+        """A run's best complete trials by one figure, its newest steps, and one more; all if there are no more."""
+        own = (steps.c.run_id == run_id, steps.c.kind == "trial")
+        value = trials.c.figures[figure]
+        good = (
+            select(trials.c.step_id)
+            .where(trials.c.run_id == run_id, trials.c.state == "complete", func.jsonb_typeof(value) == "number")
+            .order_by(cast(value, Numeric), trials.c.number)
+            .limit(best)
+        )
+        late = select(steps.c.id).where(*own).order_by(steps.c.id.desc()).limit(newest)
+        one = select(trials.c.step_id).where(trials.c.run_id == run_id, trials.c.number == besides)
+        kept = union(good.subquery().select(), late.subquery().select(), one.subquery().select())
+        return self._all(TrialRow, _steps_with_trials().where(*own, steps.c.id.in_(kept)).order_by(steps.c.id))
 
     def step_of(self, run_id: str, key: str) -> TrialRow | None:
         """One trial step with what it found."""

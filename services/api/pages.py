@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from db import Transaction
 from db.ids import is_id
 from db.records import Run
+from dse.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
 from services.api.auth import COOKIE, caller_of, token_id
 from services.api.context import Context, Ctx
 from services.api.documents import artifact_out, chosen_trial, event_out, run_detail, run_list, trial_out
@@ -22,7 +23,7 @@ from web.runs_view import FILTERS, Record
 router = APIRouter(include_in_schema=False)
 
 PAGE_ROWS = 50
-MOST_TRIALS = 3000
+MOST_TRIALS = 1000
 SHOWN_EVENTS = 150
 _SESSION_SECONDS = 30 * 86400
 
@@ -124,19 +125,13 @@ def logout() -> Response:
 
 
 def _trials(tx: Transaction, run: Run) -> tuple[list[Record], int]:
-    """The trials that a page can show, and how many more there are."""
-    chosen = chosen_trial(run)
-    found: list[Record] = []
-    cursor: str | None = None
-    while len(found) < MOST_TRIALS:
-        page = tx.trials.list_steps(run.id, cursor=cursor, limit=500)
-        found += [trial_out(row, chosen).model_dump(mode="json") for row in page.items]
-        cursor = page.next_cursor
-        if cursor is None:
-            return found, 0
+    """The trials that a page can show, and how many more there are: of a long search the best and the newest."""
+    chosen, goal = chosen_trial(run), run.options.get("objectives") or DEFAULT_OBJECTIVES
+    figure = OBJECTIVES[goal[0]].figure if goal[0] in OBJECTIVES else "latency_cycles"
+    rows = tx.trials.notable(run.id, figure, best=MOST_TRIALS // 2, newest=MOST_TRIALS // 2, besides=chosen)
     counts = tx.steps.counts_by_kind([run.id])[run.id]
     total = sum(count for (kind, _), count in counts.items() if kind == "trial")
-    return found, max(0, total - len(found))
+    return [trial_out(row, chosen).model_dump(mode="json") for row in rows], max(0, total - len(rows))
 
 
 def _service(request: Request, context: Context) -> Record:
