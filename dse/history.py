@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dse.evaluate import Evaluation, Evaluator
+from profiling import store
 from profiling.evidence import EVIDENCE, Evidence
-from profiling.open_rtl.cache import Store, cache_folder
+from profiling.open_rtl.cache import Store
 
 NEWEST = 2000
 """Pairs of one family that are kept."""
@@ -104,7 +105,7 @@ class FolderHistory:
 
     @property
     def _files(self) -> Store:
-        return Store("rungs", 64, self._root or cache_folder().parent)
+        return Store("rungs", 64, self._root or store.kept_folder())
 
     def pairs(self, family: str) -> Sequence[Pair]:
         return _read(self._files.read(family))

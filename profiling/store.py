@@ -25,6 +25,11 @@ MeasureMany = Callable[[list[str]], Mapping[str, Outcome]]
 KEPT_IN_FOLDER = 50_000
 
 
+def kept_folder() -> Path:
+    """Where a machine keeps what was measured on it."""
+    return cache_folder().parent
+
+
 @dataclass(frozen=True)
 class Counts:
     """How often a store was asked, and what it spared: a miss is a measurement, a wait one that somebody else made."""
@@ -193,7 +198,7 @@ class FolderProfiles(SingleFlight):
 
     @property
     def _files(self) -> Store:
-        return Store("profiles", self._most, self._root or cache_folder().parent)
+        return Store("profiles", self._most, self._root or kept_folder())
 
     def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
         files = self._files

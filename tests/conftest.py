@@ -10,12 +10,24 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from profiling import store
+
 pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.service"]
 
 # Where a red run stops people, the same examples come every time; at a desk new ones are looked for.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _measurements_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What stand-ins answer is not to be believed after the tests."""
+    folder = tmp_path_factory.mktemp("kept")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "kept_folder", lambda: folder)
+        yield
+
 
 _real_connect = socket.socket.connect
 _real_connect_ex = socket.socket.connect_ex
