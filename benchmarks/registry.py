@@ -38,6 +38,9 @@ BENCHMARKS: dict[str, Benchmark] = {
         "benchmarks.csynth_networks", "csynth's latency against RTL, and the simulator's fed with csynth"
     ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
+    "kernels": Benchmark(
+        "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
+    ),
     "networks": Benchmark("benchmarks.networks", "simulated cycles of real designs against RTL"),
     "open-rtl": Benchmark(
         "benchmarks.open_rtl", "kernels measured a minute, a systolic array at its peak, area by yosys"

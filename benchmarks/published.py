@@ -1,0 +1,55 @@
+"""The published figures of the workloads: cycles of C/RTL co-simulation and DSPs, read from the tables in data/."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+TABLES = ("compare", "polybench", "mlps", "transformers")
+BUDGETS = (220, 2560, 9024)
+_DATA = Path(__file__).parent / "data"
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published design. `budget` is the number of DSPs that its authors allowed, where they say so."""
+
+    framework: str
+    workload: str
+    cycles: int
+    dsp: int
+    budget: int | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.framework}, {self.dsp} DSP"
+
+    def counts_at(self, budget: int) -> bool:
+        """Whether it is compared at a budget: it keeps to it, or was made for it though it takes a few more."""
+        return self.dsp <= budget or self.budget == budget
+
+
+@cache
+def published(workload: str) -> tuple[Published, ...]:
+    """Every design whose co-simulation passed, each once, the fastest first; what failed has no cycles."""
+    found = dict.fromkeys(one for one in _rows() if one.workload == workload)
+    return tuple(sorted(found, key=lambda one: (one.cycles, one.dsp)))
+
+
+def _rows() -> Iterator[Published]:
+    for table in TABLES:
+        with (_DATA / f"streamhls_table_{table}.csv").open(newline="") as file:
+            for row in csv.DictReader(file):
+                if row["RTL Status"] == "Pass":
+                    yield _read(row["Framework"], row["Kernel"], int(row["RTL Cycles"]), int(row["DSP"]))
+
+
+def _read(framework: str, workload: str, cycles: int, dsp: int) -> Published:
+    """`Opt5_220` is Stream-HLS' fifth level under 220 DSPs, `Opt1` its first under its default budget."""
+    if not framework.startswith("Opt"):
+        return Published(framework, workload, cycles, dsp)
+    level, _, budget = framework.partition("_")
+    return Published(f"Stream-HLS {level}", workload, cycles, dsp, int(budget) if budget else None)

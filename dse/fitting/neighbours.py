@@ -1,0 +1,76 @@
+"""Which kernels walk together: leaders of elementwise kernels, and walks that let neighbours start early."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from xdsl.ir import OpResult, SSAValue
+
+from compiler.analysis.graph import Graph, TensorOp
+from compiler.dialects.affine import projected_dims
+from dse.fitting.walks import Walk
+
+
+def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:
+    """The kernel whose result an elementwise one walks along with; none for a reduction."""
+    if op.reductions:
+        return None
+    for value, operand_map in zip(op.op.inputs, op.operand_maps, strict=True):
+        producer = _producer(value, graph)
+        dims = projected_dims(operand_map)
+        if producer is not None and sorted(d for d in dims if d is not None) == list(range(len(op.trips))):
+            return producer
+    return None
+
+
+def shared_dims(consumer: TensorOp, producer: TensorOp) -> dict[int, int]:
+    """Each dim of a kernel that is one of its operand's, and which of its producer's dims that is."""
+    for value, operand_map in zip(consumer.op.inputs, consumer.operand_maps, strict=True):
+        if value is producer.result:
+            pairs = zip(projected_dims(operand_map), projected_dims(producer.result_map), strict=True)
+            return {mine: theirs for mine, theirs in pairs if mine is not None and theirs is not None}
+    return {}
+
+
+def follow(walks: Mapping[str, Walk], start: TensorOp, graph: Graph) -> dict[str, Walk]:
+    """The walks when whoever makes or reads what `start` does goes in its order, and so on from neighbour to neighbour.
+
+    A kernel whose slowest dim is a reduction gives its results at the end, in whatever order.
+    """
+    found = dict(walks)
+    edges = [(p, c, shared_dims(c, p)) for c in graph.operations for v in c.op.inputs if (p := _producer(v, graph))]
+    waiting = [(start, walks[start.layer].outer)]
+    met = {start.layer}
+    while waiting:
+        op, outer = waiting.pop(0)
+        for producer, consumer, dims in edges:
+            upward = consumer is op and producer.layer not in met
+            if not upward and (producer is not op or consumer.layer in met):
+                continue
+            other = producer if upward else consumer
+            known = dims if upward else {theirs: mine for mine, theirs in dims.items()}
+            wanted = _prefix(outer, known)
+            if not wanted:
+                continue
+            met.add(other.layer)
+            if other.layer in found:
+                found[other.layer] = replace(found[other.layer], outer=wanted, fine=walks[start.layer].fine)
+            waiting.append((other, wanted))
+    return found
+
+
+def _prefix(outer: tuple[int, ...], known: Mapping[int, int]) -> tuple[int, ...]:
+    """The outermost dims as the neighbour calls them, up to the first that it does not have."""
+    prefix: list[int] = []
+    for d in outer:
+        if d not in known:
+            break
+        prefix.append(known[d])
+    return tuple(prefix)
+
+
+def _producer(value: SSAValue, graph: Graph) -> TensorOp | None:
+    if not isinstance(value, OpResult):
+        return None
+    return next((op for op in graph.operations if op.result is value), None)

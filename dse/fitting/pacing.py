@@ -1,0 +1,183 @@
+"""From a walk for every kernel to a design: the fastest pace at which all of them together still fit the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from xdsl.ir import OpResult
+
+from compiler.analysis.graph import Graph, TensorOp
+from compiler.design import Design, KernelDesign
+from compiler.dialects.scaling import scaling_of
+from compiler.errors import PenstockError
+from compiler.platforms import Resources, total
+from compiler.schedule import OperatorLibrary
+from compiler.transforms.pad_dims import Dims
+from dse.fitting.lanes import Lanes, cheapest, pareto_lanes, useful_factors
+from dse.fitting.neighbours import leader_of, shared_dims
+from dse.fitting.walks import Walk, kernel_design
+from dse.space.binding import PARAMETERS, operand_bits
+
+Sizes = Mapping[int, int]
+"""What dims are padded to, by the number of a class of dims that are walked together."""
+NO_PADDING: Sizes = {}
+MOST_PADDING = 1.06
+_STORED = 3
+"""Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Fits designs of one graph to a device."""
+
+    graph: Graph
+    platform: str
+    clock_mhz: float
+    library: OperatorLibrary
+
+    def design(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING) -> Design:
+        """The fastest design with these walks within `limits`, as far as operators alone say."""
+        return self._record(walks, sizes, self._fastest(walks, limits, sizes)[1])
+
+    def pace(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes) -> float:
+        """How many cycles the slowest kernel of that design takes."""
+        return self._fastest(walks, limits, sizes)[0]
+
+    def padding(self, walks: Mapping[str, Walk], limits: Resources) -> Sizes:
+        """Sizes that dims are padded to, so that lanes can be shared out more evenly: one dim after the other."""
+        found: dict[int, int] = {}
+        best = self.pace(walks, limits, found)
+        for number, size in self.dims.sizes.items():
+            if number in self.dims.unfit:
+                continue
+            for padded in range(size + 1, int(size * MOST_PADDING) + 1):
+                pace = self.pace(walks, limits, {**found, number: padded})
+                if pace < best:
+                    best, found = pace, {**found, number: padded}
+        return found
+
+    @cached_property
+    def dims(self) -> Dims:
+        return Dims(self.graph)
+
+    def trips(self, op: TensorOp, sizes: Sizes) -> tuple[int, ...]:
+        return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
+
+    def _fastest(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes) -> tuple[float, Mapping[str, Lanes]]:
+        paces = sorted(
+            {
+                o.cycles * walks[op.layer].slowness
+                for op in self.heavy
+                for o in self._options(op, walks[op.layer], limits, sizes)
+            }
+        )
+        low, high = 0, len(paces) - 1
+        found = self._lanes(walks, paces[high], limits, sizes)
+        if found is None:
+            raise PenstockError(
+                code="nothing-fits", what="not even one lane a kernel fits", where=self.platform,
+                limit=f"{limits.dsp} DSPs and {limits.lut} LUTs", hint="take a larger budget",
+            )  # fmt: skip
+        while low < high:
+            middle = (low + high) // 2
+            lanes = self._lanes(walks, paces[middle], limits, sizes)
+            if lanes is None:
+                low = middle + 1
+            else:
+                found, high = lanes, middle
+        return paces[high], found
+
+    @cached_property
+    def heavy(self) -> tuple[TensorOp, ...]:
+        """What has a walk of its own: the reductions, and elementwise kernels on nothing but inputs."""
+        return tuple(op for op in self.graph.operations if self.leader(op) is None)
+
+    def leader(self, op: TensorOp) -> TensorOp | None:
+        """The kernel whose result an elementwise one walks along with; none for a reduction."""
+        return leader_of(op, self.graph)
+
+    def lane_cost(self, op: TensorOp, adders: str) -> Resources:
+        """The operators of one lane."""
+        bits, bindings = operand_bits(op), self.bindings(op, adders)
+        scales = self.library.knows("scale")
+        inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
+        return total([self.library.find(name, bits, bindings.get(name)).area(bits) for name in inside])
+
+    def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
+        """What a kernel's design record says of its adders; nothing where it is the library's own choice."""
+        names = dict.fromkeys(inner.name for inner in op.op.body.block.ops if PARAMETERS.get(inner.name) == "adders")
+        return {name: adders for name in names if adders != self.library.find(name, operand_bits(op)).binding}
+
+    def _walk(self, op: TensorOp, walks: Mapping[str, Walk]) -> Walk:
+        """A kernel's own walk, or that of what it goes along with."""
+        leader = self.leader(op)
+        return walks[op.layer] if leader is None else self._walk(leader, walks)
+
+    def _options(self, op: TensorOp, walk: Walk, limits: Resources, sizes: Sizes) -> tuple[Lanes, ...]:
+        cost = self.lane_cost(op, walk.adders)
+        most = min(limits.dsp // cost.dsp if cost.dsp else 1 << 20, limits.lut // cost.lut if cost.lut else 1 << 20)
+        trips = self.trips(op, sizes)
+        return pareto_lanes(trips, op.reductions, max(1, min(most, prod(trips))), walk.without_lanes)
+
+    def _lanes(
+        self, walks: Mapping[str, Walk], pace: float, limits: Resources, sizes: Sizes
+    ) -> dict[str, Lanes] | None:
+        """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
+        found: dict[str, Lanes] = {}
+        area = Resources()
+        for op in self.graph.operations:
+            leader, adders = self.leader(op), self._walk(op, walks).adders
+            if leader is None:
+                chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), pace / walks[op.layer].slowness)
+            else:
+                enough = 0.0 if self._walk(op, walks).whole_tokens else pace
+                chosen = self._alongside(op, leader, found[leader.layer], enough, sizes)
+            if chosen is None:
+                return None
+            found[op.layer] = chosen
+            area = area + self.lane_cost(op, adders) * chosen.count
+            if area.dsp > limits.dsp or area.lut > limits.lut:
+                return None
+        return found
+
+    def _alongside(self, op: TensorOp, leader: TensorOp, leading: Lanes, pace: float, sizes: Sizes) -> Lanes:
+        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
+        dims = shared_dims(op, leader)
+        unroll = tuple(leading.unroll[dims[d]] for d in range(len(op.trips)))
+        work = prod(self.trips(op, sizes))
+        for d in sorted(range(len(unroll)), key=lambda d: -unroll[d]):
+            others = prod(unroll) // unroll[d]
+            fewer = [n for n in useful_factors(unroll[d]) if work <= pace * n * others]
+            unroll = tuple(fewer[0] if p == d and fewer else lanes for p, lanes in enumerate(unroll))
+        return Lanes(-(-work // prod(unroll)), unroll)
+
+    def _record(self, walks: Mapping[str, Walk], sizes: Sizes, lanes: Mapping[str, Lanes]) -> Design:
+        kernels: dict[str, KernelDesign] = {}
+        for op in self.graph.operations:
+            leader, unroll = self.leader(op), lanes[op.layer].unroll
+            bindings = self.bindings(op, self._walk(op, walks).adders)
+            if leader is None:
+                rest = self._rest(op, bindings)
+                kernels[op.layer] = kernel_design(
+                    op, self.trips(op, sizes), unroll, walks[op.layer], rest, "rom", bindings
+                )
+                continue
+            made, dims = kernels[leader.layer], shared_dims(op, leader)
+            rank = range(len(op.trips))
+            tile = tuple(made.tile[dims[d]] for d in rank)
+            order = tuple(sorted(rank, key=lambda d: made.order.index(dims[d])))
+            kernels[op.layer] = KernelDesign(tile, unroll, order, "rom", bindings)
+        return Design(self.platform, self.clock_mhz, kernels)
+
+    def _rest(self, op: TensorOp, bindings: Mapping[str, str]) -> int:
+        """For how many iterations a partial result must rest so that the kernel can go on every cycle."""
+        combining = op.op.body.block.last_op
+        assert combining is not None
+        source = combining.operands[0]
+        if not op.reductions or not isinstance(source, OpResult):
+            return 1
+        name = source.op.name
+        return self.library.find(name, operand_bits(op), bindings.get(name)).latency + _STORED

@@ -1,0 +1,67 @@
+"""In which order a kernel walks: the dims that move slowly, and from these the tile, unroll and order of its design."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+
+from compiler.analysis.graph import TensorOp
+from compiler.design import KernelDesign, Placement
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The outermost loops of a kernel, one step of its lanes at a time; all other dims are walked whole inside them.
+
+    `slowness` favours (above 1) or neglects (below 1) the kernel when the pace is shared out: it counts as so many
+    times as slow. `adders` is what its floating-point adders are built of. A `fine` walk has no lanes along its
+    outermost dim, so that whatever lanes a neighbour has there, both pass the same slices in the same order. With
+    `whole_tokens` the elementwise kernels that go along take each token at once, not just as fast as the pace asks.
+    """
+
+    outer: tuple[int, ...]
+    slowness: float = 1.0
+    adders: str = "fabric"
+    fine: bool = False
+    whole_tokens: bool = False
+
+    @property
+    def without_lanes(self) -> tuple[int, ...]:
+        return self.outer[:1] if self.fine else ()
+
+
+def walks_of(op: TensorOp) -> Iterator[Walk]:
+    """Every choice of one or two outermost dims; where results come in order is where the next kernel can start."""
+    dims = [d for d, trip in enumerate(op.trips) if trip > 1]
+    for fine in (False, True):
+        for count in (2, 1):
+            for outer in permutations(dims, count):
+                if count < len(dims) or count == 1:
+                    yield Walk(outer, fine=fine)
+
+
+def kernel_design(
+    op: TensorOp,
+    trips: Sequence[int],
+    unroll: Sequence[int],
+    walk: Walk,
+    rest: int,
+    weights: Placement,
+    bindings: dict[str, str],
+) -> KernelDesign:
+    """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again."""
+    steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
+    inside = [1 if d in walk.outer else count for d, count in enumerate(steps)]
+    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
+    if prod(steps[d] for d in op.reductions) > 1:
+        for d in reversed([d for d in walk.outer if d in parallel]):
+            resting = prod(inside[p] for p in parallel)
+            if resting >= rest:
+                break
+            wanted = -(-rest // resting)
+            inside[d] = min(n for n in range(1, steps[d] + 1) if steps[d] % n == 0 and (n >= wanted or n == steps[d]))
+    tile = tuple(count * lanes for count, lanes in zip(inside, unroll, strict=True))
+    order = (*walk.outer, *(d for d in range(len(op.trips)) if d not in walk.outer))
+    return KernelDesign(tile, tuple(unroll), order, weights, bindings)
