@@ -274,10 +274,10 @@ def word_of(memory: MemRefType[Attribute]) -> VectorType[Attribute] | None:
     return cast("VectorType[Attribute]", kind) if isinstance(kind, VectorType) else None
 
 
-def interfaces_of(top: stream.TopOp) -> tuple[AxiAttr, ...]:
-    """The ports of a top, one an argument."""
+def interfaces_of(top: stream.TopOp) -> tuple[AxiAttr | BanksAttr, ...]:
+    """The ports of a top, one an argument: a way to external memory, or the banks of an array on the chip."""
     found = top.attributes.get(INTERFACES)
-    ports = found.data if isa(found, ArrayAttr[AxiAttr]) else ()
+    ports = found.data if isa(found, ArrayAttr[AxiAttr | BanksAttr]) else ()
     if len(ports) != len(top.body.block.args):
         raise VerifyException(f"top {top.sym_name.data}: {len(ports)} ports for {len(top.body.block.args)} arguments")
     return ports

@@ -75,8 +75,12 @@ class _Builder:
                     pass
         latency = self.library.memory.external_load_latency
         ports = plan_ports(top, sum(m.ports for m in self.platform.memories), latency)
-        top.attributes[directives.INTERFACES] = ArrayAttr([_axi(port) for port in ports])
-        top.attributes[directives.CONTROL] = StringAttr("s_axilite")
+        arrays = any(stream.lies_on_chip(argument) for argument in top.body.block.args)
+        top.attributes[directives.INTERFACES] = ArrayAttr(
+            _array(argument) if arrays else _axi(port)
+            for argument, port in zip(top.body.block.args, ports, strict=True)
+        )
+        top.attributes[directives.CONTROL] = StringAttr("ap_ctrl_hs" if arrays else "s_axilite")
         top.attributes[directives.DATAFLOW] = UnitAttr()
 
     def fifo(self, op: stream.StreamOp) -> str:
@@ -96,9 +100,7 @@ class _Builder:
 
     def memory(self, op: Memory) -> None:
         accesses, shape = _accesses(op.result), nest.memory_shape(op.result)
-        lanes = [1] * len(shape)
-        for access in accesses:
-            lanes = [max(a, b) for a, b in zip(lanes, _lanes(access), strict=True)]
+        lanes = _most_lanes(accesses, len(shape))
         rom = isinstance(op, stream.RomOp)
         element = op.result.type.block if isinstance(op.result.type, BlocksType) else memref_type(op.result)
         bits = prod(lanes) * directives.element_bits(element.element_type)
@@ -157,6 +159,18 @@ def _axi(port: AxiPort) -> AxiAttr:
     return AxiAttr.of(
         bundle=port.bundle, bits=port.bits, depth=port.words, burst=port.burst, outstanding=port.outstanding
     )
+
+
+def _array(argument: SSAValue) -> BanksAttr:
+    """An argument on the chip, cut as far as its accesses ask."""
+    shape = nest.memory_shape(argument)
+    lanes = _most_lanes(_accesses(argument), len(shape))
+    return BanksAttr.of("partition", [Cut(count, count == size) for count, size in zip(lanes, shape, strict=True)])
+
+
+def _most_lanes(accesses: Sequence[Access], rank: int) -> list[int]:
+    """The lanes along each dim of whichever access has most there."""
+    return [max((_lanes(access)[dim] for access in accesses), default=1) for dim in range(rank)]
 
 
 def _accesses(memory: SSAValue) -> list[Access]:

@@ -85,8 +85,9 @@ def emit_hls(
 def _call_arguments(ports: Sequence[Port]) -> list[str]:
     """What the C interface hands to the top: the host's arrays where they are words already, else copies of them."""
     return [
-        f"static_cast<{port.qualifier}{port.word} *>({_array(port, ports)})" if port.is_native and port.kind != "buffer"
-        else f"{port.argument}.data()"
+        f"static_cast<{port.pointer}>({_array(port, ports)})" if port.is_native and port.kind != "buffer"
+        else f"{port.argument}.data()" if port.pointer.endswith(" *")
+        else f"reinterpret_cast<{port.pointer}>({port.argument}.data())"
         for port in ports
     ]  # fmt: skip
 

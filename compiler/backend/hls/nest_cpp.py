@@ -157,7 +157,7 @@ class NestEmitter:
     def _element(self, op: nest.LoadOp | nest.StoreOp, index: Sequence[str]) -> str:
         """The C++ lvalue of one element: subscripts on the chip, one flat index in external memory."""
         name, address = self.names[op.memory], op.address.data
-        if op.memory in self.external:
+        if op.memory in self.external and self.external[op.memory].banks is None:
             shape = nest.memory_shape(op.memory)
             strides = [prod(shape[d + 1 :]) for d in range(len(shape))]
             lanes = [times(lane, stride) for lane, stride in zip(index, strides, strict=True)]

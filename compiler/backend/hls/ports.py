@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from compiler.backend.hls.scalar_cpp import cpp_type
 from compiler.dialects import nest, stream
-from compiler.dialects.directives import AxiAttr, interfaces_of, word_of
+from compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
 from compiler.dialects.types import memref_type
 from compiler.interpreter.scalar import numpy_dtype
 from compiler.layout import Layout
@@ -47,10 +47,33 @@ class Port:
     layout: Layout | None
     dtype: str
     argument: str
-    axi: AxiAttr
+    interface: AxiAttr | BanksAttr
     reads: bool
     writes: bool
     index: int
+
+    @property
+    def axi(self) -> AxiAttr:
+        assert isinstance(self.interface, AxiAttr), "an array on the chip has no bus"
+        return self.interface
+
+    @property
+    def banks(self) -> BanksAttr | None:
+        """How an array on the chip is cut; None for external memory."""
+        return self.interface if isinstance(self.interface, BanksAttr) else None
+
+    @property
+    def declaration(self) -> str:
+        """The C++ argument: a pointer into external memory, or an array."""
+        if self.banks is None:
+            return f"{self.qualifier}{self.word} *{self.argument}"
+        return f"{self.qualifier}{self.word} {self.argument}" + "".join(f"[{n}]" for n in self.packed_shape)
+
+    @property
+    def pointer(self) -> str:
+        """What the C++ argument is to its caller."""
+        rows = "".join(f"[{n}]" for n in self.packed_shape[1:]) if self.banks is not None else ""
+        return f"{self.qualifier}{self.word} (*){rows}" if rows else f"{self.qualifier}{self.word} *"
 
     @property
     def elements(self) -> int:
@@ -101,7 +124,7 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
     inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
     taken = {c_name(op.sym_name.data): 1 for op in inside}
     arguments = zip(top.body.block.args, top.argument_names, top.argument_kinds, interfaces_of(top), strict=True)
-    for index, (value, name, kind, axi) in enumerate(arguments):
+    for index, (value, name, kind, interface) in enumerate(arguments):
         met[kind.data] += 1
         if value.first_use is None:
             continue
@@ -117,7 +140,7 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
         port = Port(
             value, name.data, kind.data, cpp_type(element), prod(lanes),
             _logical_shape(packed, layout), packed, layout, np.dtype(numpy_dtype(element)).name,
-            safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", axi,
+            safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", interface,
             any(isinstance(op, nest.LoadOp) for op in uses), any(isinstance(op, nest.StoreOp) for op in uses),
             met[kind.data] - 1,
         )  # fmt: skip
@@ -144,7 +167,8 @@ def interface_of(top: stream.TopOp, ports: Sequence[Port], valid: BorderShapes |
         entry: dict[str, Any] = {
             "name": port.name, "argument": port.argument, "position": positions[port.value], "index": port.index,
             "shape": list(port.shape), "dtype": port.dtype,
-            "layout": layout, "packed_shape": list(port.packed_shape), "bundle": f"gmem{port.axi.bundle.data}",
+            "layout": layout, "packed_shape": list(port.packed_shape),
+            "bundle": f"gmem{port.axi.bundle.data}" if port.banks is None else None,
         }  # fmt: skip
         if valid is not None and port.kind in ("input", "output"):
             shape = valid[port.kind == "output"][port.index]

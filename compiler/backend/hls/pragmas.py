@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from compiler.backend.hls.ports import Port
 from compiler.dialects import stream
-from compiler.dialects.directives import banks_of, carried_of, fifo_of, pipeline_of, storage_of
+from compiler.dialects.directives import BanksAttr, banks_of, carried_of, fifo_of, pipeline_of, storage_of
 from compiler.dialects.nest import NestOp
 from compiler.dialects.types import memref_type
 
@@ -28,15 +28,20 @@ def pipeline(op: NestOp) -> str:
 
 def memory(op: stream.BufferOp | stream.RomOp | stream.BlocksOp, name: str) -> list[str]:
     """How a memory is cut, and what it is built of."""
-    banks, storage = banks_of(op), storage_of(op)
+    storage = storage_of(op)
+    lines = _cuts(banks_of(op), name)
+    if storage.kind.data != "registers":
+        lines.append(f"#pragma HLS BIND_STORAGE variable={name} type={storage.ports.data} impl={storage.kind.data}")
+    return lines
+
+
+def _cuts(banks: BanksAttr, name: str) -> list[str]:
     verb = "ARRAY_RESHAPE" if banks.reshapes else "ARRAY_PARTITION"
     lines: list[str] = []
     for dim, cut in enumerate(banks.cuts, start=1):
         if cut.banks > 1:
             how = "complete" if cut.complete else f"cyclic factor={cut.banks}"
             lines.append(f"#pragma HLS {verb} variable={name} {how} dim={dim}")
-    if storage.kind.data != "registers":
-        lines.append(f"#pragma HLS BIND_STORAGE variable={name} type={storage.ports.data} impl={storage.kind.data}")
     return lines
 
 
@@ -62,7 +67,15 @@ def fifo(op: stream.StreamOp, name: str) -> list[str]:
 
 
 def interface(ports: Sequence[Port]) -> list[str]:
-    """m_axi for the data, s_axilite for the addresses and the start."""
+    """m_axi for the data, s_axilite for the addresses and the start; arrays on the chip are memories' own ports."""
+    if any(port.banks is not None for port in ports):
+        arrays = [
+            line
+            for port in ports
+            if port.banks is not None
+            for line in (f"#pragma HLS INTERFACE ap_memory port={port.argument}", *_cuts(port.banks, port.argument))
+        ]
+        return [*arrays, "#pragma HLS INTERFACE ap_ctrl_hs port=return"]
     lines: list[str] = []
     for port in ports:
         axi, name = port.axi, port.argument

@@ -176,7 +176,7 @@ class _TopEmitter:
         """How a function takes a channel or a memory."""
         name = self.names[value]
         if value in self.ports:
-            return f"{self.ports[value].qualifier}{self.ports[value].word} *{name}"
+            return self.ports[value].declaration
         if isinstance(value.type, stream.BlocksType):
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
