@@ -22,7 +22,7 @@ from tests.standin.install import Installation
 from tests.supervisor.stacks import Up, myself, remove, up
 
 OVER = ("succeeded", "failed", "cancelled")
-WAIT_SECONDS = 240.0
+WAIT_SECONDS = 400.0
 Document = dict[str, Any]
 
 
@@ -114,7 +114,7 @@ def lab() -> Iterator[Lab]:
         "PENSTOCK_VITIS": str(tools), "PLATFORM_REPO_PATHS": str(tools / "platforms"),
         "XILINX_XRT": str(tools / "xrt"), "XILINXD_LICENSE_FILE": "2100@licences.example.org",
         "PENSTOCK_STEP_MODULES": "services.steps.bodies", "PENSTOCK_LICENCE_SECONDS": "2",
-        "PENSTOCK_TOOL_HOURS": str(20 / 3600), "PENSTOCK_TOOL_MEMORY_GB": "0.25", "PENSTOCK_TOOL_DISK_GB": "0.0625",
+        "PENSTOCK_TOOL_HOURS": str(40 / 3600), "PENSTOCK_TOOL_MEMORY_GB": "0.25", "PENSTOCK_TOOL_DISK_GB": "0.0625",
     }  # fmt: skip
     try:
         with up(myself(), home / "home", **settings) as running:
