@@ -26,7 +26,9 @@ def missing() -> str | None:
     if shutil.which("cmake") is None:
         return "cmake is not installed"
     if not any((root / "include" / sub / "xrt_device.h").is_file() for root in ROOTS for sub in ("xrt", "xrt/xrt")):
-        return "XRT's headers are not installed (apt install libxrt-dev)"
+        return "XRT's headers are not installed (apt install libxrt-dev uuid-dev)"
+    if not Path("/usr/include/uuid/uuid.h").is_file():
+        return "libuuid's headers, which XRT's include, are not installed (apt install uuid-dev)"
     return None
 
 

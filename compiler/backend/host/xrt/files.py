@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from compiler.platforms import load_platform
 from compiler.program import Port, Program
 
 FOLDER = "host/xrt"
@@ -19,9 +20,10 @@ _PARTS = "xc"  # how the names of AMD's devices begin
 _SIDES = ("inputs", "parameters", "outputs", "buffers")
 
 
-def runs_on_xrt(part: str) -> bool:
-    """Whether a device of that name is one that XRT serves."""
-    return part.startswith(_PARTS)
+def runs_on_xrt(platform: str) -> bool:
+    """Whether a platform of that name is an AMD device whose memories a host fills."""
+    found = load_platform(platform)
+    return found.part.startswith(_PARTS) and not found.has_array_arguments
 
 
 def xrt_files(name: str, program: Program, interface: Mapping[str, Any]) -> dict[str, bytes]:
