@@ -98,7 +98,7 @@ def fusion_graph(graph: Graph, design: Design) -> FusionGraph:
             trace(value, plan.itensor(indexing_map, dtype_of(value)), operation.layer, 0)
     kept = set(graph.returned)
     tensors = tuple(
-        Tensor(_bits(value), node.layer if isinstance(node, TensorOp) else None, tuple(found), value in kept)
+        Tensor(tensor_bits(value), node.layer if isinstance(node, TensorOp) else None, tuple(found), value in kept)
         for value, found in readers.items()
         for node in (makers.get(value),)
     )
@@ -164,6 +164,7 @@ def in_sequence(groups: Groups) -> dict[str, int]:
     return {kernel: numbers[group] for kernel, group in groups.items()}
 
 
-def _bits(value: SSAValue) -> int:
+def tensor_bits(value: SSAValue) -> int:
+    """The size of a whole tensor."""
     dtype: Any = dtype_of(value)
     return prod(tensor_type(value).get_shape()) * int(dtype.bitwidth)

@@ -11,7 +11,7 @@ from dse.tiling import Params, Value
 LANES, TILE = "overall_unroll_size", "default_tile_size"
 _MOST_FILLED = 4
 _QUICKLY_MODELLED = 12
-"""Kernels up to which larger tiles are filled too: a tile's own size limits its lanes."""
+"""Kernels up to which more than the first guess is filled; larger tiles too, whose size limits lanes."""
 
 
 def starting_settings(evaluator: Evaluator) -> tuple[dict[str, Value], ...]:
@@ -48,14 +48,19 @@ def fill(evaluator: Evaluator, params: Params) -> dict[str, Value] | None:
 
 
 def _kinds(evaluator: Evaluator, first: Sequence[Mapping[str, Value]]) -> Iterator[dict[str, Value]]:
-    """The first settings that differ in more than lanes, with their own tiles and with four times as large ones."""
+    """The first settings that differ in more than lanes, with their own tiles and with four times as large ones.
+
+    Of a model that takes seconds to model, the first guess alone.
+    """
+    if len(evaluator.space.graph.operations) > _QUICKLY_MODELLED:
+        yield dict(first[0])
+        return
     kinds = {tuple(sorted((name, value) for name, value in p.items() if name != LANES)): p for p in first}
     tiles = evaluator.space.choices[TILE]
     for params in kinds.values():
         yield dict(params)
-        if len(evaluator.space.graph.operations) <= _QUICKLY_MODELLED:
-            place = tiles.index(params[TILE])
-            yield from ({**params, TILE: tile} for tile in tiles[place + 2 : place + 3])
+        place = tiles.index(params[TILE])
+        yield from ({**params, TILE: tile} for tile in tiles[place + 2 : place + 3])
 
 
 def _fits(evaluator: Evaluator, params: Params) -> bool:

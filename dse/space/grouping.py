@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compiler.analysis.graph import Graph
 from compiler.design import Design
 from compiler.platforms import Platform
-from dse.fusion import exact_groups, fusion_graph, greedy_groups
+from dse.fusion import exact_groups, fusion_graph, greedy_groups, tensor_bits
 
 FUSED, GREEDY, EXACT = "all", "greedy", "exact"
 BUDGET, MOST_GROUPS = "converter_kib", "most_groups"
@@ -22,13 +22,17 @@ _BITS_PER_KIB = 8 * 1024
 
 
 def grouping_choices(graph: Graph, platform: Platform) -> dict[str, tuple[int | str, ...]]:
-    """Parameters where there is something to group, and a memory for what passes between groups."""
-    count = len(graph.operations)
-    if count < 2 or not platform.memories:
-        return {}
+    """Parameters where there is something to group, and a memory for what passes between groups.
+
+    Budgets end where any design's converters would be within them: none holds more than its tensor twice.
+    """
+    count, passing = len(graph.operations), {op.result for op in graph.operations} - set(graph.returned)
+    most_held = 2 * sum(tensor_bits(value) for value in passing) / _BITS_PER_KIB
     limits = platform.limits
-    on_chip = (limits.bram18 * 18 + limits.uram * 288) // 8
-    budgets = tuple(4**n for n in range(12) if 4**n <= max(on_chip, 1))
+    on_chip = (limits.bram18 * 18 + limits.uram * 288) / 8
+    budgets = tuple(4**n for n in range(12) if 4**n < min(most_held, on_chip))
+    if count < 2 or not platform.memories or not budgets:
+        return {}
     if count > _MOST_EXACT:
         return {"fusion": (FUSED, GREEDY), BUDGET: budgets}
     most = tuple(n for n in (2, 3, 4, 6) if n <= count)
