@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from math import log
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
 from dse.objectives import OBJECTIVES
 from dse.tiling import Value
 from profiling.evidence import Evidence
+
+Floats = NDArray[np.float64]
 
 MOST_NEIGHBOURS = 48
 """Steps that are modelled at most: a large model has a parameter for each of its layers."""
@@ -55,7 +58,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Importance:
-    """How much of the differences among trials goes with one parameter alone."""
+    """How much of the differences among trials goes with one parameter, beyond those before it."""
 
     parameter: str
     share: float
@@ -82,7 +85,7 @@ def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) ->
     importances = importances_of(tried, figure)
     sentences = [
         *_pace(chosen), *_binding(evaluator, chosen), *_half(evaluator, chosen, tried), _steps(neighbours, figure),
-        _mattered(importances, figure, len(tried)),
+        _mattered(importances, figure, tried),
     ]  # fmt: skip
     return Sensitivity(figure, tuple(sentences), neighbours, left_out, importances, len(tried))
 
@@ -205,15 +208,15 @@ def _step(one: Neighbour) -> str:
     return f"{one.parameter} {one.value} → {one.other}"
 
 
-def _mattered(importances: Sequence[Importance], figure: str, trials: int) -> str:
-    if trials < ENOUGH_TRIALS:
-        return f"{trials} trials are too few to say which parameters mattered ({ENOUGH_TRIALS} are needed)."
+def _mattered(importances: Sequence[Importance], figure: str, tried: Sequence[Point]) -> str:
+    if len(tried) < (needed := needed_trials(tried)):
+        return f"{len(tried)} trials are too few to say which parameters mattered ({needed} are needed)."
     word = _name_of(figure)
     strong = [one for one in importances if one.share >= 0.01][:3]
     if not strong:
-        return f"No parameter alone explains the differences in {word} among {trials} trials."
-    listed = ", ".join(f"{one.parameter} ({one.share:.0%})" for one in strong)
-    return f"Of the differences in {word} among {trials} trials, parameters explain alone: {listed}."
+        return f"No parameter alone explains the differences in {word} among {len(tried)} trials."
+    listed = ", then ".join(f"{one.parameter} ({one.share:.0%})" for one in strong)
+    return f"What explains the differences in {word} among {len(tried)} trials: {listed}."
 
 
 def _name_of(figure: str) -> str:
@@ -221,29 +224,51 @@ def _name_of(figure: str) -> str:
 
 
 def importances_of(tried: Sequence[Point], figure: str) -> tuple[Importance, ...]:
-    """The share of the variance of a figure's logarithm that each parameter's values explain alone, the largest first.
+    """The share of the variance of a figure's logarithm that each parameter's values explain, the largest first.
 
-    Shares are corrected for what as many groups explain by chance, and are those of the trials that were made, which a
-    sampler does not draw evenly. What is left over is due to several parameters together.
+    Each explains what those before it left over, so that parameters which were changed together do not count twice.
+    Shares are corrected for what as many groups explain by chance; they are of the trials that were made, which a
+    sampler does not draw evenly. What remains is due to several parameters together.
     """
     points = [point for point in tried if point.figures.get(figure, 0) > 0]
-    if len(points) < ENOUGH_TRIALS:
+    left = sorted({name for point in points for name in point.params})
+    if len(points) < needed_trials(points):
         return ()
-    values = np.array([log(point.figures[figure]) for point in points])
-    total = float(((values - values.mean()) ** 2).sum())
-    names = sorted({name for point in points for name in point.params})
-    shares = [Importance(name, _share(points, values, total, name)) for name in names]
-    return tuple(sorted(shares, key=lambda one: (-one.share, one.parameter)))
+    rest = np.array([log(point.figures[figure]) for point in points])
+    rest -= rest.mean()
+    total = float((rest**2).sum())
+    found: list[Importance] = []
+    while left:
+        shares = {name: _share(points, rest, total, name) for name in left}
+        name = max(left, key=lambda one: shares[one])  # of equals the first by name
+        found.append(Importance(name, shares[name]))
+        left.remove(name)
+        if shares[name] > 0:
+            rest = rest - _means(points, rest, name)
+    return tuple(found)
 
 
-def _share(points: Sequence[Point], values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], total: float,
-           name: str) -> float:  # fmt: skip
-    groups: dict[str, list[float]] = {}
-    for point, value in zip(points, values.tolist(), strict=True):
-        groups.setdefault(repr(point.params.get(name)), []).append(value)
-    count, kinds = len(points), len(groups)
+def needed_trials(tried: Sequence[Point]) -> int:
+    """Trials from which on it can be said which parameters mattered: two for each one that was changed."""
+    values: dict[str, set[str]] = {}
+    for point in tried:
+        for name, value in point.params.items():
+            values.setdefault(name, set()).add(repr(value))
+    return max(ENOUGH_TRIALS, 2 * sum(len(kinds) > 1 for kinds in values.values()))
+
+
+def _means(points: Sequence[Point], values: Floats, name: str) -> Floats:
+    """For each point the mean over all points with the same value of a parameter."""
+    kinds, place = np.unique([repr(point.params.get(name)) for point in points], return_inverse=True)
+    sums = np.bincount(place, weights=values, minlength=len(kinds))
+    return (sums / np.bincount(place, minlength=len(kinds)))[place]
+
+
+def _share(points: Sequence[Point], values: Floats, total: float, name: str) -> float:
+    count, kinds = len(points), len({repr(point.params.get(name)) for point in points})
     if total <= 1e-12 or kinds < 2 or kinds >= count:
         return 0.0
-    within = sum(float(((np.array(group) - np.mean(group)) ** 2).sum()) for group in groups.values())
+    means = _means(points, values, name)
+    within = float(((values - means) ** 2).sum())
     by_chance = within / (count - kinds) * (kinds - 1)
-    return max(0.0, (total - within - by_chance) / total)
+    return max(0.0, float((values**2).sum()) - within - by_chance) / total

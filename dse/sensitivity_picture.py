@@ -58,7 +58,7 @@ def _hint(row: Neighbour) -> str:
 
 
 def _importances(drawing: Drawing, found: Sensitivity, y: float) -> None:
-    drawing.text(0, y, f"Which parameters mattered over {found.trials} trials (share of the variance, alone)", "name")
+    drawing.text(0, y, f"Which parameters mattered over {found.trials} trials (share of the variance)", "name")
     for one in [one for one in found.importances if one.share > 0][:MOST_PARAMETERS]:
         y += ROW
         drawing.text(NAMES, y + 3, one.parameter, "", "end")

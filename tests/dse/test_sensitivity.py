@@ -11,7 +11,7 @@ import pytest
 from compiler.platforms import load_platform
 from dse.evaluate import Evaluation, Evaluator
 from dse.explore import explore
-from dse.sensitivity import ENOUGH_TRIALS, FULL, Point, explain, importances_of
+from dse.sensitivity import ENOUGH_TRIALS, FULL, Point, explain, importances_of, needed_trials
 from dse.sensitivity_picture import sensitivity_svg
 from tests.compiler.designs import Dense, build_network
 
@@ -71,7 +71,8 @@ def test_the_sentences_name_what_the_figures_show(evaluator: Evaluator, tried: l
     word = f"{chosen.binding_resource} binds: {share:.0%}" if share >= FULL else f"is {chosen.binding_resource} with"
     assert word in text
     assert "Half the cycles would take" in text or "takes half the cycles" in text
-    assert f"among {len(tried)} trials" in text
+    enough = len(tried) >= needed_trials(points(tried))
+    assert (f"among {len(tried)} trials" if enough else f"{len(tried)} trials are too few") in text
     too_large = next(one for one in tried if not one.feasible)
     assert "It does not fit" in " ".join(explain(evaluator, too_large, []).sentences)
     assert "0 trials are too few" in " ".join(explain(evaluator, chosen, []).sentences)
@@ -90,6 +91,9 @@ def test_what_a_figure_depends_on_is_found() -> None:
     assert found[0].share > 0.97
     assert 0 < found[1].share < 0.02
     assert found[2].share < 0.01
+    twins = importances_of([Point({**p, "also": p["a"]}, {"f": 100.0 / p["a"]}) for p in some], "f")
+    assert [(one.parameter, round(one.share, 2)) for one in twins[:2]] == [("a", 1.0), ("also", 0.0)]
+    assert sum(one.share for one in twins) <= 1
     constant = importances_of([Point(p, {"f": 5.0}) for p in some], "f")
     assert {one.share for one in constant} == {0.0}
     assert importances_of([Point(p, {"f": 1.0}) for p in some[: ENOUGH_TRIALS - 1]], "f") == ()

@@ -24,7 +24,7 @@ class NeighbourInfo(Record):
 
 class ImportanceInfo(Record):
     parameter: str
-    share: float = Field(ge=0, le=1, description="of the variance of the objective's logarithm, by this alone")
+    share: float = Field(ge=0, le=1, description="of the variance of the objective's logarithm, beyond the parameters before it")
 
 
 class WhyInfo(Record):
