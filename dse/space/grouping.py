@@ -19,6 +19,8 @@ GROUPED_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 _MOST_EXACT = 12
 """Kernels up to which the least traffic is looked for: an integer program a design."""
 _BITS_PER_KIB = 8 * 1024
+_WORTH_GROUPING = 8
+"""KiB that converters might hold: less is a handful of block RAMs."""
 
 
 def grouping_choices(graph: Graph, platform: Platform) -> dict[str, tuple[int | str, ...]]:
@@ -31,7 +33,7 @@ def grouping_choices(graph: Graph, platform: Platform) -> dict[str, tuple[int | 
     limits = platform.limits
     on_chip = (limits.bram18 * 18 + limits.uram * 288) / 8
     budgets = tuple(4**n for n in range(12) if 4**n < min(most_held, on_chip))
-    if count < 2 or not platform.memories or not budgets:
+    if count < 2 or not platform.memories or most_held < _WORTH_GROUPING:
         return {}
     if count > _MOST_EXACT:
         return {"fusion": (FUSED, GREEDY), BUDGET: budgets}
