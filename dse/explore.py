@@ -9,6 +9,8 @@ from typing import Protocol, TypeVar
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
 from dse.objectives import describe_miss
+from dse.samplers import narrow, within
+from dse.space.fill import starting_settings
 from dse.study import Study
 
 
@@ -52,7 +54,8 @@ def explore(
     trials: int,
     *,
     seed: int = 0,
-    sampler: str = "tpe",
+    sampler: str = "local",
+    fixed: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Exploration:
     """Try `trials` settings in this process. Equal seeds give equal explorations."""
@@ -60,11 +63,12 @@ def explore(
         raise PenstockError(
             code="bad-trials", what=f"{trials} trials were asked for", limit="at least 1", hint="ask for more"
         )
-    first = evaluator.space.first_settings()
     space, goal = evaluator.space, evaluator.goal
+    choices = narrow(space.choices, fixed)
+    first = [within(params, choices) for params in starting_settings(evaluator)]
     study = Study.create_or_load(
-        "local", space.choices, conditions=space.conditions, objectives=goal.objectives, sampler=sampler, seed=seed,
-        first=first,
+        "local", choices, conditions=space.conditions, objectives=goal.objectives, sampler=sampler, seed=seed,
+        first=first, meaning=evaluator.means,
     )  # fmt: skip
     tried: list[Tried] = []
     for _ in range(trials if study.size is None else min(trials, study.size)):

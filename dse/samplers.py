@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import random
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESample
 from compiler.errors import PenstockError
 from dse.tiling import Choices, Conditions, Params, Value
 
-SamplerName = Literal["tpe", "nsga2", "random", "grid"]
+SamplerName = Literal["local", "tpe", "nsga2", "random", "grid"]
 SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)
 
 LARGEST_GRID = 20_000
@@ -23,7 +24,7 @@ LARGEST_GRID = 20_000
 
 
 def make_sampler(name: str, seed: int) -> BaseSampler:
-    """A seeded sampler by name. A grid proposes nothing: its settings are known beforehand."""
+    """A seeded sampler of Optuna's by name. A grid proposes nothing: its settings are known beforehand."""
     match name:
         case "tpe":
             with warnings.catch_warnings():
@@ -90,13 +91,39 @@ def settings(choices: Choices, conditions: Mapping[str, Mapping[str, tuple[Value
     return extend(0, {})
 
 
+def narrow(choices: Choices, fixed: Sequence[str]) -> Choices:
+    """The space with some parameters fixed to a value, each as `name=value`."""
+    narrowed = dict(choices)
+    for text in fixed:
+        name, _, value = text.partition("=")
+        if name not in choices:
+            near = difflib.get_close_matches(name, choices, 1)
+            raise PenstockError(
+                code="unknown-parameter", what=f"the space has no parameter {name[:60]!r}", where="fix",
+                limit="parameters: " + ", ".join(choices), hint=f"did you mean {near[0]!r}?" if near else "take one",
+            )  # fmt: skip
+        found = tuple(v for v in choices[name] if str(v).lower() == value.lower())
+        if not found:
+            raise PenstockError(
+                code="bad-parameter", what=f"{name} cannot be {value[:60]!r}", where="fix",
+                limit="choices: " + ", ".join(map(str, choices[name])), hint="take one of the choices",
+            )  # fmt: skip
+        narrowed[name] = found
+    return narrowed
+
+
+def within(params: Params, choices: Choices) -> dict[str, Value]:
+    """A setting with what is fixed as it is fixed."""
+    return {name: choices[name][0] if len(choices[name]) == 1 else value for name, value in params.items()}
+
+
 def grid(choices: Choices, conditions: Conditions, seed: int) -> list[dict[str, Value]]:
     """All settings of a small space in an order of the seed's, so that a part of them is a fair sample."""
     found = list(islice(settings(choices, conditions), LARGEST_GRID + 1))
     if len(found) > LARGEST_GRID:
         raise PenstockError(
             code="grid-too-large", what="the space has too many settings to try them all", where="sampler",
-            limit=f"at most {LARGEST_GRID:,}", hint="take tpe, nsga2 or random, or fix more with max_lanes",
+            limit=f"at most {LARGEST_GRID:,}", hint="take tpe, nsga2 or random, or fix some parameters",
         )  # fmt: skip
     random.Random(seed).shuffle(found)
     return found

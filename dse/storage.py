@@ -83,7 +83,7 @@ class SharedStorage(_CachedStorage):
     def counts(self, study_id: int) -> dict[str, int]:
         """How many trials are in each state, in lower case."""
         with self.rdb.engine.begin() as connection:
-            return {state.lower(): count for state, count in connection.execute(_COUNTS, {"study": study_id}).tuples()}
+            return {state.lower(): count for state, count in connection.execute(_COUNTS, {"study": study_id})}
 
     def _read_trials_from_remote_storage(self, study_id: int) -> None:
         """What samplers learn from: of a long study the newest trials and the best of all, not every one."""

@@ -13,7 +13,7 @@ from dse.objectives import LIMITED, MOST_LIMITS, MOST_OBJECTIVES, OBJECTIVES, Go
 from dse.objectives import check_limits as parse_limits
 from dse.objectives import check_objectives as known_objectives
 
-Sampler = Literal["tpe", "nsga2", "random", "grid"]
+Sampler = Literal["local", "tpe", "nsga2", "random", "grid"]
 
 
 def refused(error: PenstockError) -> PydanticCustomError:

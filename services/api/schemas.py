@@ -71,7 +71,10 @@ class RunOptions(Asked):
     seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     objectives: Objectives = list(DEFAULT_OBJECTIVES)
     limits: Limits = []
-    sampler: Sampler = Field("tpe", description="how settings are proposed; grid: every setting of a small space once")
+    sampler: Sampler = Field("local", description="how settings are proposed; grid: all settings of a small space once")
+    fix: list[Annotated[PlainText, Field(max_length=120)]] = Field(
+        [], max_length=32, description="parameters of the space that are not searched, as order=parallel-outer"
+    )
     warm_start: bool = Field(
         True, description="begin with the best settings of earlier runs of the same model on the same platform"
     )

@@ -46,7 +46,10 @@ def submit(
     limit: Annotated[
         list[str] | None, typer.Option(help="A hard limit such as dsp<=0.5 or latency_us<=20; may be repeated.")
     ] = None,
-    sampler: Annotated[str | None, typer.Option(help="tpe, nsga2, random or grid.")] = None,
+    sampler: Annotated[str | None, typer.Option(help="local, tpe, nsga2, random or grid.")] = None,
+    fix: Annotated[
+        list[str] | None, typer.Option(help="A parameter that is not searched, as order=parallel-outer.")
+    ] = None,
     warm_start: Annotated[
         bool | None, typer.Option(help="Begin with what earlier runs of the same model found [default: yes].")
     ] = None,
@@ -67,7 +70,7 @@ def submit(
     source = ModelSource.parse(model)
     options = {
         "platform": platform, "trials": trials, "quantize": quantize, "seed": seed, "objectives": objective,
-        "limits": limit, "sampler": sampler, "warm_start": warm_start,
+        "limits": limit, "fix": fix, "sampler": sampler, "warm_start": warm_start,
         "evidence": evidence, "bitstream": bitstream, "max_lanes": max_lanes, "name": name,
     }  # fmt: skip
     given = {option: value for option, value in options.items() if value is not None}

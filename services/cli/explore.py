@@ -19,7 +19,7 @@ def explore(
     platform: Annotated[str | None, typer.Option(help="device to design for [default: u55c]")] = None,
     quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
-    sampler: Annotated[str, typer.Option(help="tpe, nsga2, random, or grid: every setting of a small space")] = "tpe",
+    sampler: Annotated[str, typer.Option(help="local, tpe, nsga2, random, or grid: all of a small space")] = "local",
     seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
     objective: Annotated[
         list[str] | None,
@@ -27,6 +27,9 @@ def explore(
     ] = None,
     limit: Annotated[
         list[str] | None, typer.Option(help="a hard limit such as dsp<=0.5 or latency_us<=20; may be repeated")
+    ] = None,
+    fix: Annotated[
+        list[str] | None, typer.Option(help="a parameter that is not searched, as order=parallel-outer; see the table")
     ] = None,
     max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
     evidence: Annotated[
@@ -48,8 +51,10 @@ def explore(
     with documented_exit_codes():
         target = check_target(platform, clock, quantize, evidence, None)
         goal = Goal.of(objective or (), limit or ())
-        settings = SearchSettings(sampler, seed, max_lanes, goal)
+        settings = SearchSettings(sampler, seed, max_lanes, goal, tuple(fix or ()))
         with Stages().running() as stages:
+            if target.fallback:
+                stages.say(target.fallback)
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
             stages.begin(f"searching {trials} designs")

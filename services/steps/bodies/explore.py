@@ -11,9 +11,11 @@ from compiler.program import Program
 from dse.constraints import check_reachable
 from dse.evaluate import Evaluator
 from dse.rungs import usable
+from dse.samplers import within
+from dse.space.fill import starting_settings
 from services.steps.bodies.import_model import PROGRAM
 from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import PREPARED, make_evaluator, open_study
+from services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
 from services.steps.bodies.warm_start import Known, known_settings
 from services.steps.context import StepContext
 from services.steps.graph import trial_steps
@@ -53,8 +55,10 @@ def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[Kno
     study = open_study(context, evaluator, create=True)
     try:
         if study.size is None:
-            first = [(k.params, k.origin) for k in known] + [(p, "") for p in evaluator.space.first_settings()]
-            for params, origin in first[len(study.trials()) :]:
+            choices = choices_of(evaluator, RunOptions.read(context.options))
+            first = [(k.params, k.origin) for k in known]
+            first += [(within(params, choices), "") for params in starting_settings(evaluator)]
+            for params, origin in first[sum(study.counts().values()) :]:
                 study.enqueue(params, origin=origin)
         return study.size
     finally:

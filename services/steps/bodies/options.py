@@ -22,6 +22,7 @@ class RunOptions:
     evidence: Evidence
     max_lanes: int | None = None
     limits: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
     warm_start: bool = True
 
     @property
@@ -38,10 +39,11 @@ class RunOptions:
             quantize=options.get("quantize"),
             seed=int(options.get("seed") or 0),
             objectives=tuple(options.get("objectives") or DEFAULT_OBJECTIVES),
-            sampler=str(options.get("sampler") or "tpe"),
+            sampler=str(options.get("sampler") or "local"),
             clock_mhz=float(clock) if clock else None,
             evidence=options.get("evidence") or DEFAULT_RUNG,
             max_lanes=int(options["max_lanes"]) if options.get("max_lanes") else None,
             limits=tuple(options.get("limits") or ()),
+            fixed=tuple(options.get("fix") or ()),
             warm_start=options.get("warm_start") is not False,
         )

@@ -13,8 +13,9 @@ from typing import TypeVar
 from compiler.frontend.context import make_context
 from compiler.program import Program
 from dse.evaluate import Evaluator
+from dse.samplers import narrow
 from dse.study import Study
-from dse.tiling import TilingOptions
+from dse.tiling import Choices, TilingOptions
 from services.steps.bodies.options import RunOptions
 from services.steps.context import StepContext
 
@@ -52,12 +53,17 @@ def study_of(context: StepContext, evaluator: Evaluator) -> Study:
     return _kept(_studies, context.run.id, lambda: open_study(context, evaluator))
 
 
+def choices_of(evaluator: Evaluator, options: RunOptions) -> Choices:
+    """The space as far as the user has not fixed it."""
+    return narrow(evaluator.space.choices, options.fixed)
+
+
 def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = False) -> Study:
     """The run's study, or an error if it is gone: only the explore step makes one."""
     options = RunOptions.read(context.options)
     return Study.create_or_load(
         context.run.id,
-        evaluator.space.choices,
+        choices_of(evaluator, options),
         conditions=evaluator.space.conditions,
         objectives=options.objectives,
         storage_url=context.database.study_url(),
@@ -65,6 +71,7 @@ def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = Fal
         seed=options.seed,
         worker=int(context.payload.get("number", 0)),
         create=create,
+        meaning=evaluator.means,
     )
 
 

@@ -10,9 +10,9 @@ from db.repositories.trials import EarlierTrial
 from dse.evaluate import Evaluator
 from dse.objectives import Goal
 from dse.samplers import means_something
-from dse.tiling import TilingSpace, Value
+from dse.tiling import Choices, TilingSpace, Value
 from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import PREPARED
+from services.steps.bodies.search import PREPARED, choices_of
 from services.steps.context import StepContext
 
 MOST_RUNS, MOST_SETTINGS = 8, 6
@@ -39,12 +39,13 @@ def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) ->
     options = RunOptions.read(context.options)
     if not options.warm_start or options.sampler == "grid":
         return []
+    choices = choices_of(evaluator, options)
     with context.database.begin() as tx:
         earlier = tx.trials.of_content(
             PREPARED, prepared, options.platform, besides=context.run.id,
             order=evaluator.goal.figures[0], runs=MOST_RUNS, each=4 * MOST_SETTINGS,
         )  # fmt: skip
-    good = [t for t in earlier if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, t.params)]
+    good = [t for t in earlier if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, choices, t.params)]
     good.sort(key=lambda t: evaluator.goal.values(t.figures))
     distinct = {json.dumps(dict(t.params), sort_keys=True): t for t in reversed(good)}
     best = list(distinct.values())[::-1][: max(1, min(MOST_SETTINGS, options.trials // 2))]
@@ -56,7 +57,7 @@ def _is_feasible(trial: EarlierTrial, goal: Goal) -> bool:
     return goal.needs <= set(trial.figures) and goal.feasible(trial.figures)
 
 
-def _is_of(space: TilingSpace, params: Mapping[str, Value]) -> bool:
+def _is_of(space: TilingSpace, choices: Choices, params: Mapping[str, Value]) -> bool:
     """Whether the space still has that setting: parameters come and go between releases."""
-    needed = [name for name in space.choices if means_something(name, params, space.conditions)]
-    return all(v in space.choices.get(n, ()) for n, v in params.items()) and set(needed) <= set(params)
+    needed = [name for name in choices if means_something(name, params, space.conditions)]
+    return all(v in choices.get(n, ()) for n, v in params.items()) and set(needed) <= set(params)

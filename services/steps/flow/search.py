@@ -30,10 +30,11 @@ from services.steps.flow.synthesis import RETIMED, synthesis_section
 class SearchSettings:
     """How the search was made, so that it can be made again."""
 
-    sampler: str = "tpe"
+    sampler: str = "local"
     seed: int = 0
     max_lanes: int | None = None
     goal: Goal = DEFAULT_GOAL
+    fixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,9 @@ def find_design(
     def tried(trial: Tried, _: int) -> None:
         progress(trial.number + 1)
 
-    found = explore(evaluator, trials, seed=settings.seed, sampler=settings.sampler, progress=tried)
+    found = explore(
+        evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, progress=tried
+    )
     bench, evaluations = Bench(progress=stage), {t.number: t.evaluation for t in found.tried}
     choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
     section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
