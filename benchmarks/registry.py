@@ -47,6 +47,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "package": Benchmark("benchmarks.compile_stages", "seconds per stage from PyTorch to a package, digits MLP"),
     "partition": Benchmark("benchmarks.partition", "bits that cross between three dies: exact against greedy"),
+    "profiles": Benchmark(
+        "benchmarks.profiles", "kept profiles found a second; tool runs when several workers want the same kernels"
+    ),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
     "simulation": Benchmark("benchmarks.simulation", "seconds to simulate long chains and the GPT-2 block, by mode"),
 }
