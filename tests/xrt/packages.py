@@ -124,8 +124,14 @@ def write_package(lowered: Lowered, folder: Path, frames: int = 3) -> Path:
 
 
 def two_kernels(kind: str) -> Lowered:
-    """Two layers in two kernels that hand a tensor over in external memory; weights are streamed, an input unread."""
+    """Two layers in two kernels that hand a tensor over in external memory.
+
+    Weights are streamed, an input is unread, and tiles of 3 rows make 6 of the model's 4.
+    """
     program = build_network(kind, 4, 8, (Dense(6, False, False), Dense(4, False, False)), seed=3)
     design = default_design(read_graph(program.module), "u55c", 300.0)
-    kernels = {name: replace(one, weights="stream") for name, one in design.kernels.items()}
+    kernels = {
+        name: replace(one, tile=(3, *one.tile[1:]), unroll=(1, *one.unroll[1:]), weights="stream")
+        for name, one in design.kernels.items()
+    }
     return lower(program, replace(design, kernels=kernels, groups={name: int("1" in name) for name in kernels}))

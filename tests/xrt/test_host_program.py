@@ -145,10 +145,11 @@ def test_a_parameter_of_another_size_is_refused(host: Host) -> None:
 
 @pytest.mark.parametrize("kind", ["int8", pytest.param("float32", marks=pytest.mark.slow)])
 def test_kernels_that_hand_over_in_memory(kind: str, tmp_path: Path) -> None:
-    """Packed inputs and weights, a buffer between two kernels, an input that nobody reads; two units."""
+    """Packed and padded tensors, a buffer between two kernels, an input that nobody reads; two units."""
     package = write_package(two_kernels(kind), tmp_path / "package")
     interface = json.loads((package / "interface.json").read_text())
     assert interface["buffers"]
+    assert all("valid" in interface[side][0] for side in ("inputs", "outputs"))
     assert any(entry["layout"] for side in ("inputs", "parameters", "outputs") for entry in interface[side])
     write_double(package, 2)
     program = build_host(package, DOUBLE, ("-ldl",), tmp_path / "host")

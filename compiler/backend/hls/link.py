@@ -58,7 +58,8 @@ def link_files(top: stream.TopOp, ports: Sequence[Port], target: LinkTarget) -> 
     whole = used[0] if len(used) == 1 and all(task in target.dies for task in tasks) else None
     lines = [
         "# Links the kernel into the platform's shell. Run in this folder, after HLS has exported the kernel:",
-        f"#   v++ -l -t hw --config connectivity.cfg ../hls/{kernel}.xo -o {kernel}.xclbin",
+        f"#   v++ -l -t hw --config connectivity.cfg ../hls/{kernel}.xo -o ../bitstream/{kernel}.xclbin",
+        "# In bitstream/ the package's hosts find it.",
         f"# Banks: one for each m_axi port of the kernel, as far as {platform.title} has some.",
         f"platform={platform.shell}",
         "",
