@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
-from sqlalchemy import Integer, cast, delete, exists, func, or_, select, text, update
+from sqlalchemy import ColumnElement, Integer, cast, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from db.records import Citations, NewProfile, Profile, ProfileKind
@@ -42,7 +43,7 @@ class Profiles(Repository):
 
     def claim(self, keys: Collection[str], holder: str, label: str, lease_seconds: float) -> tuple[str, ...]:
         """Those of the keys that nobody else is measuring; they are the holder's until the lease ends."""
-        lease = func.now() + text(f"interval '{float(lease_seconds):.3f} seconds'")
+        lease = _ago(-lease_seconds)
         taken: list[str] = []
         for key in sorted(keys):
             row = {"key": key, "holder": holder, "label": label, "lease_until": lease}
@@ -53,7 +54,7 @@ class Profiles(Repository):
         return tuple(taken)
 
     def renew(self, holder: str, lease_seconds: float) -> None:
-        lease = func.now() + text(f"interval '{float(lease_seconds):.3f} seconds'")
+        lease = _ago(-lease_seconds)
         mine = profile_claims.c.holder == holder
         self.connection.execute(update(profile_claims).where(mine).values(lease_until=lease))
 
@@ -107,14 +108,24 @@ class Profiles(Repository):
         return self._all(ProfileKind, statement.group_by(*groups).order_by(*groups))
 
     def evict(self, *, keep: int, unused_days: float) -> int:
-        """Remove what was not used for longest, beyond `keep` profiles or `unused_days`; never what a run cites."""
+        """Remove what was not used for longest, beyond `keep` profiles or `unused_days`; never what a run cites.
+
+        Claims of workers that died go too, a while after they lapsed.
+        """
         cited = exists().where(profile_citations.c.key == profiles.c.key)
-        place = select(profiles.c.used_at).order_by(profiles.c.used_at.desc()).offset(keep).limit(1).scalar_subquery()
-        limit = func.now() - text(f"interval '{float(unused_days):.6f} days'")
-        old = or_(profiles.c.used_at < limit, profiles.c.used_at <= place)
-        # whoever uses a profile at this moment holds its row: it is passed over
+        order = (profiles.c.used_at.desc(), profiles.c.key)
+        beyond = select(profiles.c.key).order_by(*order).offset(keep).scalar_subquery()
+        old = or_(profiles.c.used_at < _ago(unused_days * 86400), profiles.c.key.in_(beyond))
+        # who uses a profile at this moment holds its row: it is passed over
         doomed = select(profiles.c.key).where(old, ~cited).with_for_update(skip_locked=True)
         keys = self.connection.execute(doomed).scalars().all()
-        gone = self.connection.execute(delete(profiles).where(profiles.c.key.in_(keys))).rowcount if keys else 0
+        # locked by now, so that nobody can cite one any more; somebody may just have done so
+        removed = delete(profiles).where(profiles.c.key.in_(keys), ~cited)
+        gone = self.connection.execute(removed).rowcount if keys else 0
         self.count({"evicted": gone})
+        self.connection.execute(delete(profile_claims).where(profile_claims.c.lease_until < _ago(3600)))
         return gone
+
+
+def _ago(seconds: float) -> ColumnElement[Any]:
+    return func.now() - text(f"interval '{float(seconds):.3f} seconds'")

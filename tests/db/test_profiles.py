@@ -81,6 +81,38 @@ def test_eviction_takes_the_least_recently_used_and_never_what_a_run_cites(datab
         assert tx.profiles.counts()["evicted"] == 4
 
 
+def test_what_was_used_at_once_is_not_evicted_at_once(database: Database) -> None:
+    keep(database, "a", "b", "c")
+    with database.begin() as tx:
+        tx.profiles.use(["a", "b", "c"])
+    with database.begin() as tx:
+        assert tx.profiles.evict(keep=2, unused_days=30) == 1
+    assert len(kept(database)) == 2
+
+
+def test_what_is_being_used_is_passed_over(database: Database) -> None:
+    keep(database, "a", "b")
+    run = make_run(database, echo("a"))
+    with database.begin() as user:
+        user.profiles.use(["a"])
+        with database.begin() as sweeper:
+            assert sweeper.profiles.evict(keep=0, unused_days=30) == 1
+        user.profiles.cite(run.id, {"a": "hit"})
+    assert kept(database) == {"a"}
+    with database.begin() as sweeper:
+        assert sweeper.profiles.evict(keep=0, unused_days=0) == 0, "it is cited now"
+
+
+def test_claims_of_the_dead_are_forgotten(database: Database) -> None:
+    with database.begin() as tx:
+        tx.profiles.claim(["a", "b"], "one", "", 60)
+        tx.connection.execute(
+            text("UPDATE penstock.profile_claims SET lease_until = now() - interval '2 h' WHERE key = 'a'")
+        )
+        tx.profiles.evict(keep=1, unused_days=1)
+        assert tx.connection.execute(text("SELECT key FROM penstock.profile_claims")).scalars().all() == ["b"]
+
+
 def test_counts_add_up(database: Database) -> None:
     with database.begin() as tx:
         tx.profiles.count({"hits": 2, "seconds_saved": 1.5})
