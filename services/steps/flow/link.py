@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -17,7 +16,7 @@ from profiling.open_rtl.cache import cache_folder
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.build import Bitstream, BuildJob, build_bitstream
-from profiling.vitis.detect import find_vitis
+from profiling.vitis.detect import VitisTools, find_vitis
 from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.job import Limits
 from profiling.vitis.records import Usage
@@ -46,9 +45,8 @@ def link_for_card(
 ) -> BoardBuild:
     """Build the bitstream, or say what this machine lacks for it; what fails on the way is raised with its kind."""
     found = find_vitis()
-    if lacking := [name for name in ("v++",) if name not in found.programs]:
-        why = f"{', '.join(lacking)} was not found (`penstock doctor` says what is there)"
-        return BoardBuild(no_bitstream(platform, clock_mhz, target, why), {})
+    if lacking := _lacking(found, platform):
+        return BoardBuild(no_bitstream(platform, clock_mhz, target, lacking), {})
     bench.progress(f"building the bitstream for {platform.title}, {target}")
     top = str(json.loads((emitted / "interface.json").read_text())["top"])
     job = BuildJob(emitted, top, bench.store, target, limits=bench.limits)
@@ -57,6 +55,15 @@ def link_for_card(
     if (emulation := results / "emconfig.json").is_file():
         files[f"{FOLDER}/emconfig.json"] = emulation.read_bytes()
     return BoardBuild(_info(platform, clock_mhz, made, xclbin_path(top)), files)
+
+
+def _lacking(found: VitisTools, platform: Platform) -> str:
+    """What this machine would need to link for the platform; empty if it has all."""
+    if "v++" not in found.programs:
+        return "v++ was not found (`penstock doctor` says what is there)"
+    if platform.shell not in found.platforms:
+        return f"{platform.shell} is not installed: PLATFORM_REPO_PATHS names the folder of platforms"
+    return ""
 
 
 def no_bitstream(platform: Platform, clock_mhz: float, target: str, failure: str) -> BitstreamInfo:
@@ -69,8 +76,8 @@ def no_bitstream(platform: Platform, clock_mhz: float, target: str, failure: str
 def _info(platform: Platform, clock_mhz: float, made: Bitstream, path: str) -> BitstreamInfo:
     """An emulation says nothing of the chip: no clock, no area, and no evidence `implemented`."""
     hardware = made.target == "hw"
-    slack = _worst_slack(made) if hardware else None
     usage, notes = _usage(made) if hardware else ((), ["an emulation of the card: nothing was placed or routed"])
+    slack = _worst_slack(made, notes) if hardware else None
     if hardware and made.clock_mhz is None and not usage:
         notes.append("v++ left neither the clock that it reached nor a routed utilisation")
     return BitstreamInfo(
@@ -96,12 +103,14 @@ def _usage(made: Bitstream) -> tuple[tuple[ChipUse, ...], list[str]]:
     return (), notes
 
 
-def _worst_slack(made: Bitstream) -> float | None:
-    """From the routed timing summary that v++ left, if it did and it can be read."""
+def _worst_slack(made: Bitstream, notes: list[str]) -> float | None:
+    """From the routed timing summary that v++ left, if it did; one that cannot be read is a note."""
     for report in made.reports:
         if report.name.endswith("timing_summary_routed.rpt"):
-            with suppress(ProfilingError):
+            try:
                 return read_timing(report).worst_slack_ns
+            except ProfilingError as error:
+                notes.append(error.one_line())
     return None
 
 
