@@ -57,6 +57,17 @@ def test_a_model_becomes_a_bitstream_in_every_generation(running: Lab, release: 
     assert "link" in page
 
 
+def test_an_emulation_is_packaged_with_its_configuration(running: Lab) -> None:
+    """hw_emu: the same way, with what the emulator reads, and no figures of a chip."""
+    running.install("2023.2")
+    run = running.run(fresh=True, bitstream="hw_emu")
+    assert run["state"] == "succeeded", run["error"]
+    files = package_of(running, run)
+    assert {"bitstream/penstock_top.xclbin", "bitstream/emconfig.json"} <= files.keys()
+    bitstream = json.loads(files["report.json"])["bitstream"]
+    assert (bitstream["target"], bitstream["evidence"]) == ("hw_emu", None)
+
+
 # What goes wrong -> behaviour of the stand-in, options of the run, the failure's code, words of its message.
 MEASURED: dict[str, tuple[dict[str, object], str, str, str]] = {
     "source error": ({"csynth": "source-error"}, "csynth", "profile-source-error", "Pointer to pointer"),
