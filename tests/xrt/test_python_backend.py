@@ -19,6 +19,7 @@ from compiler.backend.host.runtime.penstock_runtime import PackageError, load, o
 from compiler.backend.host.runtime.penstock_runtime.xclbin import read_kernels
 from compiler.backend.host.runtime.penstock_runtime.xrt import Xrt
 from tests.package import hand_made
+from tests.xrt.container import Kernel, xclbin
 from tests.xrt.packages import DOUBLE, bitstream_of, two_kernels, write_container, write_double, write_package
 
 
@@ -124,3 +125,19 @@ def test_a_bitstream_that_is_cut_off_is_refused(length: int, package: Path) -> N
     bitstream_of(package).write_bytes(path.read_bytes()[:length])
     with pytest.raises(PackageError, match="is no whole bitstream"):
         read_kernels(path)
+
+
+def test_damaged_bitstreams_are_read_or_refused(tmp_path: Path) -> None:
+    """Whatever bytes are changed or missing: kernels, or the one error."""
+    whole = xclbin(Kernel("top", ("x", "y"), {"top_1": (0, 1), "top_2": (2, 3)}))
+    random, path, refused = np.random.default_rng(1), tmp_path / "damaged.xclbin", 0
+    for _ in range(1000):
+        data = bytearray(whole)
+        for place in random.integers(0, len(data), random.integers(1, 30)):
+            data[place] = random.integers(0, 256)
+        path.write_bytes(bytes(data[: random.integers(0, 2 * len(data))]))
+        try:
+            assert all(isinstance(name, str) for kernel in read_kernels(path) for name in kernel.units)
+        except PackageError:
+            refused += 1
+    assert 100 < refused < 1000

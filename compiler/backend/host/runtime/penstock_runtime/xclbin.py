@@ -27,22 +27,24 @@ class LinkedKernel:
 def read_kernels(path: Path) -> list[LinkedKernel]:
     """The kernels of a container, from its embedded metadata."""
     try:
-        root = ElementTree.fromstring(_section(path.read_bytes(), EMBEDDED_METADATA).rstrip(b"\0"))
+        data = path.read_bytes()
     except OSError as error:
         raise PackageError(
-            f"{path} cannot be read ({error.strerror})",
-            "link the design (link/connectivity.cfg) and put it there",
+            f"{path} cannot be read ({error.strerror})", "link the design (link/connectivity.cfg) and put it there"
         ) from error
-    except (struct.error, ValueError, ElementTree.ParseError) as error:
+    try:
+        root = ElementTree.fromstring(_section(data, EMBEDDED_METADATA).rstrip(b"\0"))
+        return [_kernel(element) for element in root.iter("kernel")]
+    except (struct.error, ValueError, LookupError, ElementTree.ParseError) as error:
         raise PackageError(f"{path} is no whole bitstream ({error})", "copy what v++ --package wrote again") from error
-    return [
-        LinkedKernel(
-            kernel.get("name", ""),
-            tuple(unit.get("name", "") for unit in kernel.findall("instance")),
-            tuple(a.get("name", "") for a in sorted(kernel.findall("arg"), key=lambda a: int(a.get("id", "0"), 0))),
-        )
-        for kernel in root.iter("kernel")
-    ]
+
+
+def _kernel(element: ElementTree.Element) -> LinkedKernel:
+    return LinkedKernel(
+        element.get("name", ""),
+        tuple(unit.get("name", "") for unit in element.findall("instance")),
+        tuple(a.get("name", "") for a in sorted(element.findall("arg"), key=lambda a: int(a.get("id", "0"), 0))),
+    )
 
 
 def _section(data: bytes, wanted: int) -> bytes:
