@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
@@ -171,7 +171,7 @@ class Study:
         return Asked(self._storage.get_trial(trial_id).number, params)
 
     @contextmanager
-    def _written_at_once(self) -> Iterator[None]:
+    def _written_at_once(self) -> Generator[None, None, None]:
         """A setting is written when it is whole; the sampler must not wait for a disk a dozen times."""
         storage = self._storage
         if not isinstance(storage, SharedStorage):
@@ -258,7 +258,7 @@ class Study:
             return self._told(self._frozen(number))
 
     @contextmanager
-    def _still_there(self) -> Iterator[None]:
+    def _still_there(self) -> Generator[None, None, None]:
         """Whatever a missing row looks like, the reason may be that somebody deleted the study: then say so."""
         try:
             yield

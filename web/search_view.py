@@ -27,7 +27,7 @@ AXES = {
     "throughput": Axis("interval_us", "time between two inputs", text.microseconds),
     "resources": Axis("resource_share", "largest share of a resource's limit", text.percent, 1.0),
     "energy": Axis("energy_uj", "energy of one run in µJ", text.quantity),
-    "traffic": Axis("traffic_bytes", "external traffic of one run", text.size),
+    "traffic": Axis("traffic_bytes", "external traffic of one run", lambda value: text.size(round(value))),
 }
 _OLDER = {"latency_us": Axis("latency_cycles", "latency in cycles", text.quantity)}
 """What to draw of records that lack a figure."""

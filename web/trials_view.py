@@ -28,7 +28,7 @@ _COLUMNS = (
     Column("interval_cycles", "Interval", text.quantity),
     Column("resource_share", "Share of limit", text.percent),
     Column("energy_uj", "Energy, µJ", text.quantity),
-    Column("traffic_bytes", "Traffic", text.size),
+    Column("traffic_bytes", "Traffic", lambda value: text.size(round(value))),
 )
 _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
 

@@ -36,10 +36,17 @@ def evaluation_version() -> str:
 
 def changed_since(version: str) -> tuple[str, ...]:
     """What is another one now than when a trial was evaluated, in words; an old record may not say."""
-    then = dict(part.partition("=")[::2] for part in version.split())
-    now = dict(part.partition("=")[::2] for part in evaluation_version().split())
-    return tuple(f"{_WORDS[name]} {then.get(name) or 'not recorded'}, now {now[name]}"
-                 for name in now if then.get(name) != now[name])  # fmt: skip
+    then, now = _parts(version), _parts(evaluation_version())
+    return tuple(
+        f"{_WORDS[name]} {then.get(name) or 'not recorded'}, now {now[name]}"
+        for name in now
+        if then.get(name) != now[name]
+    )
+
+
+def _parts(version: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in version.split())
+    return {name: value for name, _, value in pairs}
 
 
 def _digest(places: tuple[str, ...]) -> str:

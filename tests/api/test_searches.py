@@ -17,7 +17,7 @@ def keys(client: httpx.Client, run: Run) -> dict[str, str]:
 
 
 def post(client: httpx.Client, run: Run, what: str, **body: Any) -> httpx.Response:
-    return client.post(f"/v1/runs/{run.id}/{what}", **({"json": body} if body else {}))
+    return client.post(f"/v1/runs/{run.id}/{what}", json=body or None)
 
 
 def published(seeder: Seeder, run: Run) -> int:

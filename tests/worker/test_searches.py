@@ -196,4 +196,3 @@ def test_a_model_whose_content_is_gone_says_so(running: Service) -> None:
     assert ended.state == RunState.FAILED
     assert ended.error is not None
     assert ended.error["code"] == "content-gone", dict(ended.error)
-
