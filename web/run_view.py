@@ -121,7 +121,7 @@ def view_run(
         progress=progress_text(run["progress"]),
         best=best_latency(run["best"]),
         graph=_graph(run, trials, now),
-        steps=tuple(_step_row(step, now) for step in run["steps"]),
+        steps=tuple(_step_row(step, now) for step in sorted(run["steps"], key=_place)),
         plot=plot_trials(trials, run["options"].get("objectives") or ()),
         table=view_trials(trials, left_out=trials_left_out, sort=sort),
         files=tuple(_file_row(artifact) for artifact in artifacts),
@@ -177,15 +177,15 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
     if state in ("failing", "cancelling"):
         why = "A step failed" if state == "failing" else "Somebody stopped this run"
         return Story("warn", "Stopping", f"{why}; what is still running is being ended. {news}")
+    if run["paused"]:
+        running = f"{progress['trials_running']} trials still come to their end. " if progress["trials_running"] else ""
+        return Story("warn", "Paused", f"{running}No trial starts until somebody resumes the run. {news}")
     if not workers_alive:
         return Story(
             "warn",
             "Waiting: no worker is alive",
             f"Nothing moves until one starts; nothing is lost meanwhile. The command penstock up starts one. {news}",
         )
-    if run["paused"]:
-        running = f"{progress['trials_running']} trials still come to their end. " if progress["trials_running"] else ""
-        return Story("warn", "Paused", f"{running}No trial starts until somebody resumes the run. {news}")
     if run["waiting_for"]:
         return Story("warn", "Waiting", f"{run['waiting_for'][:1].upper()}{run['waiting_for'][1:]}. {news}")
     if state == "queued":
@@ -226,6 +226,12 @@ def _turn(key: str) -> int:
     """2 of `select@2`: how many times the run has come to choosing."""
     number = key.partition("@")[2]
     return int(number) if number.isdecimal() else 1
+
+
+def _place(step: Record) -> tuple[int, int]:
+    """Where a step stands in the list: as the picture has it, one turn after the other."""
+    kind = step["kind"]
+    return _turn(step["key"]), _AFTER_TRIALS.index(kind) + 1 if kind in _AFTER_TRIALS else 0
 
 
 def _joined(kind: str, nodes: Sequence[Node]) -> list[Node]:

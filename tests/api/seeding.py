@@ -79,7 +79,7 @@ class Seeder:
     def explore(self, run: Run, trials: int) -> None:
         """Finishes import and explore, whose trials are then ready to be claimed."""
         self.finish(run, "import", Outcome(result={}, artifacts=[self.file("program.tar", b"linalg" * 900)]))
-        self.finish(run, "explore", Outcome(result={}, new_steps=trial_steps(trials)))
+        self.finish(run, "explore", Outcome(result={}, new_steps=trial_steps(trials, run.options)))
 
     def trial(self, run: Run, number: int) -> None:
         summary = summary_of(number)

@@ -9,6 +9,8 @@ import xml.etree.ElementTree as ElementTree
 import httpx
 import pytest
 
+from db.lifecycle import Outcome
+from services.steps.graph import measure_steps
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder, summary_of
 
@@ -97,6 +99,26 @@ def test_a_finished_run(client: httpx.Client, seeder: Seeder) -> None:
     assert "<dt>float accuracy</dt><dd>97.2 %</dd>" in text
     assert "the same in all: " in text
     assert "clock_mhz=300" in text
+
+
+def test_measurements_by_tools_are_one_box_and_a_line_each(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(platform="u55c", evidence="csynth")
+    seeder.explore(run, 2)
+    for number in range(2):
+        seeder.trial(run, number)
+    seeder.finish(run, "shortlist", Outcome(result={}, new_steps=measure_steps([0, 1])))
+    seeder.finish(run, "measure/0000", Outcome(result={}))
+    seeder.fail(run, "measure/0001", code="profile-timeout", what="the tool was stopped", log_tail="INFO: waiting")
+    text = page(client, f"/runs/{run.id}")
+    graph, *_ = [svg for svg in drawings(text) if "graph" in svg.get("class", "")]
+    titles = [node.text for node in graph.iter("text") if node.get("class") == "name"]
+    assert titles == [
+        "import", "explore", "trials", "shortlist", "measure", "select", "verify", "link", "package",
+    ]  # fmt: skip
+    assert "1 of 2, 1 failed" in [node.text for node in graph.iter("text")]
+    rows = re.findall(r"<td[^>]*>\s*(measure/\d+|shortlist|select|package)\s*<", text)
+    assert rows == ["shortlist", "measure/0000", "measure/0001", "select", "package"]
+    assert "the tool was stopped" in text
 
 
 def test_the_chosen_design_has_its_figures_with_their_evidence_and_its_pictures(
