@@ -141,7 +141,7 @@ def build_bitstream(
             shutil.rmtree(folder)
     return Bitstream(
         xclbin, kernel, job.target, connectivity.clock_hz / 1e6, clock, cached, step,
-        time.monotonic() - build.started, reports, notes,
+        time.monotonic() - build.started, reports, (*([connectivity.note] if connectivity.note else []), *notes),
     )  # fmt: skip
 
 

@@ -15,15 +15,22 @@ _LINE = re.compile(r"^(platform|freqHz)=(\S+)\s*$", re.M)
 
 @dataclass(frozen=True)
 class Connectivity:
-    """The platform and the clock that a design is linked for; `text` names the platform's file."""
+    """The platform and the clock that a design is linked for; `text` names the platform's file. `note` says where it is
+    another of the same card.
+    """
 
     text: str
     platform: Path
     clock_hz: int
+    note: str = ""
 
 
 def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = None) -> Connectivity:
-    """Read `folder`/connectivity.cfg; `platform` replaces the one that it names."""
+    """Read `folder`/connectivity.cfg; `platform` replaces the one that it names.
+
+    Where that one is not installed, the newest of the same card is taken: shells change with the releases of the tools,
+    cards and their memories do not.
+    """
     try:
         text = (folder / FILE).read_text()
     except OSError as error:
@@ -33,7 +40,8 @@ def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = No
         ) from error  # fmt: skip
     said = dict(_LINE.findall(text))
     name = platform or said.get("platform", "")
-    file = tools.platforms.get(name)
+    found = name if platform or name in tools.platforms else _of_the_same_card(name, tools)
+    file = tools.platforms.get(found)
     if file is None:
         raise ProfilingError(
             "bad-target", what=f"the platform {name!r} is not installed", where="v++",
@@ -45,4 +53,12 @@ def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = No
         raise ProfilingError(
             "bad-request", what="the link configuration names no clock", where=FILE, hint="emit the design again"
         )
-    return Connectivity(re.sub(r"^platform=.*$", f"platform={file}", text, count=1, flags=re.M), file, int(clock))
+    text = re.sub(r"^platform=.*$", f"platform={file}", text, count=1, flags=re.M)
+    note = "" if found == name else f"linked for {found}, since {name} is not installed"
+    return Connectivity(text, file, int(clock), note)
+
+
+def _of_the_same_card(name: str, tools: VitisTools) -> str:
+    """Platforms are called `<vendor>_<card>_<shell>_<version>`; the newest is the last by name."""
+    card = "_".join(name.split("_")[:2]) + "_"
+    return max((other for other in tools.platforms if other.startswith(card)), default=name)

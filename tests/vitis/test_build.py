@@ -179,6 +179,18 @@ def test_a_wrong_link_configuration_is_no_licence_failure(
     assert words in error.what + error.log_tail
 
 
+def test_another_shell_of_the_same_card_will_do(job: BuildJob, tmp_path: Path) -> None:
+    """Older releases have older shells; which one was taken is noted, and the newest is."""
+    names = ("xilinx_u55c_gen3x16_xdma_1_202110_1", "xilinx_u55c_gen3x16_xdma_2_202110_1", "xilinx_u55n_x_9_202210_1")
+    installation = Installation(tmp_path / "tools", "2021.1", platforms=names)
+    made = build(installation, job, tmp_path / "results")
+    assert made.notes[0].startswith(f"linked for {names[1]}, since xilinx_u55c_gen3x16_xdma_3_202210_1 is not")
+    (compiled, linked, *_) = installation.calls()
+    assert any(names[1] in word for word in compiled)
+    assert "--config" in linked
+    assert fails(installation, replace(job, platform="xilinx_u55c_other"), tmp_path / "b").kind == "bad-target"
+
+
 def test_a_platform_that_is_not_installed(job: BuildJob, tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2025.1", platforms=("xilinx_u280_gen3x16_xdma_1_202211_1",))
     error = fails(installation, job, tmp_path / "results")
