@@ -37,6 +37,8 @@ _OLDER = {"latency_us": Axis("latency_cycles", "latency in cycles", text.quantit
 class Search:
     """What the page says of a search beside its trials."""
 
+    by_latency: bool
+    """Whether the best trial is the fastest one."""
     can_pause: bool
     can_resume: bool
     can_extend: bool
@@ -52,6 +54,7 @@ def view_search(run: Record) -> Search:
     found = run["summary"].get("replay")
     searched = any(step["kind"] == "explore" and step["state"] == "succeeded" for step in run["steps"])
     return Search(
+        by_latency=(run["options"].get("objectives") or ["latency"])[0] == "latency",
         can_pause=going and not paused and not isinstance(found, dict),
         can_resume=going and paused,
         can_extend=searched and state in ("queued", "running", "succeeded", "failed"),

@@ -10,6 +10,7 @@ from db import Transaction
 from db.records import Artifact, Attempt, Event, Json, Model, Run, Step
 from db.repositories.trials import BestTrial, TrialRow
 from db.states import RUN_TERMINAL, STEP_TERMINAL, StepState
+from dse.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
 from services.api.schemas import (
     ArtifactOut,
     AttemptOut,
@@ -55,10 +56,24 @@ def run_list(tx: Transaction, runs: Sequence[Run]) -> list[RunOut]:
     ids = [run.id for run in runs]
     models = tx.models.by_ids(sorted({run.model_id for run in runs}))
     counts = tx.steps.counts_by_kind(ids)
-    best = tx.trials.best(ids)
+    best = best_trials(tx, runs)
     return [
         RunOut.model_validate(_run_fields(run, models[run.model_id], counts[run.id], best.get(run.id))) for run in runs
     ]
+
+
+def best_trials(tx: Transaction, runs: Sequence[Run]) -> dict[str, BestTrial]:
+    """For each run its best trial by what it wants first; a query for each such figure."""
+    by_figure: dict[str, list[str]] = {}
+    for run in runs:
+        by_figure.setdefault(first_figure(run), []).append(run.id)
+    return {run: best for figure, ids in by_figure.items() for run, best in tx.trials.best(ids, figure).items()}
+
+
+def first_figure(run: Run) -> str:
+    """The figure of the objective that decides; a run of an older release may name one that is no more."""
+    asked = run.options.get("objectives") or DEFAULT_OBJECTIVES
+    return OBJECTIVES[asked[0] if asked[0] in OBJECTIVES else DEFAULT_OBJECTIVES[0]].figure
 
 
 def run_detail(tx: Transaction, run: Run) -> RunDetail:
@@ -67,7 +82,7 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     last_event_id = tx.events.newest_id(run.id)
     model = tx.models.by_ids([run.model_id])[run.model_id]
     counts = tx.steps.counts_by_kind([run.id])[run.id]
-    best = tx.trials.best([run.id]).get(run.id)
+    best = best_trials(tx, [run]).get(run.id)
     steps = tx.steps.list_except(run.id, TRIAL_KIND)
     attempts = tx.attempts.of_steps([step.id for step in steps])
     return RunDetail.model_validate(

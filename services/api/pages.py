@@ -11,10 +11,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from db import Transaction
 from db.ids import is_id
 from db.records import Run
-from dse.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
 from services.api.auth import COOKIE, caller_of, token_id
 from services.api.context import Context, Ctx
-from services.api.documents import artifact_out, chosen_trial, event_out, run_detail, run_list, trial_out
+from services.api.documents import artifact_out, chosen_trial, event_out, first_figure, run_detail, run_list, trial_out
 from services.api.health import check
 from services.api.routes.params import RunId, check_cursor, find_run
 from web.render import render_login, render_run, render_runs
@@ -126,9 +125,8 @@ def logout() -> Response:
 
 def _trials(tx: Transaction, run: Run) -> tuple[list[Record], int]:
     """The trials that a page can show, and how many more there are: of a long search the best and the newest."""
-    chosen, goal = chosen_trial(run), run.options.get("objectives") or DEFAULT_OBJECTIVES
-    figure = OBJECTIVES[goal[0]].figure if goal[0] in OBJECTIVES else "latency_cycles"
-    rows = tx.trials.notable(run.id, figure, best=MOST_TRIALS // 2, newest=MOST_TRIALS // 2, besides=chosen)
+    chosen = chosen_trial(run)
+    rows = tx.trials.notable(run.id, first_figure(run), best=MOST_TRIALS // 2, newest=MOST_TRIALS // 2, besides=chosen)
     counts = tx.steps.counts_by_kind([run.id])[run.id]
     total = sum(count for (kind, _), count in counts.items() if kind == "trial")
     return [trial_out(row, chosen).model_dump(mode="json") for row in rows], max(0, total - len(rows))

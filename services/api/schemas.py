@@ -173,7 +173,7 @@ class Progress(Given):
 
 
 class Best(Given):
-    """The fastest design so far that fits the platform."""
+    """The best design so far by the run's first objective that keeps its limits."""
 
     trial: int
     latency: float | None = Field(description="in cycles")

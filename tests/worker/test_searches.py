@@ -128,6 +128,7 @@ def run_alone(service: Service, run: Run, number: int) -> Run:
     )
 
 
+@pytest.mark.slow
 def test_a_grid_tries_every_setting_once(running: Service) -> None:
     with pytest.raises(AssertionError, match="grid-too-large"):
         searched(running, sampler="grid")
@@ -146,9 +147,8 @@ def searched(service: Service, **options: Any) -> tuple[Run, dict[str, list[Any]
     return run, service.steps(run)[EXPLORE].result["parameters"]
 
 
-def test_limits_that_no_design_keeps_name_the_nearest_miss_and_an_extension_may_still_find_one(
-    running: Service,
-) -> None:
+@pytest.mark.slow
+def test_limits_that_no_design_keeps_name_the_nearest_miss_or_the_contradiction(running: Service) -> None:
     run = submit(running, MODEL, trials=3, limits=["latency_us<=0.02"])
     ended = running.wait(run, 120)
     assert ended.state == RunState.FAILED
@@ -177,6 +177,7 @@ def test_a_deleted_study_costs_the_trials_to_come_and_nothing_else(running: Serv
     assert ended.summary["trials"] == 8
 
 
+@pytest.mark.slow
 def test_a_model_whose_content_is_gone_says_so(running: Service) -> None:
     run = submit(running, MODEL, trials=8)
     until_searching(running, run)
