@@ -84,9 +84,12 @@ def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) ->
     neighbours, left_out = _neighbours(evaluator, chosen, figure)
     importances = importances_of(tried, figure)
     sentences = [
-        *_pace(chosen), *_binding(evaluator, chosen), *_half(evaluator, chosen, tried), _steps(neighbours, figure),
+        *_pace(chosen),
+        *_binding(evaluator, chosen),
+        *_half(evaluator, chosen, tried),
+        _steps(neighbours, figure, dies=len(evaluator.platform.dies)),
         _mattered(importances, figure, tried),
-    ]  # fmt: skip
+    ]
     return Sensitivity(figure, tuple(sentences), neighbours, left_out, importances, len(tried))
 
 
@@ -186,14 +189,15 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> l
     return [f"Half the cycles would take {needs} ({end})."]
 
 
-def _steps(neighbours: Sequence[Neighbour], figure: str) -> str:
+def _steps(neighbours: Sequence[Neighbour], figure: str, dies: int) -> str:
     word = _name_of(figure)
     better = [n for n in neighbours if n.objective is not None and n.objective < 1 and not n.same]
     fitting = [n for n in better if n.feasible]
     if fitting:
         best = min(fitting, key=lambda n: (n.objective or 0, n.parameter))
         gain = 1 - (best.objective or 1)
-        return f"One step away there is better: {_step(best)} takes {gain:.1%} less {word} and still fits."
+        fits = "fits the chip as a whole" if dies > 1 else "still fits"
+        return f"One step away there is better: {_step(best)} takes {gain:.1%} less {word} and {fits}."
     if better:
         best = min(better, key=lambda n: (n.share or 0, n.objective or 0, n.parameter))
         gain, share = 1 - (best.objective or 1), best.share or 0

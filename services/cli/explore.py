@@ -74,9 +74,13 @@ def explore(
     console.print(f"{len(exploration.trials)} trials on {target.platform.title}: {counts}")
     figures = choice.figures
     interval = "" if figures.interval is None else f", one every {figures.interval:,}"
+    again = figures.retimed
+    beside = "" if again is None else f"; {again.latency:,} simulated with its II and depth"
     console.print(
-        f"chosen: trial {choice.trial}, {figures.latency:,} cycles{interval} [{figures.evidence}]", markup=False
+        f"chosen: trial {choice.trial}, {figures.latency:,} cycles{interval} [{figures.evidence}]{beside}", markup=False
     )
+    for sentence in exploration.why.sentences if exploration.why else ():
+        console.print(f"  {sentence}", markup=False)
     advice = f"saved to {save}" if save is not None else "keep it with --save design.json"
     console.print(f"best design {best.digest()[:12]}: {advice}", markup=False)
     return 0

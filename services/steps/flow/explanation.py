@@ -37,10 +37,8 @@ def explained(
         weaker = "modelled" if stronger == "simulated" else "simulated"
         found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
         correction = f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
-    update = {
-        "why": _why(evaluator, chosen, trials), "rung_errors": tuple(errors), "correction": correction,
-        "profiles": profiles,
-    }  # fmt: skip
+    why = _why(evaluator, chosen, trials, _passed_over(section))
+    update = {"why": why, "rung_errors": tuple(errors), "correction": correction, "profiles": profiles}
     return section.model_copy(update=update)
 
 
@@ -66,12 +64,27 @@ def use_of(counts: Counts) -> ProfileUse | None:
     )
 
 
-def _why(evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried]) -> WhyInfo:
+def _passed_over(section: Exploration) -> list[str]:
+    """Faster trials that were looked at and not taken, in a sentence."""
+    taken = next((trial.latency_cycles for trial in section.trials if trial.chosen), None)
+    faster = [t for t in section.trials if t.note and t.latency_cycles is not None and t.latency_cycles < (taken or 0)]
+    if not faster:
+        return []
+    first = min(faster, key=lambda t: (t.latency_cycles or 0, t.number))
+    others = f", as were {len(faster) - 1} more" if len(faster) > 1 else ""
+    return [
+        f"Trial {first.number} would take {first.latency_cycles:,} cycles and was passed over{others}: {first.note}."
+    ]
+
+
+def _why(
+    evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried], passed_over: Sequence[str]
+) -> WhyInfo:
     found = explain(evaluator, chosen, [point for trial in trials if (point := _point(trial)) is not None])
     return WhyInfo(
         evidence=found.evidence,
         objective=found.objective,
-        sentences=found.sentences,
+        sentences=(*found.sentences, *passed_over),
         neighbours=tuple(
             NeighbourInfo(
                 parameter=n.parameter, value=n.value, other=n.other, latency_cycles=n.latency,
