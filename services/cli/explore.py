@@ -87,20 +87,24 @@ def explore(
 
 
 def front_table(exploration: Exploration, clock_mhz: float) -> Table:
-    """The Pareto front, fastest first, and the chosen design, which is marked."""
+    """The Pareto front, the best by the first objective first, and the chosen design, which is marked."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     others = [exploration.chosen_by] if any(t.measured for t in exploration.trials) else []
-    columns = ["TRIAL", "CYCLES", "LATENCY", "LARGEST SHARE", "EVIDENCE", *(str(e).upper() for e in others)]
+    wanted = list(next((t.values for t in exploration.trials if t.values), {}))
+    more = [name for name in wanted if name not in ("latency_cycles", "resource_share")]
+    columns = ["TRIAL", "CYCLES", "LATENCY", "LARGEST SHARE", *(name.upper() for name in more), "EVIDENCE"]
+    columns += [str(e).upper() for e in others]
     for column in (*columns, "DECISIONS"):
         table.add_column(column, justify="left" if column in ("EVIDENCE", "DECISIONS") else "right")
     front = [t for t in exploration.trials if (t.on_front or t.chosen) and t.latency_cycles is not None]
-    for trial in sorted(front, key=lambda t: t.latency_cycles or 0):
+    for trial in sorted(front, key=lambda t: list(t.values.values()) or [float(t.latency_cycles or 0)]):
         cycles, share = trial.latency_cycles or 0, trial.resource_share
         table.add_row(
             f"{'→ ' if trial.chosen else ''}{trial.number}", f"{cycles:,}", f"{cycles / clock_mhz:,.2f} µs",
-            "not measured" if share is None else f"{share:.2%} of the limit", trial.evidence or "not measured",
+            "not measured" if share is None else f"{share:.2%} of the limit",
+            *(f"{trial.values[name]:,.4g}" for name in more), trial.evidence or "not measured",
             *(_cycles(trial, evidence) for evidence in others),
             " ".join(f"{name}={value}" for name, value in trial.params.items()),
             style="bold green" if trial.chosen else "",
