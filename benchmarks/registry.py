@@ -37,6 +37,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "csynth": Benchmark(
         "benchmarks.csynth_networks", "csynth's latency against RTL, and the simulator's fed with csynth"
     ),
+    "dse": Benchmark(
+        "benchmarks.dse", "designs modelled a second, two workers on one study, the search against optima"
+    ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"

@@ -191,13 +191,19 @@ class _Solver:
         arrivals = {position: self.written[names[position]] for position in work.reads}
         freed = {position: self._free(names[position]) for position in work.writes}
         run = run_task(work, arrivals, freed)
-        same = all(
-            np.array_equal(times, held[names[position]])
-            for found, held in ((run.read, self.read), (run.written, self.written), (run.claimed, self.claimed))
-            for position, times in found.items()
-        )
+        moved = False
+        for found, held, end in (
+            (run.read, self.read, 0),
+            (run.written, self.written, 1),
+            (run.claimed, self.claimed, 1),
+        ):
+            for position, times in found.items():
+                name = names[position]
+                if not np.array_equal(times, held[name]):
+                    moved = True
+                    self._waiting.add(self._ends[name][end])
         self._take(task, run)
-        return not same
+        return moved
 
     def _free(self, name: str) -> Times:
         """From when a slot is free for each sampled token; the far past for those that find one at the start."""
@@ -217,6 +223,8 @@ class _Solver:
 
     def settle(self) -> None:
         """Let full channels hold their writers back until nothing moves; one that never settles is stuck."""
+        self._ends = self.network.ends()
+        self._waiting = {task.name for task in self.network.tasks}
         bound = 4 * (sum(t.busy for t in self.network.tasks) + max(t.end for t in self.times.values()))
         for _ in range(_MAX_SWEEPS):
             if not self._sweep():
@@ -232,10 +240,12 @@ class _Solver:
         )  # fmt: skip
 
     def _sweep(self) -> bool:
-        """Every task once in order and once back again. Whether anything moved."""
+        """Every task for which something changed, in order and back again. Whether anything moved."""
         moved = False
         for task in (*self.network.tasks, *reversed(self.network.tasks)):
-            moved |= self._run_again(task)
+            if task.name in self._waiting:
+                self._waiting.discard(task.name)
+                moved |= self._run_again(task)
         return moved
 
     def _channel(self, name: str) -> ChannelTimes:

@@ -19,7 +19,7 @@ from dse.assemble import Assembler
 from dse.evaluate import Evaluator
 from dse.fifo import bridges, check_depths, safe_depths
 from dse.tiling import TilingOptions
-from profiling.model import ChannelFigures, model_design
+from profiling.model import ChannelFigures, DesignModel, model_design
 from profiling.network import Network, network_of
 from profiling.timeline import compute_timeline
 from tests.compiler.designs import Dense, build_network, designs, networks
@@ -50,6 +50,18 @@ def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
         design = data.draw(designs(program.module, wide=True))
         whole = network_of(lower(program, design).top, library)
         assert shape_of(assembler.network(design)) == shape_of(whole)
+
+
+@given(st.data())
+@settings(max_examples=8, deadline=None)
+def test_a_model_that_remembers_other_designs_says_the_same(data: st.DataObject):
+    program = data.draw(networks())
+    platform = load_platform(data.draw(st.sampled_from(["u55c", "ecp5-85k"])))
+    assembler, model = Assembler(program, platform, 100.0), DesignModel(platform, 100.0)
+    for _ in range(3):
+        network = assembler.network(data.draw(designs(program.module)))
+        for bounded in (False, True):
+            assert model.figures(network, bounded=bounded) == model_design(network, platform, 100.0, bounded=bounded)
 
 
 @given(st.data())

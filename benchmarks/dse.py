@@ -1,0 +1,66 @@
+"""The search: designs modelled a second, what the study takes, two workers, kept profiles, and the known optimum."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from benchmarks import profiles
+from benchmarks.dse_optimum import CASES, gap_row
+from benchmarks.dse_speed import GPT2, MLP, scaling_rows, speed_row, study_row
+from benchmarks.registry import WALL_CLOCK, Figures, Value
+
+STUDY_TRIALS, SHARED_TRIALS = 300, 300
+_PROGRESS_SECONDS = 10.0
+
+
+def run() -> Figures:
+    _say("designs modelled a second")
+    speeds = {case.name: speed_row(case) for case in (MLP, GPT2)}
+    _say("the study in memory")
+    study = study_row(STUDY_TRIALS)
+    _say("one and two workers")
+    shared = scaling_rows(SHARED_TRIALS)
+    _say("kept profiles")
+    kept = profiles.run()
+    optima: list[dict[str, Value]] = []
+    for case in CASES:
+        _say(f"every design of {case.model} on {case.platform}")
+        optima.append(gap_row(case, _counter()))
+    alone, both = (float(str(row["trials_per_s"])) for row in shared)
+    rows: list[Mapping[str, Value]] = [*speeds.values(), study, *shared]
+    rows += [{"part": "profiles", **row} for row in kept.rows]
+    rows += optima
+    return Figures(
+        WALL_CLOCK,
+        rows,
+        {
+            "modelled_per_s_mlp": speeds["mlp"]["modelled_per_s"],
+            "modelled_per_s_gpt2": speeds["gpt2"]["modelled_per_s"],
+            "scaling_2_workers": round(both / alone, 2),
+            "worst_gap_to_optimum_pct": max(float(str(row["worst_gap_pct"])) for row in optima),
+            "evaluations_share_pct": max(float(str(row["share_of_designs_pct"])) for row in optima),
+            "study_share_pct": study["study_share_pct"],
+            "study_share_pct_postgres": shared[0]["study_share_pct"],
+            "tool_runs_a_kernel": kept.summary["tool_runs_a_kernel"],
+            "tool_runs_when_kept": kept.summary["tool_runs_when_kept"],
+        },
+    )
+
+
+def _say(text: str) -> None:
+    print(f"dse: {text}", file=sys.stderr, flush=True)
+
+
+def _counter() -> Callable[[int], None]:
+    """Says how far it is, now and then."""
+    last = time.monotonic()
+
+    def progress(done: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > _PROGRESS_SECONDS:
+            last = time.monotonic()
+            _say(f"{done} settings")
+
+    return progress

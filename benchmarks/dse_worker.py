@@ -1,0 +1,45 @@
+"""One process of a shared search: `python -m benchmarks.dse_worker URL STUDY WORKER TRIALS`.
+
+It says that it is ready, waits for a line, and tries settings until the study has so many trials. Then it prints how
+many it tried, and how long it asked, modelled and told.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from benchmarks.dse_speed import MLP
+from dse.study import Study
+
+
+def main(url: str, name: str, worker: int, trials: int) -> None:
+    evaluator = MLP.evaluator()
+    space, goal = evaluator.space, evaluator.goal
+    study = Study.create_or_load(
+        name, space.choices, conditions=space.conditions, objectives=goal.objectives, storage_url=url, seed=1,
+        worker=worker, first=space.first_settings(), meaning=evaluator.means,
+    )  # fmt: skip
+    print("ready", flush=True)
+    sys.stdin.readline()
+    done, asking, modelling, telling = 0, 0.0, 0.0, 0.0
+    while True:
+        began = time.perf_counter()
+        asked = study.ask()
+        if asked.number >= trials:
+            study.fail(asked.number, retry=False)
+            break
+        ready = time.perf_counter()
+        found = evaluator.evaluate(asked.params)
+        modelled = time.perf_counter()
+        study.tell(asked.number, found.values, found.constraints)
+        told = time.perf_counter()
+        asking, modelling, telling = asking + ready - began, modelling + modelled - ready, telling + told - modelled
+        done += 1
+    study.close()
+    print(json.dumps({"trials": done, "ask_s": asking, "model_s": modelling, "tell_s": telling}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
