@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 EMBEDDED_METADATA, MEM_TOPOLOGY, CONNECTIVITY, IP_LAYOUT = 2, 6, 7, 8
@@ -54,8 +54,8 @@ def xclbin(kernel: Kernel) -> bytes:
     })  # fmt: skip
 
 
-def _counted(records: Sequence[bytes] | object, pad: int = 4) -> bytes:
-    found = list(records)  # type: ignore[call-overload]
+def _counted(records: Iterable[bytes], pad: int = 4) -> bytes:
+    found = list(records)
     return struct.pack("<i", len(found)) + bytes(pad) + b"".join(found)
 
 

@@ -15,7 +15,8 @@ static void check(bool right, const char *what) {
     if (!right) std::cout << "failed: " << what << "\n", ++failures;
 }
 
-template <typename Action> static void fails(Action action, const char *words) {
+template <typename Action>
+static void fails(Action action, const char *words) {
     try {
         action();
     } catch (const Failure &failure) {
@@ -65,16 +66,19 @@ static void check_packing(const std::string &folder) {
     const Frames frames = penstock::packed(frames_of(tensor, place, true, "tensor"), place);
     check(frames.size() == 1 && frames[0] == packed.data, "packed as numpy packs");
     check(Packing(place).unpack(frames[0].data()) == tensor.data, "and unpacked again");
-    const Frames several = penstock::packed(frames_of(read_npy(folder + "/several.npy"), place, true, "several"), place);
+    const Frames several =
+        penstock::packed(frames_of(read_npy(folder + "/several.npy"), place, true, "several"), place);
     check(several.size() == 2 && several[1] == packed.data, "several frames along a first dimension");
-    check(answers_of(cut(tensor.data, place), place, true).shape == Shape({1, 6, 8}), "answers along a first dimension");
+    check(answers_of(cut(tensor.data, place), place, true).shape == Shape({1, 6, 8}),
+          "answers along a first dimension");
     const Array padded = read_npy(folder + "/padded.npy");
     for (const bool tiled : {true, false}) {
         Memory larger = memory(tensor.element, {9, 8}, tiled ? Shape{3, 4} : Shape{}, tiled ? Shape{1, 2} : Shape{});
         larger.valid = larger.model = tensor.shape;
         const Bytes filled = Packing(larger).pack(tensor.data.data());
         check(!tiled || filled == padded.data, "zeros lie behind a tensor that is smaller than its memory");
-        check(filled.size() == larger.bytes() && Packing(larger).unpack(filled.data()) == tensor.data, "and are left behind");
+        check(filled.size() == larger.bytes() && Packing(larger).unpack(filled.data()) == tensor.data,
+              "and are left behind");
     }
     write_npy(folder + "/again.npy", tensor);  // which numpy reads afterwards
 }
@@ -84,23 +88,27 @@ static void check_numbers(const std::string &folder) {
     const Memory scaled = memory(Element::INT8, real.shape, {}, {}, {0.125f});
     check(to_elements(real, scaled, false, "real") == quantised.data, "quantised as numpy quantises");
     const Array back = answers_of({quantised.data}, scaled, false);
-    check(back.element == Element::FLOAT32 && element_at<float>(back.data, 1) == element_at<std::int8_t>(quantised.data, 1) * 0.125f,
+    check(back.element == Element::FLOAT32 &&
+              element_at<float>(back.data, 1) == element_at<std::int8_t>(quantised.data, 1) * 0.125f,
           "dequantised");
     const Memory small = memory(Element::INT8, real.shape, {}, {});
     fails([&] { to_elements(real, small, false, "real"); }, "cannot be a value of m");
     fails([&] { to_elements(read_npy(folder + "/nan.npy"), scaled, false, "nan"); }, "cannot be a value of m");
-    fails([&] { frames_of(read_npy(folder + "/nan.npy"), memory(Element::INT8, {5}, {}, {}), true, "nan"); }, "reshape it");
+    fails([&] { frames_of(read_npy(folder + "/nan.npy"), memory(Element::INT8, {5}, {}, {}), true, "nan"); },
+          "reshape it");
     std::int8_t narrow = 0;
     check(!convert(std::int64_t{128}, narrow) && convert(std::int64_t{-128}, narrow) && narrow == -128, "ranges");
     std::uint64_t wide = 0;
-    check(!convert(std::int64_t{-1}, wide) && !convert(1e30, wide) && !convert(0.5, wide), "no sign is lost, no fraction");
+    check(!convert(std::int64_t{-1}, wide) && !convert(1e30, wide) && !convert(0.5, wide),
+          "no sign is lost, no fraction");
 }
 
 static void check_files(const std::string &folder) {
     fails([&] { read_npy(folder + "/missing.npy"); }, "cannot be opened");
     fails([&] { read_npy(folder + "/complex.npy"); }, "which no port takes");
     fails([&] { read_npy(folder + "/fortran.npy"); }, "Fortran order");
-    fails([&] { read_frames(folder + "/short.bin", memory(Element::INT32, {4}, {}, {}), false); }, "a frame of m has 16");
+    fails([&] { read_frames(folder + "/short.bin", memory(Element::INT32, {4}, {}, {}), false); },
+          "a frame of m has 16");
     const std::vector<char> whole = read_file(folder + "/tensor.npy");
     for (std::size_t length = 0; length < whole.size(); ++length)
         fails([&] { npy::parse({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length)}, "cut"); }, "cut");
@@ -120,17 +128,20 @@ static void check_comparison() {
     const std::vector<float> expected = {1.0f, 100.0f, NAN, INFINITY}, near = {1.005f, 100.0f, NAN, INFINITY},
                              far = {1.02f, NAN, 3.0f, -INFINITY};
     const auto bytes = [](const std::vector<float> &values) {
-        return Bytes(reinterpret_cast<const char *>(values.data()), reinterpret_cast<const char *>(values.data() + values.size()));
+        return Bytes(reinterpret_cast<const char *>(values.data()),
+                     reinterpret_cast<const char *>(values.data() + values.size()));
     };
     check(compare(bytes(near), bytes(expected), Element::FLOAT32, 1e-4).wrong == 0, "floats within the tolerance");
     check(compare(bytes(near), bytes(expected), Element::FLOAT32, 1e-5).wrong == 1, "and outside of it");
-    check(compare(bytes(far), bytes(expected), Element::FLOAT32, 1e-4).wrong == 4, "NaN and infinity are no neighbours");
+    check(compare(bytes(far), bytes(expected), Element::FLOAT32, 1e-4).wrong == 4,
+          "NaN and infinity are no neighbours");
     check(compare({1, 2, 3}, {1, 2, 4}, Element::INT8, 1.0).wrong == 1, "integers bit for bit");
     check(compare({1, 2}, {1, 2, 4}, Element::INT8, 1.0).wrong == 3, "a size that differs");
 }
 
 static void check_options() {
-    const Options options = parse_options({"--repeat", "7", "--expected", "y.npy", "--input", "x.npy", "--json"}, "here");
+    const Options options =
+        parse_options({"--repeat", "7", "--expected", "y.npy", "--input", "x.npy", "--json"}, "here");
     check(options.repeat == 7 && options.verify && options.json && options.package == "here", "options");
     fails([] { parse_options({"--sets", "0"}, ""); }, "--sets cannot be 0");
     fails([] { parse_options({"--repeat", "-1"}, ""); }, "--repeat cannot be -1");

@@ -1,7 +1,8 @@
 // A test double of the part of XRT's native C++ API that the host program uses. Never installed, never in a package.
-// Behind its bitstream's container there is a text that names the kernel, its units, arguments and banks, and the C simulation of a design as
-// a shared library, which stands in for the hardware. It is stricter than XRT: host and device have memories of their
-// own, so that a transfer that is forgotten shows, and a buffer on another bank than the unit's is refused.
+// Behind its bitstream's container there is a text that names the kernel, its units, arguments and banks, and the C
+// simulation of a design as a shared library, which stands in for the hardware. It is stricter than XRT: host and
+// device have memories of their own, so that a transfer that is forgotten shows, and a buffer on another bank than the
+// unit's is refused.
 #ifndef PENSTOCK_TESTS_XRT_DOUBLE_H
 #define PENSTOCK_TESTS_XRT_DOUBLE_H
 
@@ -23,7 +24,12 @@
 #include <vector>
 
 enum xclBOSyncDirection { XCL_BO_SYNC_BO_TO_DEVICE = 0, XCL_BO_SYNC_BO_FROM_DEVICE = 1 };
-enum ert_cmd_state { ERT_CMD_STATE_NEW = 1, ERT_CMD_STATE_COMPLETED = 4, ERT_CMD_STATE_ERROR = 5, ERT_CMD_STATE_TIMEOUT = 8 };
+enum ert_cmd_state {
+    ERT_CMD_STATE_NEW = 1,
+    ERT_CMD_STATE_COMPLETED = 4,
+    ERT_CMD_STATE_ERROR = 5,
+    ERT_CMD_STATE_TIMEOUT = 8
+};
 
 namespace xrt_double {
 
@@ -152,7 +158,10 @@ public:
         state_->device.resize(bytes, '\xaa');
         state_->group = group;
     }
-    template <typename T> T map() { return reinterpret_cast<T>(state_->host.data()); }
+    template <typename T>
+    T map() {
+        return reinterpret_cast<T>(state_->host.data());
+    }
     void sync(xclBOSyncDirection direction) {
         const bool out = direction == XCL_BO_SYNC_BO_TO_DEVICE;
         (out ? state_->device : state_->host) = out ? state_->host : state_->device;
@@ -200,12 +209,14 @@ public:
     explicit run(const kernel &kernel) : state_(std::make_shared<State>()) { state_->unit = kernel.state_; }
     void set_arg(int index, const bo &buffer) {
         const auto wanted = state_->unit->text->banks.at(state_->unit->name).at(index);
-        if (static_cast<int>(buffer.group()) != wanted) throw std::runtime_error("the buffer is on another bank than the argument");
+        if (static_cast<int>(buffer.group()) != wanted)
+            throw std::runtime_error("the buffer is on another bank than the argument");
         state_->buffers[index] = buffer;
     }
     void start() {
         for (const auto &argument : state_->unit->text->arguments)
-            if (!state_->buffers.count(argument.index)) throw std::runtime_error("argument " + argument.name + " is not set");
+            if (!state_->buffers.count(argument.index))
+                throw std::runtime_error("argument " + argument.name + " is not set");
         xrt_double::note("start " + state_->unit->name);
         const auto state = state_;
         state_->done = std::async(std::launch::async, [state, before = state_->unit->last] {

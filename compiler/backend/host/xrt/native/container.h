@@ -25,13 +25,16 @@ inline void check_container(const std::string &path) {
         throw Failure(BAD_INPUT, path + " does not exist", "link the design (link/connectivity.cfg), or pass --xclbin");
     const std::vector<char> data = read_file(path);
     bool whole = data.size() >= table && std::memcmp(data.data(), "xclbin2", 8) == 0;
-    const std::uint64_t length = whole ? number_at(data, length_at, 8) : 0, count = whole ? number_at(data, count_at, 4) : 0;
+    const std::uint64_t length = whole ? number_at(data, length_at, 8) : 0,
+                        count = whole ? number_at(data, count_at, 4) : 0;
     whole = whole && length <= data.size() && count <= (data.size() - table) / entry;
     for (std::uint64_t i = 0; whole && i < count; ++i) {
-        const std::uint64_t offset = number_at(data, table + i * entry + 24, 8), size = number_at(data, table + i * entry + 32, 8);
+        const std::uint64_t offset = number_at(data, table + i * entry + 24, 8),
+                            size = number_at(data, table + i * entry + 32, 8);
         whole = offset <= data.size() && size <= data.size() - offset;
     }
-    if (!whole) throw Failure(BAD_INPUT, path + " is no whole bitstream", "pass what v++ --package wrote, copied to its end");
+    if (!whole)
+        throw Failure(BAD_INPUT, path + " is no whole bitstream", "pass what v++ --package wrote, copied to its end");
 }
 
 }  // namespace penstock

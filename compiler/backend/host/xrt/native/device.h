@@ -40,7 +40,8 @@ struct Times {
 };
 
 // XRT's own words with what was tried, as one of our failures.
-template <typename Action> auto attempt(const std::string &what, const std::string &hint, Action action) {
+template <typename Action>
+auto attempt(const std::string &what, const std::string &hint, Action action) {
     try {
         return action();
     } catch (const Failure &) {
@@ -52,16 +53,17 @@ template <typename Action> auto attempt(const std::string &what, const std::stri
 
 class Device {
 public:
-    Device(std::size_t index, const std::string &file, const Design &design, const std::string &package, std::size_t sets,
-           std::size_t timeout_seconds)
+    Device(std::size_t index, const std::string &file, const Design &design, const std::string &package,
+           std::size_t sets, std::size_t timeout_seconds)
         : design_(design), timeout_(std::chrono::seconds(timeout_seconds)) {
         const xrt::xclbin bitstream = open_bitstream(file);
         find_units(bitstream, file);
         const std::string number = std::to_string(index);
         device_ = attempt("device " + number + " cannot be opened", "see `xbutil examine`, and source XRT's setup.sh",
                           [&] { return xrt::device(static_cast<unsigned>(index)); });
-        const auto uuid = attempt(file + " cannot be loaded onto device " + number, "it must be linked for this device's platform",
-                                  [&] { return device_.load_xclbin(bitstream); });
+        const auto uuid =
+            attempt(file + " cannot be loaded onto device " + number, "it must be linked for this device's platform",
+                    [&] { return device_.load_xclbin(bitstream); });
         std::vector<Bytes> parameters;
         for (const Memory &memory : design.parameters) parameters.push_back(read_parameter(package, memory));
         for (const std::string &name : names_)
@@ -91,8 +93,10 @@ public:
         const auto state = set.run.wait(timeout_);
         const Clock::time_point ended = Clock::now();
         if (state != ERT_CMD_STATE_COMPLETED)
-            throw Failure(BAD_DEVICE, "compute unit " + names_[slot.unit] + (state == ERT_CMD_STATE_TIMEOUT ? " did not end in time" : " failed") +
-                              " (XRT's state " + std::to_string(static_cast<int>(state)) + ")",
+            throw Failure(BAD_DEVICE,
+                          "compute unit " + names_[slot.unit] +
+                              (state == ERT_CMD_STATE_TIMEOUT ? " did not end in time" : " failed") + " (XRT's state " +
+                              std::to_string(static_cast<int>(state)) + ")",
                           "reset the device with `xbutil reset`, or allow more with --timeout");
         for (xrt::bo &buffer : set.outputs) buffer.sync(XCL_BO_SYNC_BO_FROM_DEVICE);
         const Clock::time_point fetched = Clock::now();
@@ -101,7 +105,9 @@ public:
     }
 
     // An output of the slot's last inference, as it lies in the accelerator's memory.
-    const char *output(Slot slot, std::size_t index) { return units_[slot.unit].sets[slot.set].outputs[index].map<char *>(); }
+    const char *output(Slot slot, std::size_t index) {
+        return units_[slot.unit].sets[slot.set].outputs[index].map<char *>();
+    }
 
 private:
     struct Set {
@@ -139,8 +145,10 @@ private:
             check_arguments(kernel, file);
         }
         if (names_.empty())
-            throw Failure(BAD_DEVICE, file + " holds no kernel " + design_.top + " (it holds: " + (others.empty() ? "none" : others) + ")",
-                          "load the bitstream that was linked from this package");
+            throw Failure(
+                BAD_DEVICE,
+                file + " holds no kernel " + design_.top + " (it holds: " + (others.empty() ? "none" : others) + ")",
+                "load the bitstream that was linked from this package");
     }
 
     void check_arguments(const xrt::xclbin::kernel &kernel, const std::string &file) const {
@@ -149,7 +157,8 @@ private:
         bool same = arguments.size() == memories.size();
         for (const Memory &memory : memories)
             for (const auto &argument : arguments)
-                if (static_cast<int>(argument.get_index()) == memory.position && argument.get_name() != memory.argument) same = false;
+                if (static_cast<int>(argument.get_index()) == memory.position && argument.get_name() != memory.argument)
+                    same = false;
         if (!same)
             throw Failure(BAD_DEVICE, file + ": the arguments of " + design_.top + " are not those of this package",
                           "load the bitstream that was linked from this package");
@@ -158,7 +167,8 @@ private:
     xrt::bo allocate(const xrt::kernel &kernel, const Memory &memory) {
         const auto bank = attempt("argument " + memory.argument + " has no bank", "see link/connectivity.cfg",
                                   [&] { return kernel.group_id(memory.position); });
-        return attempt(std::to_string(memory.bytes()) + " bytes for " + memory.name + " cannot be had on bank " + std::to_string(bank),
+        return attempt(std::to_string(memory.bytes()) + " bytes for " + memory.name + " cannot be had on bank " +
+                           std::to_string(bank),
                        "use fewer --sets, or spread the ports over more banks",
                        [&] { return xrt::bo(device_, memory.bytes(), static_cast<xrt::memory_group>(bank)); });
     }

@@ -17,7 +17,8 @@ namespace penstock {
 enum class Element { BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, FLOAT32, FLOAT64 };
 
 // Calls `action` with a zero of the element's C++ type.
-template <typename Action> auto with_type(Element element, Action action) {
+template <typename Action>
+auto with_type(Element element, Action action) {
     switch (element) {
         case Element::BOOL: return action(bool{});
         case Element::INT8: return action(std::int8_t{});

@@ -19,19 +19,22 @@ namespace penstock {
 
 using Frames = std::vector<Bytes>;
 
-template <typename T> T element_at(const std::vector<char> &data, std::size_t index) {
+template <typename T>
+T element_at(const std::vector<char> &data, std::size_t index) {
     T value;
     std::memcpy(&value, data.data() + index * sizeof(T), sizeof(T));
     return value;
 }
 
-template <typename T> bool is_negative(T value) {
+template <typename T>
+bool is_negative(T value) {
     if constexpr (std::is_signed_v<T>) return value < T{};
     return false;
 }
 
 // `value` as a To, or false where it would silently become another number.
-template <typename To, typename From> bool convert(From value, To &to) {
+template <typename To, typename From>
+bool convert(From value, To &to) {
     if constexpr (std::is_floating_point_v<To>) {
         to = static_cast<To>(value);
         return std::isfinite(static_cast<double>(value));
@@ -47,7 +50,8 @@ template <typename To, typename From> bool convert(From value, To &to) {
     }
 }
 
-template <typename To> bool quantise(float value, float scale, To &to) {
+template <typename To>
+bool quantise(float value, float scale, To &to) {
     if (!std::isfinite(value)) return false;
     const float scaled = std::nearbyint(value / scale);
     const double low = static_cast<double>(std::numeric_limits<To>::min());
@@ -67,10 +71,12 @@ inline Bytes to_elements(const Array &array, const Memory &memory, bool exact, c
             for (std::size_t i = 0; i < count_of(array.shape); ++i) {
                 const From value = element_at<From>(array.data, i);
                 To to{};
-                const bool fits = scaled ? quantise(static_cast<float>(value), memory.scale[i % memory.scale.size()], to)
-                                         : convert(value, to);
+                const bool fits = scaled
+                                      ? quantise(static_cast<float>(value), memory.scale[i % memory.scale.size()], to)
+                                      : convert(value, to);
                 if (!fits)
-                    throw Failure(BAD_INPUT, path + ": element " + std::to_string(i) + " cannot be a value of " + memory.name,
+                    throw Failure(BAD_INPUT,
+                                  path + ": element " + std::to_string(i) + " cannot be a value of " + memory.name,
                                   "pass finite numbers of the port's type");
                 std::memcpy(result.data() + i * sizeof(To), &to, sizeof(To));
             }
@@ -86,7 +92,8 @@ inline Frames cut(const Bytes &elements, const Memory &memory) {
     Frames frames;
     const std::size_t bytes = memory.tensor_bytes();
     for (std::size_t place = 0; place + bytes <= elements.size(); place += bytes)
-        frames.emplace_back(elements.begin() + static_cast<std::ptrdiff_t>(place), elements.begin() + static_cast<std::ptrdiff_t>(place + bytes));
+        frames.emplace_back(elements.begin() + static_cast<std::ptrdiff_t>(place),
+                            elements.begin() + static_cast<std::ptrdiff_t>(place + bytes));
     return frames;
 }
 
@@ -108,11 +115,13 @@ inline Shape stripped(const Shape &shape) {
 // `exact` says that the numbers are the accelerator's own, so that nothing is quantised.
 inline Frames frames_of(const Array &array, const Memory &memory, bool exact, const std::string &path) {
     const Shape wanted = stripped(memory.model);
-    const bool fits = array.shape.size() >= wanted.size() &&
-                      std::equal(wanted.rbegin(), wanted.rend(), array.shape.rbegin());
+    const bool fits =
+        array.shape.size() >= wanted.size() && std::equal(wanted.rbegin(), wanted.rend(), array.shape.rbegin());
     if (!fits || count_of(array.shape) == 0)
-        throw Failure(BAD_INPUT, path + " has shape " + text_of(array.shape) + ", " + memory.name + " has " + text_of(memory.model),
-                      "reshape it, or put several along a new first dimension");
+        throw Failure(
+            BAD_INPUT,
+            path + " has shape " + text_of(array.shape) + ", " + memory.name + " has " + text_of(memory.model),
+            "reshape it, or put several along a new first dimension");
     return cut(to_elements(array, memory, exact, path), memory);
 }
 
@@ -122,7 +131,8 @@ inline Frames read_frames(const std::string &path, const Memory &memory, bool ex
         return frames_of(read_npy(path), memory, exact, path);
     const Bytes raw = read_file(path);
     if (raw.empty() || raw.size() % memory.tensor_bytes())
-        throw Failure(BAD_INPUT, path + " holds " + std::to_string(raw.size()) + " bytes, a frame of " + memory.name + " has " +
+        throw Failure(BAD_INPUT,
+                      path + " holds " + std::to_string(raw.size()) + " bytes, a frame of " + memory.name + " has " +
                           std::to_string(memory.tensor_bytes()),
                       "raw files hold whole frames of the port's own elements");
     return cut(raw, memory);
@@ -133,7 +143,8 @@ inline Bytes read_parameter(const std::string &package, const Memory &memory) {
     const std::string path = package + "/" + memory.file;
     Bytes data = read_file(path);
     if (data.size() != memory.bytes())
-        throw Failure(BAD_INPUT, path + " holds " + std::to_string(data.size()) + " bytes, not " + std::to_string(memory.bytes()),
+        throw Failure(BAD_INPUT,
+                      path + " holds " + std::to_string(data.size()) + " bytes, not " + std::to_string(memory.bytes()),
                       "fetch the package again");
     return data;
 }
@@ -147,7 +158,8 @@ inline Array answers_of(const Frames &frames, const Memory &memory, bool exact) 
     Array real{Element::FLOAT32, array.shape, Bytes(count_of(array.shape) * sizeof(float))};
     with_type(memory.element, [&](auto zero) {
         for (std::size_t i = 0; i < count_of(array.shape); ++i) {
-            const float value = static_cast<float>(element_at<decltype(zero)>(array.data, i)) * memory.scale[i % memory.scale.size()];
+            const float value =
+                static_cast<float>(element_at<decltype(zero)>(array.data, i)) * memory.scale[i % memory.scale.size()];
             std::memcpy(real.data.data() + i * sizeof(float), &value, sizeof(float));
         }
         return 0;

@@ -21,7 +21,8 @@ std::vector<const Bytes *> inputs_of(const Work &work, std::size_t inference) {
 }
 
 // Every frame `repeat` times over all units and sets; answers are compared and, of the first round, kept.
-std::vector<Frames> run_all(Device &device, const Design &design, const Work &work, const Options &options, Result &result) {
+std::vector<Frames> run_all(Device &device, const Design &design, const Work &work, const Options &options,
+                            Result &result) {
     std::vector<Frames> answers(design.outputs.size());
     const std::size_t units = device.units().size();
     const std::vector<Packing> packings(design.outputs.begin(), design.outputs.end());
@@ -35,7 +36,9 @@ std::vector<Frames> run_all(Device &device, const Design &design, const Work &wo
             const bool kept = !options.outputs.empty() && inference < work.frames;
             if (!known && !kept) continue;
             Bytes output = packings[i].unpack(device.output(slot, i));
-            if (known) result.comparison.add(compare(output, work.expected[i][frame], design.outputs[i].element, options.tolerance));
+            if (known)
+                result.comparison.add(
+                    compare(output, work.expected[i][frame], design.outputs[i].element, options.tolerance));
             if (kept) answers[i].push_back(std::move(output));
             checked = checked || known;
         }
@@ -45,7 +48,10 @@ std::vector<Frames> run_all(Device &device, const Design &design, const Work &wo
     const Clock::time_point begun = Clock::now();
     run_overlapped(
         result.inferences, units, options.sets,
-        [&](std::size_t inference) { device.begin(slot_of(inference, units, options.sets), inputs_of(work, inference)); }, end);
+        [&](std::size_t inference) {
+            device.begin(slot_of(inference, units, options.sets), inputs_of(work, inference));
+        },
+        end);
     result.seconds = microseconds(begun, Clock::now()) / 1e6;
     return answers;
 }
@@ -71,7 +77,8 @@ int run(const Options &options) {
     const Design accelerator = make_design();
     const Work work = collect_work(accelerator, options);
     Result result;
-    result.xclbin = options.xclbin.empty() ? options.package + "/bitstream/" + accelerator.top + ".xclbin" : options.xclbin;
+    result.xclbin =
+        options.xclbin.empty() ? options.package + "/bitstream/" + accelerator.top + ".xclbin" : options.xclbin;
     Device device(options.device, result.xclbin, accelerator, options.package, options.sets, options.timeout);
     const char *mode = std::getenv("XCL_EMULATION_MODE");
     result.emulated = mode != nullptr && *mode != '\0';

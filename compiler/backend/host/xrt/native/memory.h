@@ -15,7 +15,8 @@ namespace penstock {
 using Bytes = std::vector<char>;
 
 // The kernel's argument at `position`. `index` is its place among the model's inputs or outputs; `model` is the shape
-// that the model gives it. `valid` is how much of `shape` the tensor fills: zeros lie behind an input. Where there are scales the host quantises: real value = scale * integer, by columns.
+// that the model gives it. `valid` is how much of `shape` the tensor fills: zeros lie behind an input. Where there are
+// scales the host quantises: real value = scale * integer, by columns.
 struct Memory {
     std::string name;
     std::string argument;
@@ -59,7 +60,8 @@ inline std::vector<std::size_t> order_of(const Memory &memory) {
     const std::size_t rank = memory.shape.size();
     Shape extents(3 * rank, 1), steps(3 * rank, 1);
     for (std::size_t dim = 0; dim < rank; ++dim) {
-        const std::size_t tile = memory.tile.empty() ? 1 : memory.tile[dim], word = memory.tile.empty() ? 1 : memory.word[dim];
+        const std::size_t tile = memory.tile.empty() ? 1 : memory.tile[dim],
+                          word = memory.tile.empty() ? 1 : memory.word[dim];
         extents[dim] = memory.shape[dim] / tile;
         extents[rank + dim] = tile / word;
         extents[2 * rank + dim] = word;
@@ -87,7 +89,10 @@ inline std::vector<std::size_t> order_of(const Memory &memory) {
 class Packing {
 public:
     explicit Packing(const Memory &memory)
-        : size_(bytes_of(memory.element)), bytes_(memory.bytes()), tensor_bytes_(memory.tensor_bytes()), order_(order_of(memory)) {}
+        : size_(bytes_of(memory.element)),
+          bytes_(memory.bytes()),
+          tensor_bytes_(memory.tensor_bytes()),
+          order_(order_of(memory)) {}
 
     Bytes pack(const char *tensor) const {
         if (order_.empty()) return Bytes(tensor, tensor + bytes_);

@@ -28,9 +28,9 @@ inline bool exists(const std::string &path) { return std::ifstream(path, std::io
 namespace npy {
 
 const std::map<std::string, Element> NAMES = {
-    {"|b1", Element::BOOL},    {"|i1", Element::INT8},    {"<i2", Element::INT16},  {"<i4", Element::INT32},
-    {"<i8", Element::INT64},   {"|u1", Element::UINT8},   {"<u2", Element::UINT16}, {"<u4", Element::UINT32},
-    {"<u8", Element::UINT64},  {"<f4", Element::FLOAT32}, {"<f8", Element::FLOAT64},
+    {"|b1", Element::BOOL},   {"|i1", Element::INT8},    {"<i2", Element::INT16},   {"<i4", Element::INT32},
+    {"<i8", Element::INT64},  {"|u1", Element::UINT8},   {"<u2", Element::UINT16},  {"<u4", Element::UINT32},
+    {"<u8", Element::UINT64}, {"<f4", Element::FLOAT32}, {"<f8", Element::FLOAT64},
 };
 
 inline Failure damaged(const std::string &path, const std::string &why) {

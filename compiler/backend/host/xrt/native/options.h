@@ -57,11 +57,13 @@ inline double parse_number(const std::string &option, const std::string &text, d
         end = 0;
     }
     if (end == 0 || end != text.size() || !(value >= least && value <= most))
-        throw Failure(BAD_INPUT, option + " cannot be " + text, "pass a number from " + std::to_string(least) + " to " + std::to_string(most));
+        throw Failure(BAD_INPUT, option + " cannot be " + text,
+                      "pass a number from " + std::to_string(least) + " to " + std::to_string(most));
     return value;
 }
 
-inline std::size_t parse_count(const std::string &option, const std::string &text, std::size_t least, std::size_t most) {
+inline std::size_t parse_count(const std::string &option, const std::string &text, std::size_t least,
+                               std::size_t most) {
     const bool digits = !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
     const std::size_t value = digits ? static_cast<std::size_t>(std::stoul(text)) : most + 1;
     if (value < least || value > most)

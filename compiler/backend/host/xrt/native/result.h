@@ -42,7 +42,8 @@ inline std::string quoted(const std::string &text) {
     out << '"';
     for (const char c : text) {
         if (c == '"' || c == '\\') out << '\\' << c;
-        else if (static_cast<unsigned char>(c) < 32) out << "\\u" << std::hex << std::setw(4) << std::setfill('0') << static_cast<int>(c);
+        else if (static_cast<unsigned char>(c) < 32)
+            out << "\\u" << std::hex << std::setw(4) << std::setfill('0') << static_cast<int>(c);
         else out << c;
     }
     out << '"';
@@ -57,44 +58,45 @@ inline std::string json_of(const Spread &spread) {
 
 inline std::string json_of(const Result &result) {
     std::ostringstream out;
-    out << std::setprecision(10) << "{\"design\": " << quoted(result.design) << ", \"kernel\": " << quoted(result.kernel)
-        << ", \"xclbin\": " << quoted(result.xclbin) << ", \"device\": " << result.device << ", \"units\": [";
+    out << std::setprecision(10) << "{\"design\": " << quoted(result.design)
+        << ", \"kernel\": " << quoted(result.kernel) << ", \"xclbin\": " << quoted(result.xclbin)
+        << ", \"device\": " << result.device << ", \"units\": [";
     for (std::size_t i = 0; i < result.units.size(); ++i) out << (i ? ", " : "") << quoted(result.units[i]);
     out << "], \"sets\": " << result.sets << ", \"inferences\": " << result.inferences << ", \"verify\": ";
     if (result.verified)
         out << "{\"inferences\": " << result.checked << ", \"values\": " << result.comparison.values
             << ", \"values_wrong\": " << result.comparison.wrong << ", \"max_abs_error\": " << result.comparison.largest
             << ", \"tolerance\": " << result.tolerance << "}";
-    else
-        out << "null";
+    else out << "null";
     out << ", \"timing\": ";
-    if (result.emulated)
-        out << "null";
+    if (result.emulated) out << "null";
     else
         out << "{\"evidence\": \"board\", \"inferences_per_second\": " << result.per_second()
             << ", \"latency_us\": " << json_of(result.latency) << ", \"to_device_us\": " << json_of(result.to_device)
-            << ", \"kernel_us\": " << json_of(result.kernel_time) << ", \"from_device_us\": " << json_of(result.from_device) << "}";
+            << ", \"kernel_us\": " << json_of(result.kernel_time)
+            << ", \"from_device_us\": " << json_of(result.from_device) << "}";
     out << ", \"ok\": " << (result.ok() ? "true" : "false") << "}\n";
     return out.str();
 }
 
 inline std::string text_of(const Result &result) {
     std::ostringstream out;
-    out << std::setprecision(6) << "design    " << result.design << ": " << result.kernel << " of " << result.xclbin << " on device "
-        << result.device << "\nunits     ";
+    out << std::setprecision(6) << "design    " << result.design << ": " << result.kernel << " of " << result.xclbin
+        << " on device " << result.device << "\nunits     ";
     for (std::size_t i = 0; i < result.units.size(); ++i) out << (i ? ", " : "") << result.units[i];
     out << "; sets of buffers for each: " << result.sets << "\nran       " << result.inferences << " inferences";
-    if (result.emulated)
-        out << "\ntimes     not measured: XCL_EMULATION_MODE is set\n";
+    if (result.emulated) out << "\ntimes     not measured: XCL_EMULATION_MODE is set\n";
     else
         out << ", " << result.per_second() << " a second [board]\nlatency   " << result.latency.median << " us, from "
-            << result.latency.least << " to " << result.latency.most << " [board]\nof it     to the device " << result.to_device.median
-            << ", kernel " << result.kernel_time.median << ", from the device " << result.from_device.median << " us [board]\n";
+            << result.latency.least << " to " << result.latency.most << " [board]\nof it     to the device "
+            << result.to_device.median << ", kernel " << result.kernel_time.median << ", from the device "
+            << result.from_device.median << " us [board]\n";
     if (result.verified) {
         const std::size_t right = result.comparison.values - result.comparison.wrong;
         out << "verify    " << right << " of " << result.comparison.values << " values of " << result.checked
             << " inferences as stored (integers bit for bit, floats within " << result.tolerance
-            << " of the largest); largest difference " << result.comparison.largest << "\n" << (result.ok() ? "ok" : "FAILED") << "\n";
+            << " of the largest); largest difference " << result.comparison.largest << "\n"
+            << (result.ok() ? "ok" : "FAILED") << "\n";
     }
     return out.str();
 }

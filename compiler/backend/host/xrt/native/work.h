@@ -11,22 +11,27 @@
 
 namespace penstock {
 
-// By memory, then by frame: `inputs` as they lie in memory, `expected` as tensors. Of the last frames the answers may not be known.
+// By memory, then by frame: `inputs` as they lie in memory, `expected` as tensors. Of the last frames the answers may
+// not be known.
 struct Work {
     std::size_t frames = 1;
     std::vector<Frames> inputs;
     std::vector<Frames> expected;
 };
 
-inline void check_files(const std::vector<std::string> &files, const std::vector<Memory> &memories, const std::string &option) {
+inline void check_files(const std::vector<std::string> &files, const std::vector<Memory> &memories,
+                        const std::string &option) {
     if (files.size() == memories.size()) return;
     std::string names;
     for (const Memory &memory : memories) names += (names.empty() ? "" : ", ") + memory.name;
-    throw Failure(BAD_INPUT, std::to_string(files.size()) + " files given by " + option + ", the accelerator has " + std::to_string(memories.size()),
+    throw Failure(BAD_INPUT,
+                  std::to_string(files.size()) + " files given by " + option + ", the accelerator has " +
+                      std::to_string(memories.size()),
                   "pass one for each of: " + names);
 }
 
-inline std::vector<Frames> read_all(const std::vector<std::string> &files, const std::vector<Memory> &memories, bool exact) {
+inline std::vector<Frames> read_all(const std::vector<std::string> &files, const std::vector<Memory> &memories,
+                                    bool exact) {
     std::vector<Frames> found;
     for (std::size_t i = 0; i < memories.size(); ++i) found.push_back(read_frames(files[i], memories[i], exact));
     return found;
@@ -50,7 +55,8 @@ inline void add_evaluation(Work &work, const Design &design, const std::string &
     if (!plain || work.expected.empty() || !exists(folder + "inputs.npy") || !exists(folder + "expected.npy")) return;
     const Memory &input = design.inputs.front(), &output = design.outputs.front();
     const Array rows = read_npy(folder + "inputs.npy"), answers = read_npy(folder + "expected.npy");
-    if (rows.shape.empty() || count_of(rows.shape) != rows.shape[0] * count_of(input.valid)) return;  // a batch of several rows
+    if (rows.shape.empty() || count_of(rows.shape) != rows.shape[0] * count_of(input.valid))
+        return;  // a batch of several rows
     const Frames frames = frames_of(rows, input, false, folder + "inputs.npy");
     const Frames expected = cut(to_elements(answers, output, true, folder + "expected.npy"), output);
     work.inputs.front().insert(work.inputs.front().end(), frames.begin(), frames.end());
@@ -66,11 +72,11 @@ inline Work collect_work(const Design &design, const Options &options) {
             check_files(options.expected, design.outputs, "--expected");
             work.expected = read_all(options.expected, design.outputs, true);
         } else if (options.verify) {
-            throw Failure(BAD_INPUT, "--verify knows no answers to these inputs", "pass them by --expected, or leave --input away");
+            throw Failure(BAD_INPUT, "--verify knows no answers to these inputs",
+                          "pass them by --expected, or leave --input away");
         }
     } else {
-        if (!options.expected.empty())
-            throw Failure(BAD_INPUT, "--expected is for --input", "pass both, or neither");
+        if (!options.expected.empty()) throw Failure(BAD_INPUT, "--expected is for --input", "pass both, or neither");
         for (const Memory &memory : design.inputs)
             work.inputs.push_back(read_frames(sample_of(options.package, "input", memory), memory, false));
         if (has_expected(options.package, design))
@@ -84,7 +90,8 @@ inline Work collect_work(const Design &design, const Options &options) {
     if (!work.inputs.empty()) work.frames = work.inputs.front().size();
     for (std::size_t i = 0; i < work.inputs.size(); ++i) {
         if (work.inputs[i].size() != work.frames)
-            throw Failure(BAD_INPUT, design.inputs[i].name + " has " + std::to_string(work.inputs[i].size()) + " frames, " +
+            throw Failure(BAD_INPUT,
+                          design.inputs[i].name + " has " + std::to_string(work.inputs[i].size()) + " frames, " +
                               design.inputs.front().name + " has " + std::to_string(work.frames),
                           "pass as many of each input");
         work.inputs[i] = packed(std::move(work.inputs[i]), design.inputs[i]);
