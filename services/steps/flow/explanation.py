@@ -37,7 +37,7 @@ def explained(
         weaker = "modelled" if stronger == "simulated" else "simulated"
         found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
         correction = f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
-    why = _why(evaluator, chosen, trials, _passed_over(section))
+    why = _why(evaluator, chosen, trials, passed_over(section))
     update = {"why": why, "rung_errors": tuple(errors), "correction": correction, "profiles": profiles}
     return section.model_copy(update=update)
 
@@ -64,7 +64,7 @@ def use_of(counts: Counts) -> ProfileUse | None:
     )
 
 
-def _passed_over(section: Exploration) -> list[str]:
+def passed_over(section: Exploration) -> list[str]:
     """Faster trials that were looked at and not taken, in a sentence."""
     taken = next((trial.latency_cycles for trial in section.trials if trial.chosen), None)
     faster = [t for t in section.trials if t.note and t.latency_cycles is not None and t.latency_cycles < (taken or 0)]
