@@ -10,12 +10,12 @@ import sys
 import time
 
 from benchmarks.kernel_designs import WORKLOADS, load_designs, save_designs, search
-from benchmarks.published import BUDGETS, published
+from benchmarks.published import BUDGETS, rivals
 
 
 def allowances(workload: str) -> list[int]:
     """The numbers of DSPs that designs are compared at, the budgets first."""
-    return list(dict.fromkeys([*BUDGETS, *sorted(one.dsp for one in published(workload))]))
+    return list(dict.fromkeys([*BUDGETS, *sorted(one.dsp for one in rivals(workload))]))
 
 
 def main(arguments: list[str]) -> None:

@@ -2,6 +2,7 @@
 
 Every design is modelled, simulated to the cycle, and run at the stream level on the workload's own data, which must
 give PyTorch's results. A row is a workload under a budget of DSPs, or beside one published design at its own number.
+At 220 DSPs the same tiles, lanes and orders are also measured as SystemVerilog of the open route.
 """
 
 from __future__ import annotations
@@ -10,15 +11,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.kernel_designs import WORKLOADS, Workload, evaluator_of, limited, load_designs
-from benchmarks.published import BUDGETS, Published, published
+from benchmarks.kernel_rtl import measure_rtl
+from benchmarks.published import BUDGETS, Published, published, rivals
 from benchmarks.registry import Figures, Value
 from compiler.design import Design
 from compiler.errors import PenstockError
 from compiler.pipeline import lower
 from compiler.pipeline.verify import FLOAT_TOLERANCE, compare
-from dse.evaluate import Evaluation
+from compiler.platforms import Resources
+from compiler.schedule import load_library
+from dse.evaluate import Evaluation, Evaluator
 from profiling.simulated import simulate_design
 
+OPEN_RTL_AT = 220
 DSP_OF_A_PRODUCT = 3
 """A multiplication takes three DSPs; its addition takes none where the adder is built of LUTs."""
 
@@ -37,26 +42,48 @@ class Found:
 
 
 def run() -> Figures:
-    rows = [row for workload in WORKLOADS.values() for row in workload_rows(workload)]
+    rows = [row for workload in WORKLOADS.values() for row in workload_rows(workload, load_designs(workload.name))]
+    rows = [{**row, **_rtl(str(row["workload"]))} if _is_open(row) else row for row in rows]
     budgets = [row for row in rows if row["comparison"] == "budget"]
-    rivals = [row for row in rows if row["comparison"] == "rival"]
-    gemm = [float(str(row["pct_of_bound"])) for row in budgets if row["workload"] == "gemm"]
+    beside = [row for row in rows if row["comparison"] == "rival"]
+    gemm = [row for row in budgets if row["workload"] == "gemm"]
     summary: dict[str, Value] = {
         "rows_total": len(budgets),
         "rows_beating_all": sum(bool(row["beats_all"]) for row in budgets),
-        "gemm_pct_of_bound": min(gemm),
-        "rivals_total": len(rivals),
-        "rivals_beaten_at_their_dsp": sum(bool(row["beats_all"]) for row in rivals),
+        "gemm_pct_of_bound": min(float(str(row["pct_of_bound"])) for row in gemm),
+        **{f"gemm_pct_of_bound_{row['dsp_allowed']}": row["pct_of_bound"] for row in gemm},
+        "open_rtl_rows": sum(row.get("open_rtl_cycles") is not None for row in budgets),
+        "open_rtl_as_simulated": sum(
+            row.get("open_rtl_cycles") == row["open_rtl_simulated_cycles"]
+            for row in budgets
+            if row.get("open_rtl_cycles") is not None
+        ),
+        "rivals_total": len(beside),
+        "rivals_beaten_at_their_dsp": sum(bool(row["beats_all"]) for row in beside),
     }
     return Figures("simulated", rows, summary)
 
 
-def workload_rows(workload: Workload, designs: Mapping[int, Design] | None = None) -> list[Mapping[str, Value]]:
+def _is_open(row: Mapping[str, Value]) -> bool:
+    return row["comparison"] == "budget" and row["dsp_allowed"] == OPEN_RTL_AT
+
+
+def _rtl(workload: str) -> Mapping[str, Value]:
+    """The design at that budget on the open route, and what the simulator says of it there."""
+    found = measure_rtl(workload, load_designs(workload)[OPEN_RTL_AT])
+    return {
+        "open_rtl_cycles": found.measured,
+        "open_rtl_simulated_cycles": found.simulated,
+        "open_rtl_dsp": found.dsp,
+        "open_rtl_note": found.note or None,
+    }
+
+
+def workload_rows(workload: Workload, designs: Mapping[int, Design]) -> list[Mapping[str, Value]]:
     """A row for each budget, then one for each published design."""
-    designs = load_designs(workload.name) if designs is None else designs
     found = {dsp: measure(workload, design, dsp) for dsp, design in designs.items()}
     rows = [_budget_row(workload, found, budget) for budget in BUDGETS if budget in found]
-    return rows + [_rival_row(workload, found, rival) for rival in published(workload.name)]
+    return rows + [_rival_row(workload, found, rival) for rival in rivals(workload.name)]
 
 
 def measure(workload: Workload, design: Design, dsp: int) -> Found:
@@ -82,62 +109,76 @@ def measure(workload: Workload, design: Design, dsp: int) -> Found:
     return Found(evaluation, simulation.latency, check.values)
 
 
-def _best(found: Mapping[int, Found], dsp: int) -> Found:
-    """The fastest of the designs with at most so many DSPs."""
-    return min((one for one in found.values() if one.dsp <= dsp), key=lambda one: one.cycles)
+def _best(found: Mapping[int, Found], dsp: int) -> Found | None:
+    """The fastest of the designs with at most so many DSPs; None where nothing so small was searched for."""
+    return min((one for one in found.values() if one.dsp <= dsp), key=lambda one: one.cycles, default=None)
 
 
 def _budget_row(workload: Workload, found: Mapping[int, Found], budget: int) -> Mapping[str, Value]:
-    rivals = [one for one in published(workload.name) if one.counts_at(budget)]
-    bound = workload.macs / (budget // DSP_OF_A_PRODUCT)
+    others = [one for one in published(workload.name) if one.counts_at(budget)]
+    bound = workload.macs / most_lanes(limited(evaluator_of(workload.name), budget))
     best = _best(found, budget)
+    assert best is not None, "the design found under this budget is one"
     area = best.evaluation.figures.resources
     return {
         "workload": workload.name,
         "comparison": "budget",
         "dsp_allowed": budget,
-        **_ours_and_theirs(best, rivals),
+        **_ours_and_theirs(best, others),
         "lut": area.lut,
         "ff": area.ff,
         "bram18": area.bram18,
         "uram": area.uram,
         "macs": workload.macs,
         "bound_cycles": round(bound),
+        "dsp_bound_cycles": round(workload.macs / (budget // DSP_OF_A_PRODUCT)),
         "pct_of_bound": round(100 * bound / best.cycles, 2),
         "values_checked": best.values,
-        "what_binds": what_binds(best),
+        "what_binds": what_binds(best, limited(evaluator_of(workload.name), budget).platform.limits),
     }
+
+
+def most_lanes(evaluator: Evaluator) -> int:
+    """How many multiplications with their additions the device holds, adders built of LUTs and of DSPs in the best mix.
+
+    `dsp_bound_cycles` leaves the LUTs out: every adder is built of them, however many that takes.
+    """
+    library, limits = load_library(evaluator.platform.operators, evaluator.clock_mhz), evaluator.platform.limits
+    product = library.find("arith.mulf", 32).area(32)
+    small, large = (library.find("arith.addf", 32, kind).area(32) + product for kind in ("fabric", "dsp"))
+    by_dsp = limits.dsp // small.dsp
+    return max(
+        lanes
+        + max(0, min((limits.dsp - lanes * small.dsp) // large.dsp, (limits.lut - lanes * small.lut) // large.lut))
+        for lanes in range(min(by_dsp, limits.lut // small.lut) + 1)
+    )
 
 
 def _rival_row(workload: Workload, found: Mapping[int, Found], rival: Published) -> Mapping[str, Value]:
     """Our fastest design with no more DSPs than the rival's."""
-    within = [dsp for dsp in found if found[dsp].dsp <= rival.dsp]
-    if not within:
-        ours: Mapping[str, Value] = {"cycles": None, "dsp": None, "published": rival.label,
-                                     "published_cycles": rival.cycles, "speedup": None, "beats_all": False}  # fmt: skip
-    else:
-        ours = _ours_and_theirs(_best(found, rival.dsp), [rival])
+    ours = _ours_and_theirs(_best(found, rival.dsp), [rival])
     return {"workload": workload.name, "comparison": "rival", "dsp_allowed": rival.dsp, **ours}
 
 
-def _ours_and_theirs(ours: Found, rivals: Sequence[Published]) -> Mapping[str, Value]:
-    fastest = min(rivals, key=lambda one: one.cycles, default=None)
+def _ours_and_theirs(ours: Found | None, others: Sequence[Published]) -> Mapping[str, Value]:
+    fastest = min(others, key=lambda one: one.cycles, default=None)
     return {
-        "cycles": ours.cycles,
-        "dsp": ours.dsp,
+        "cycles": ours.cycles if ours else None,
+        "dsp": ours.dsp if ours else None,
         "published": fastest.label if fastest else None,
         "published_cycles": fastest.cycles if fastest else None,
-        "speedup": round(fastest.cycles / ours.cycles, 3) if fastest else None,
-        "beats_all": fastest is not None and ours.cycles < fastest.cycles,
+        "speedup": round(fastest.cycles / ours.cycles, 3) if fastest and ours else None,
+        "beats_all": fastest is not None and ours is not None and ours.cycles < fastest.cycles,
     }
 
 
-def what_binds(found: Found) -> str:
+def what_binds(found: Found, limits: Resources) -> str:
     """The nest that sets the pace, for how much of the time it is busy, and the resource that is nearest its limit."""
     figures = found.evaluation.figures
     slowest = next(t for t in figures.tasks if t.name == figures.bottleneck)
-    name = found.evaluation.binding_resource
+    shares = figures.resources.share_of(limits)
+    name = max(shares, key=lambda resource: shares[resource])
     return (
         f"{slowest.name}: {slowest.iterations} iterations, {slowest.latency / found.cycles:.0%} of the time; "
-        f"{name} at {found.evaluation.shares[name]:.0%}"
+        f"{name} at {shares[name]:.0%}"
     )

@@ -10,6 +10,8 @@ from pathlib import Path
 
 TABLES = ("compare", "polybench", "mlps", "transformers")
 BUDGETS = (220, 2560, 9024)
+LEAST_DSP = 100
+"""Designs of fewer DSPs are baselines that nobody optimised; they count under every budget, but get no row."""
 _DATA = Path(__file__).parent / "data"
 
 
@@ -37,6 +39,12 @@ def published(workload: str) -> tuple[Published, ...]:
     """Every design whose co-simulation passed, each once, the fastest first; what failed has no cycles."""
     found = dict.fromkeys(one for one in _rows() if one.workload == workload)
     return tuple(sorted(found, key=lambda one: (one.cycles, one.dsp)))
+
+
+def rivals(workload: str) -> tuple[Published, ...]:
+    """The published designs that are worth a comparison at exactly their number of DSPs."""
+    distinct = {(one.framework, one.cycles, one.dsp): one for one in published(workload) if one.dsp >= LEAST_DSP}
+    return tuple(distinct.values())
 
 
 def _rows() -> Iterator[Published]:

@@ -1,0 +1,114 @@
+"""The published workloads: what they compute, what the tables say of them, and one small row from search to figures."""
+
+import numpy as np
+import pytest
+
+from benchmarks import kernel_designs, kernels, workloads
+from benchmarks.kernel_designs import WORKLOADS, Workload, limited
+from benchmarks.published import BUDGETS, Published, published, rivals
+from compiler.frontend.importer import import_loaded
+from compiler.frontend.loader import LoadedModel
+from compiler.interpreter import linalg
+from compiler.pipeline import prepare
+from compiler.platforms import load_platform
+from compiler.transforms.pad_dims import Dims
+from dse.evaluate import Evaluator
+from dse.fitting import Fitter, Walk, fit
+from dse.fitting.lanes import cheapest, pareto_lanes
+from dse.fitting.neighbours import follow
+
+SMALL = {
+    "gemm": workloads.gemm(4, 5, 6),
+    "2mm": workloads.two_mm(3, 4, 5, 6),
+    "3mm": workloads.three_mm(3, 4, 5, 6, 7),
+    "atax": workloads.atax(5, 6),
+    "bicg": workloads.bicg(5, 6),
+    "gesummv": workloads.gesummv(5),
+    "mvt": workloads.mvt(6),
+    "FeedForward": workloads.feed_forward(3, 4, 6),
+    "MultiHeadSelfAttention1": workloads.self_attention(4, 8, 2),
+    "ResMLP": workloads.residual_mlp(2, 8, 6, 4, 3),
+    "Autoencoder": workloads.autoencoder(2, (8, 6, 4, 2)),
+}
+
+
+def program(name):
+    module, inputs = SMALL[name]
+    return prepare(import_loaded(LoadedModel(name, f"workloads.py:{name}", module, inputs)))
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_computes_in_the_interpreter_what_pytorch_computes(name):
+    canonical = program(name)
+    samples = canonical.samples
+    assert samples is not None
+    found = linalg.run(canonical, samples.inputs)
+    for ours, theirs in zip(found, samples.outputs, strict=True):
+        assert np.allclose(np.asarray(ours).reshape(theirs.shape), theirs, atol=1e-4)
+
+
+def test_the_formulas_are_those_of_the_tables():
+    module, (a, b, c) = SMALL["gemm"]
+    assert np.allclose(module(a, b, c), 0.5 * (a.numpy() @ b.numpy()) + 0.1 * c.numpy(), atol=1e-5)
+    module, (a, r, p) = SMALL["bicg"]
+    assert [tuple(out.shape) for out in module(a, r, p)] == [(6,), (5,)]
+    assert WORKLOADS["gemm"].macs == 10_560_000
+    assert WORKLOADS["Autoencoder"].macs == 32 * 2 * (784 * 256 + 256 * 128 + 128 * 64)
+
+
+def test_published_figures_are_read_as_they_are():
+    gemm = published("gemm")
+    assert gemm[0] == Published("Stream-HLS Opt5", "gemm", 7100, 8304, 9024)
+    assert Published("HIDA", "gemm", 176964, 324) in gemm
+    assert not [one for one in published("3mm") if one.framework == "Allo"], "its co-simulation failed"
+    over = next(one for one in published("2mm") if one.dsp == 222)
+    assert over.counts_at(220), "made for 220 DSPs, though it takes two more"
+    assert not over.counts_at(221)
+    assert all(published(name) for name in WORKLOADS)
+    assert all(one.dsp >= 100 for name in WORKLOADS for one in rivals(name))
+
+
+def test_lanes_on_the_front_beat_each_other_in_nothing():
+    front = pareto_lanes((6, 4, 10), (2,), 12)
+    assert [one.cycles for one in front] == sorted({one.cycles for one in front})
+    assert [one.count for one in front] == sorted((one.count for one in front), reverse=True)
+    chosen = cheapest(front, 24)
+    assert chosen is not None
+    assert chosen.unroll == (1, 1, 10), "of equals the one that adds up most before it keeps anything"
+    assert cheapest(front, 19) is None
+    assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, (2,))} == {1}
+
+
+def test_neighbours_fall_in_with_a_walk_and_padding_finds_more_even_lanes():
+    evaluator = Evaluator.create(program("3mm"), "xcu280")
+    graph = evaluator.space.graph
+    last = graph.by_layer["mm_3"]
+    walks = {op.layer: Walk((0,)) for op in graph.operations} | {"mm_3": Walk((2,), fine=True)}
+    turned = follow(walks, last, graph)
+    assert (turned["mm"].outer, turned["mm_2"].outer) == ((1,), (0,)), "columns times rows"
+    fitter = Fitter(graph, "xcu280", 300.0, evaluator.space.library)
+    limits = limited(evaluator, 30).platform.limits
+    assert fitter.pace(walks, limits, fitter.padding(walks, limits)) <= fitter.pace(walks, limits, {})
+    assert isinstance(fitter.dims, Dims)
+
+
+def test_a_row_from_search_to_figures(monkeypatch):
+    evaluator = Evaluator.create(program("gemm"), "xcu280")
+    monkeypatch.setattr(kernel_designs, "evaluator_of", lambda _: evaluator)
+    monkeypatch.setattr(kernels, "evaluator_of", lambda _: evaluator)
+    found = fit(limited(evaluator, 220))
+    again = fit(limited(evaluator, 220))
+    assert found.evaluation.design == again.evaluation.design, "the search is deterministic"
+    row = kernels.workload_rows(Workload("gemm", workloads.gemm, ((4, 5, 6),)), {220: found.evaluation.design})[0]
+    assert row["cycles"] == found.evaluation.figures.latency, "the model is the simulator's, on so small a design"
+    assert row["dsp"] == found.evaluation.figures.resources.dsp
+    assert row["values_checked"] == 20
+    assert row["beats_all"]
+
+
+def test_every_kept_design_is_for_a_workload_and_budget_of_the_tables():
+    device = load_platform(kernel_designs.PLATFORM)
+    for name in WORKLOADS:
+        designs = kernel_designs.load_designs(name)
+        assert set(BUDGETS) <= set(designs), name
+        assert all(design.platform == device.name for design in designs.values())
