@@ -1,18 +1,20 @@
 """Which kernels stand together on the chip, and which pass tensors through external memory.
 
 Fused kernels pay with memory: where one makes its result in another order than the next one reads it, a converter
-holds what lies between. Groups pay with traffic: what one makes for another is written and read. `greedy_groups` is
-StreamTensor's walk under a budget of memory a group; `exact_groups` finds the least traffic under the same budget.
+holds what lies between, and where paths part and meet again, FIFOs hold whole tensors so that nothing can deadlock.
+Groups pay with traffic: what one makes for another is written and read. `greedy_groups` is StreamTensor's walk under a
+budget of memory a group; `exact_groups` finds the least traffic under the same budget.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import networkx as nx
 from xdsl.ir import SSAValue
 
 from compiler.analysis.converting import converter_bits
@@ -22,6 +24,8 @@ from compiler.design import Design
 from compiler.dialects.itensor_types import ITensorType
 from compiler.dialects.types import tensor_type
 from dse.linear import LinearProgram
+
+_MOST_SOLVED = 40
 
 Groups = Mapping[str, int]
 """The group of every kernel; groups run in the order of their numbers."""
@@ -46,12 +50,22 @@ class FusionGraph:
     tensors: tuple[Tensor, ...]
 
     def memory(self, groups: Groups) -> dict[int, int]:
-        """The converters' bits in each group."""
-        found = dict.fromkeys(groups.values(), 0)
-        for (maker, reader), bits in self.edges.items():
-            if groups[maker] == groups[reader]:
-                found[groups[maker]] += bits
-        return found
+        """The bits that converters and FIFOs hold in each group."""
+        return {number: self.held({k for k in groups if groups[k] == number}) for number in set(groups.values())}
+
+    def held(self, group: Set[str]) -> int:
+        """What kernels hold between them when they are fused. It never shrinks when more kernels join."""
+        converters = sum(bits for (maker, reader), bits in self.edges.items() if maker in group and reader in group)
+        paths: nx.Graph[str] = nx.Graph()
+        for number, tensor in enumerate(self.tensors):
+            # what comes from outside the group is loaded once, and forked
+            source = tensor.maker if tensor.maker is not None and tensor.maker in group else f"load {number}"
+            paths.add_edges_from(
+                (source, reader, {"bits": tensor.bits}) for reader in tensor.readers if reader in group
+            )
+        alone: set[frozenset[str]] = {frozenset(edge) for edge in nx.bridges(paths)}
+        meeting = [pair for pair in paths.edges if frozenset(pair) not in alone]
+        return converters + sum(int(paths.edges[pair]["bits"]) for pair in meeting)
 
     def traffic(self, groups: Groups) -> int:
         """Bits that are written to and read from external memory beyond what one group for all would move."""
@@ -107,43 +121,51 @@ def fusion_graph(graph: Graph, design: Design) -> FusionGraph:
 
 def greedy_groups(graph: FusionGraph, budget: int) -> dict[str, int]:
     """Each kernel, in program order, joins the latest group that it reads from, if the memory is there."""
-    used: list[int] = []
+    members: list[set[str]] = []
     groups: dict[str, int] = {}
     for kernel in graph.kernels:
-        costs: dict[int, int] = defaultdict(int)
-        for (maker, reader), bits in graph.edges.items():
-            if reader == kernel:
-                costs[groups[maker]] += bits
-        latest = max(costs, default=len(used))
-        if latest == len(used) or used[latest] + costs[latest] > budget:
-            groups[kernel] = len(used)
-            used.append(0)
-        else:
-            groups[kernel] = latest
-            used[latest] += costs[latest]
+        latest = max((groups[maker] for maker, reader in graph.edges if reader == kernel), default=len(members))
+        if latest == len(members) or graph.held(members[latest] | {kernel}) > budget:
+            latest = len(members)
+            members.append(set())
+        members[latest].add(kernel)
+        groups[kernel] = latest
     return groups
 
 
 def exact_groups(graph: FusionGraph, budget: int, most: int) -> dict[str, int] | None:
-    """The least traffic with at most so many groups; None where every choice needs more memory somewhere."""
+    """The least traffic with at most so many groups; None where every choice needs more memory somewhere.
+
+    What a group holds depends on all of it: a choice that holds too much is ruled out, with all that contain the
+    kernels to blame, and the program is solved again.
+    """
+    apart: list[Set[str]] = [{m, r} for m, r in graph.edges if graph.held({m, r}) > budget]
+    for _ in range(_MOST_SOLVED):
+        found = _least_traffic(graph, most, apart)
+        if found is None:
+            return None
+        wrong = [{k for k in found if found[k] == g} for g, bits in graph.memory(found).items() if bits > budget]
+        if not wrong:
+            return found
+        apart += [_least_held(graph, group, budget) for group in wrong]
+    return None
+
+
+def _least_traffic(graph: FusionGraph, most: int, apart: Sequence[Set[str]]) -> dict[str, int] | None:
+    """Groups with the least traffic such that none of some sets of kernels stands together whole."""
     program = LinearProgram("fusion")
     numbers = range(most)
     lies = {kernel: [program.choice() for _ in numbers] for kernel in graph.kernels}
     for place in lies.values():
         program.row(dict.fromkeys(place, 1), "==", 1)
-    inside: dict[int, dict[int, float]] = {g: {} for g in numbers}
-    for (maker, reader), bits in graph.edges.items():
+    for maker, reader in graph.edges:
         # never back to an earlier group: what is made up to a group holds all that is read up to it
         for g in numbers[:-1]:
             earlier = {lies[reader][h]: 1.0 for h in range(g + 1)} | {lies[maker][h]: -1.0 for h in range(g + 1)}
             program.row(earlier, "<=", 0)
-        if bits:
-            for g in numbers:
-                both = program.choice()
-                program.row({both: 1, lies[maker][g]: -1, lies[reader][g]: -1}, ">=", -1)
-                inside[g][both] = bits
-    for factors in inside.values():
-        program.row(factors, "<=", budget)
+    for kernels in apart:
+        for g in numbers:
+            program.row({lies[kernel][g]: 1 for kernel in kernels}, "<=", len(kernels) - 1)
     for tensor in graph.tensors:
         written = program.choice(0 if tensor.kept or tensor.maker is None else tensor.bits)
         for g in numbers:
@@ -152,10 +174,18 @@ def exact_groups(graph: FusionGraph, budget: int, most: int) -> dict[str, int] |
                 made = {} if tensor.maker is None else {lies[tensor.maker][g]: 1.0}
                 program.row({fetched: 1, lies[reader][g]: -1, **made}, ">=", 0)
             program.row({written: 1, fetched: -1}, ">=", 0)
-    solution = program.solve()
+    solution = program.solve(presolve=False)
     if solution is None:
         return None
     return in_sequence({k: next(g for g in numbers if solution.chosen(place[g])) for k, place in lies.items()})
+
+
+def _least_held(graph: FusionGraph, group: Set[str], budget: int) -> Set[str]:
+    """Kernels of a group that hold too much together, none of which could be left out."""
+    for kernel in sorted(group):
+        if graph.held(group - {kernel}) > budget:
+            group = group - {kernel}
+    return group
 
 
 def in_sequence(groups: Groups) -> dict[str, int]:

@@ -66,13 +66,20 @@ class LinearProgram:
         row: Any = pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=_SENSES[sense], rhs=limit)
         self._problem += row
 
-    def solve(self, seconds: float = DEFAULT_SECONDS, gap: float = 1e-6) -> Solution | None:
-        """The best solution found in time; None where there is provably none."""
+    def solve(self, seconds: float = DEFAULT_SECONDS, gap: float = 1e-6, *, presolve: bool = True) -> Solution | None:
+        """The best solution found in time; None where there is provably none.
+
+        HiGHS 1.15's presolve takes some integer programs that have solutions for infeasible, so nothing is infeasible
+        before it has been solved without. Small programs may do without presolve from the start.
+        """
         terms = [(v, c) for v, c in zip(self._variables, self._cost, strict=True) if c]
         self._problem.setObjective(pulp.LpAffineExpression(terms))
-        solver: Any = pulp.HiGHS(msg=False, timeLimit=seconds, threads=1, gapRel=gap)
-        self._problem.solve(solver)
-        if self._problem.status == pulp.LpStatusInfeasible:
+        for how in ("on", "off") if presolve else ("off",):
+            solver: Any = pulp.HiGHS(msg=False, timeLimit=seconds, threads=1, gapRel=gap, presolve=how)
+            self._problem.solve(solver)
+            if self._problem.status != pulp.LpStatusInfeasible:
+                break
+        else:
             return None
         values = [v.varValue for v in self._variables]
         if any(v is None for v in values):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluator
+from dse.space.grouping import BUDGET, FUSED, GREEDY
 from dse.tiling import Params, Value
 
 LANES, TILE = "overall_unroll_size", "default_tile_size"
@@ -17,6 +18,8 @@ _QUICKLY_MODELLED = 12
 def starting_settings(evaluator: Evaluator) -> tuple[dict[str, Value], ...]:
     """What a search tries before it proposes anything itself: its first guess, the fullest designs, bolder guesses."""
     guess, *bolder = evaluator.space.first_settings()
+    if not _fits(evaluator, guess) and (grouped := _grouped(evaluator, guess)) is not None:
+        bolder = [grouped, *bolder]
     met = {evaluator.meaning(evaluator.space.design(guess))}
     filled: list[tuple[tuple[float, ...], dict[str, Value]]] = []
     for params in _kinds(evaluator, [guess, *bolder]):
@@ -47,13 +50,24 @@ def fill(evaluator: Evaluator, params: Params) -> dict[str, Value] | None:
     return {**params, LANES: sizes[low - 1]} if low else None
 
 
+def _grouped(evaluator: Evaluator, params: Params) -> dict[str, Value] | None:
+    """What does not fit together may fit in groups: with as much memory between kernels as fits on the fewest lanes."""
+    fewest = evaluator.space.choices[LANES][0]
+    for budget in reversed(evaluator.space.choices.get(BUDGET, ())):
+        setting = {**params, "fusion": GREEDY, BUDGET: budget}
+        if _fits(evaluator, {**setting, LANES: fewest}):
+            return fill(evaluator, setting)
+    return None
+
+
 def _kinds(evaluator: Evaluator, first: Sequence[Mapping[str, Value]]) -> Iterator[dict[str, Value]]:
     """The first settings that differ in more than lanes, with their own tiles and with four times as large ones.
 
     Of a model that takes seconds to model, the first guess alone.
     """
     if len(evaluator.space.graph.operations) > _QUICKLY_MODELLED:
-        yield dict(first[0])
+        yield from (dict(params) for params in first[:1] if params.get("fusion", FUSED) == FUSED)
+        yield from (dict(params) for params in first if params.get("fusion", FUSED) != FUSED)
         return
     kinds = {tuple(sorted((name, value) for name, value in p.items() if name != LANES)): p for p in first}
     tiles = evaluator.space.choices[TILE]

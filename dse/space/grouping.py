@@ -1,4 +1,4 @@
-"""How many kernels stand together on the chip: all, or as many as a budget of converter memory allows."""
+"""How many kernels stand together on the chip: all, or as many as a budget of memory between them allows."""
 
 from __future__ import annotations
 
@@ -20,16 +20,19 @@ _MOST_EXACT = 12
 """Kernels up to which the least traffic is looked for: an integer program a design."""
 _BITS_PER_KIB = 8 * 1024
 _WORTH_GROUPING = 8
-"""KiB that converters might hold: less is a handful of block RAMs."""
+"""KiB that might be held between kernels: less is a handful of block RAMs."""
 
 
 def grouping_choices(graph: Graph, platform: Platform) -> dict[str, tuple[int | str, ...]]:
     """Parameters where there is something to group, and a memory for what passes between groups.
 
-    Budgets end where any design's converters would be within them: none holds more than its tensor twice.
+    Budgets end where any design would be within them: a converter holds no more than its tensor twice, nor a FIFO.
     """
-    count, passing = len(graph.operations), {op.result for op in graph.operations} - set(graph.returned)
-    most_held = 2 * sum(tensor_bits(value) for value in passing) / _BITS_PER_KIB
+    count = len(graph.operations)
+    most_held = 2 * sum(
+        tensor_bits(value) for op in graph.operations for value in op.inputs if not graph.is_param(value)
+    )
+    most_held /= _BITS_PER_KIB
     limits = platform.limits
     on_chip = (limits.bram18 * 18 + limits.uram * 288) / 8
     budgets = tuple(4**n for n in range(12) if 4**n < min(most_held, on_chip))
@@ -43,7 +46,7 @@ def grouping_choices(graph: Graph, platform: Platform) -> dict[str, tuple[int | 
 
 @dataclass(frozen=True)
 class Grouping:
-    """One way to group, with at most so much converter memory in each group."""
+    """One way to group, with at most so much memory between the kernels of each group."""
 
     how: str
     kib: int

@@ -42,7 +42,7 @@ def allowed(graph: FusionGraph, budget: int, groups: dict[str, int]) -> bool:
     return forward and all(bits <= budget for bits in graph.memory(groups).values())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(graph=graphs(), budget=st.integers(0, 20), most=st.integers(1, 4))
 def test_exact_is_the_least_of_all(graph: FusionGraph, budget: int, most: int) -> None:
     every = [dict(zip(graph.kernels, g, strict=True)) for g in product(range(most), repeat=len(graph.kernels))]
@@ -55,12 +55,45 @@ def test_exact_is_the_least_of_all(graph: FusionGraph, budget: int, most: int) -
         assert set(found.values()) == set(range(len(set(found.values()))))
 
 
+def test_a_choice_that_a_solvers_presolve_denies() -> None:
+    """HiGHS 1.15 with its presolve calls this program infeasible."""
+    edges = dict.fromkeys([("a", "c"), ("b", "c"), ("a", "d"), ("c", "e"), ("d", "e")], 0)
+    made = {"a": ("c", "d"), "b": ("c",), "c": ("e",), "d": ("e",)}
+    tensors = (*(Tensor(1, maker, readers) for maker, readers in made.items()), Tensor(1, None, ("a", "c", "d")))
+    graph = FusionGraph(("a", "b", "c", "d", "e"), edges, tensors)
+    found = exact_groups(graph, 0, 3)
+    assert found is not None
+    assert allowed(graph, 0, found)
+    assert graph.traffic(found) == 7
+
+
 @settings(max_examples=200, deadline=None)
 @given(graph=graphs(), budget=st.integers(0, 20))
 def test_greedy_keeps_to_the_budget_and_never_goes_back(graph: FusionGraph, budget: int) -> None:
     groups = greedy_groups(graph, budget)
     assert allowed(graph, budget, groups)
     assert in_sequence(groups) == groups
+
+
+def test_paths_that_part_and_meet_hold_whole_tensors() -> None:
+    """a goes to b and to c, which reads b too; the input goes to a and d, which reads c."""
+    edges = {("a", "b"): 1, ("b", "c"): 0, ("a", "c"): 0, ("c", "d"): 0}
+    tensors = (Tensor(100, "a", ("b", "c")), Tensor(10, "b", ("c",)), Tensor(7, "c", ("d",)), Tensor(5, None, ("a",)))
+    graph = FusionGraph(("a", "b", "c", "d"), edges, tensors)
+    assert graph.held({"a", "b"}) == 1
+    assert graph.held({"a", "b", "c"}) == graph.held({"a", "b", "c", "d"}) == 1 + 100 + 100 + 10
+    around = FusionGraph(graph.kernels, edges, (*tensors[:3], Tensor(5, None, ("a", "d"))))
+    assert around.held({"a", "b", "c", "d"}) == 1 + 100 + 100 + 10 + 7 + 5 + 5
+    assert greedy_groups(graph, 200) == {"a": 0, "b": 0, "c": 1, "d": 1}
+    assert exact_groups(graph, 200, 2) == {"a": 0, "b": 0, "c": 1, "d": 1}
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), graph=graphs())
+def test_more_kernels_never_hold_less(data: st.DataObject, graph: FusionGraph) -> None:
+    large = set(data.draw(st.lists(st.sampled_from(graph.kernels))))
+    small = set(data.draw(st.lists(st.sampled_from(sorted(large))))) if large else set[str]()
+    assert graph.held(small) <= graph.held(large)
 
 
 def test_greedy_joins_the_latest_group_it_reads_from() -> None:
@@ -82,8 +115,10 @@ def test_a_designs_graph_counts_what_its_converters_hold(data: st.DataObject) ->
     apart = {kernel: number for number, kernel in enumerate(graph.kernels)}
     assert graph.traffic(together) == 0
     assert not any(graph.memory(apart).values())
-    assert graph.memory(together)[0] == sum(graph.edges.values())
-    for groups in (greedy_groups(graph, 0), greedy_groups(graph, sum(graph.edges.values()))):
+    most = graph.memory(together)[0]
+    assert most >= sum(graph.edges.values())
+    assert set(greedy_groups(graph, most).values()) <= set(range(len(graph.kernels)))
+    for groups in (greedy_groups(graph, 0), greedy_groups(graph, most)):
         lower(program, replace(design, groups=groups))
 
 
