@@ -21,9 +21,6 @@ COUNTS = ("hits", "misses", "waits", "failures", "seconds_saved", "evicted")
 
 
 class Profiles(Repository):
-    def get(self, key: str) -> Profile | None:
-        return self._first(Profile, select(profiles).where(profiles.c.key == key))
-
     def use(self, keys: Collection[str]) -> tuple[Profile, ...]:
         """Those of the profiles that are kept, noted as used now."""
         # locked in one order, so that two readers of the same profiles never wait for each other

@@ -95,11 +95,6 @@ class Correction:
                 return Correction(median(ratios), _quantiles(ratios), f"{basis} ({len(group)} designs)")
         return Correction()
 
-    @property
-    def spread(self) -> float:
-        """The typical distance from the median, as a share."""
-        return median(abs(ratio / self.ratio - 1) for ratio in self.ratios)
-
 
 def _quantiles(ratios: Sequence[float]) -> tuple[float, ...]:
     """The ratios, or as many of them as tell how they are spread."""

@@ -31,7 +31,7 @@ def test_a_profile_is_kept_once(database: Database) -> None:
     with database.begin() as tx:
         [found] = tx.profiles.use(["k", "other"])
         assert (found.figures, found.uses, found.label) == ({"ii": 1}, 1, "x")
-        assert tx.profiles.get("other") is None
+        assert tx.profiles.use(["other"]) == ()
         [kind] = tx.profiles.kinds()
         assert (kind.tool, kind.profiles, kind.uses, kind.seconds) == ("t", 1, 1, 2.0)
 
