@@ -62,7 +62,7 @@ class Flows:
         self.packs = not platform.has_array_arguments
         self.orders = Orders()
         self.params = frozenset(a for a in graph.arguments if graph.is_param(a))
-        self.labels = {argument: graph.name(argument) for argument in graph.arguments}
+        self.labels: dict[SSAValue, str] = {argument: graph.name(argument) for argument in graph.arguments}
         self._bodies = {operation.layer: _text(operation) for operation in graph.operations}
         self._planned: dict[Hashable, Planned] = {}
         self._frames: dict[Hashable, list[_Frame]] = {}

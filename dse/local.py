@@ -29,7 +29,7 @@ Meaning = Callable[[Params], Hashable]
 
 Place = tuple[int, ...]
 """A setting as positions among each parameter's choices; one that means nothing stands at 0."""
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 
 _FEWEST = 4  # trials from which there is something to learn
 _MOST_LEARNT, _LATEST = 160, 40  # the best, and the latest, of many trials
@@ -158,7 +158,8 @@ class LocalSampler(BaseSampler):
         if len(points) >= _FEWEST:
             pool = self._pool(points, chance)
             promise = self._promise(points, pool, number)
-            for index in np.argsort(-promise, kind="stable")[:_MOST_CHECKED]:
+            order: list[int] = np.argsort(-promise, kind="stable")[:_MOST_CHECKED].tolist()
+            for index in order:
                 if self._means(pool[index]) not in self._tried:
                     return pool[index]
         place = self._at_random(chance)
@@ -204,14 +205,15 @@ class LocalSampler(BaseSampler):
         """By how much each place may be better than the best, times the chance that it fits."""
         widths = self._widths(points)
         known, asked = self._features([p.place for p in points]) * widths, self._features(pool) * widths
-        lower = np.linalg.cholesky(_alike(known, known) + _NOISE * np.eye(len(known)))
+        lower: Floats = np.linalg.cholesky(_alike(known, known) + _NOISE * np.eye(len(known)))
         near = _alike(asked, known)
         spread = np.linalg.solve(lower, near.T)
         doubt = np.sqrt(np.maximum(1.0 - (spread**2).sum(axis=0), 1e-9))
 
         def predict(values: Floats) -> tuple[Floats, Floats]:
-            mean, scale = values.mean(), values.std() + 1e-9
-            weights = np.linalg.solve(lower.T, np.linalg.solve(lower, (values - mean) / scale))
+            mean, scale = float(values.mean()), float(values.std()) + 1e-9
+            halfway: Floats = np.linalg.solve(lower, (values - mean) / scale)
+            weights: Floats = np.linalg.solve(lower.T, halfway)
             return near @ weights * scale + mean, doubt * scale
 
         worst, unsure = predict(np.log([min(max(p.worst, 1e-3), _WORST) for p in points]))
