@@ -24,6 +24,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from compiler.dialects.itensor_types import LayoutAttr
 from compiler.dialects.types import vector_type
@@ -35,7 +36,7 @@ ON_CHIP = StringAttr("on_chip")
 
 
 def lies_on_chip(memory: SSAValue) -> bool:
-    return isinstance(memory.type, MemRefType) and memory.type.memory_space == ON_CHIP
+    return isa(memory.type, MemRefType) and memory.type.memory_space == ON_CHIP
 
 
 @irdl_attr_definition

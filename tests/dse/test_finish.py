@@ -12,6 +12,7 @@ from compiler.platforms import Platform, load_platform
 from dse.evaluate import Evaluation, Evaluator
 from dse.fifo import total_bits
 from dse.finish import finish, finish_first
+from dse.objectives import Goal
 from dse.rungs import FRAMES, Bench, rank, simulated
 from profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
@@ -39,7 +40,8 @@ def test_a_rung_ranks_the_best_by_its_own_figures() -> None:
         run = simulate_design(network, evaluator.platform, evaluator.clock_mhz)
         assert one.measured is not None
         assert one.measured.latency == run.latency
-    smallest = rank(evaluator, candidates(evaluator), "simulated", smallest=True)
+    wanted = replace(evaluator, goal=Goal.of(["resources", "latency"]))
+    smallest = rank(wanted, candidates(wanted), "simulated")
     shares = [max(r.candidate.shares.values()) for r in smallest]
     assert shares == sorted(shares)
 

@@ -24,7 +24,9 @@ class NeighbourInfo(Record):
 
 class ImportanceInfo(Record):
     parameter: str
-    share: float = Field(ge=0, le=1, description="of the variance of the objective's logarithm, beyond the parameters before it")
+    share: float = Field(
+        ge=0, le=1, description="of the variance of the objective's logarithm, beyond the parameters before it"
+    )
 
 
 class WhyInfo(Record):
