@@ -1,0 +1,109 @@
+"""How much a setting promises by the trials so far: a Gaussian process over places, and which parameters matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi, sqrt
+
+import numpy as np
+
+from dse.places import Floats, Place, Places, Rows
+
+_NOISE = 1e-4
+_BOLD = 3.0  # every other proposal trusts the prediction less
+_OTHER_OBJECTIVE = 8  # one proposal in so many is for the other objectives
+_JUDGED = 60  # trials by which it is judged which parameters matter
+_WIDTHS = (0.2, 0.5, 2.0)
+_WORST = 50.0  # a resource this many times over its limit is as bad as any beyond
+
+
+@dataclass(frozen=True)
+class Point:
+    """A trial that came to an end."""
+
+    number: int
+    place: Place
+    values: tuple[float, ...]
+    worst: float
+    """The largest share of what may be used: feasible up to 1."""
+
+    @property
+    def rank(self) -> tuple[float, ...]:
+        return (max(self.worst, 1.0), *self.values)
+
+
+def promise(places: Places, points: Sequence[Point], widths: Floats, pool: Rows, number: int) -> Floats:
+    """By how much each row of the pool may be better than the best point, times the chance that it fits."""
+    taken = np.array([p.place for p in points], dtype=np.intp)
+    known, asked = places.features(taken) * widths, places.features(pool) * widths
+    inverse: Floats = np.linalg.inv(_alike(known, known) + _NOISE * np.eye(len(known)))
+    near = _alike(asked, known)
+    doubt = np.sqrt(np.maximum(1.0 - ((near @ inverse) * near).sum(axis=1), 1e-9))
+
+    def predict(values: Floats) -> tuple[Floats, Floats]:
+        mean, scale = float(values.mean()), float(values.std()) + 1e-9
+        return near @ (inverse @ ((values - mean) / scale)) * scale + mean, doubt * scale
+
+    shares = np.array([p.worst for p in points])
+    worst, unsure = predict(np.log(np.clip(shares, 1e-3, _WORST)))
+    fits = _chance(-worst / unsure)
+    feasible = shares <= 1
+    if not feasible.any():
+        return fits
+    objectives = len(points[0].values)
+    others = objectives > 1 and number % _OTHER_OBJECTIVE == _OTHER_OBJECTIVE - 1
+    which = 1 + number // _OTHER_OBJECTIVE % (objectives - 1) if others else 0
+    reached = _logs([p.values[which] for p in points])
+    expected, unsure = predict(reached)
+    unsure = unsure * (_BOLD if number % 2 else 1.0)
+    gain = (reached[feasible].min() - 1e-3 - expected) / unsure
+    improvement = unsure * (gain * _chance(gain) + np.exp(-gain * gain / 2) / sqrt(2 * pi))
+    return np.maximum(improvement, 1e-12) * fits
+
+
+def learn_widths(places: Places, points: Sequence[Point]) -> Floats:
+    """How much each column counts: parameters that matter more by the points, the best first, count more."""
+    some = points[:: -(-len(points) // _JUDGED)]
+    features = places.features(np.array([p.place for p in some], dtype=np.intp))
+    values = _logs([p.values[0] for p in some])
+    values = (values - values.mean()) / (values.std() + 1e-9)
+    apart = [_apart(features[:, places.columns == position]) for position in range(len(places.names))]
+    widths = np.ones(len(places.names))
+    total = sum(apart, np.zeros((len(some), len(some))))
+    best = _likelihood(total, values)
+    for position in range(len(places.names)):
+        for width in _WIDTHS:
+            other = total + (width * width - widths[position] ** 2) * apart[position]
+            likelihood = _likelihood(other, values)
+            if likelihood > best + 0.1:
+                best, total, widths[position] = likelihood, other, width
+    return widths[places.columns]
+
+
+def _alike(some: Floats, others: Floats) -> Floats:
+    """One for the same place, less and less with distance."""
+    apart = (some * some).sum(axis=1)[:, None] + (others * others).sum(axis=1) - 2 * some @ others.T
+    return np.exp(-0.5 * np.maximum(apart, 0.0))
+
+
+def _apart(places: Floats) -> Floats:
+    """Squared distances."""
+    squares = (places * places).sum(axis=1)
+    return np.maximum(squares[:, None] + squares - 2 * places @ places.T, 0.0)
+
+
+def _likelihood(apart: Floats, values: Floats) -> float:
+    """How well distances explain values, as a logarithm."""
+    lower = np.linalg.cholesky(np.exp(-0.5 * apart) + 1e-3 * np.eye(len(values)))
+    explained = np.linalg.solve(lower, values)
+    return float(-(explained @ explained) / 2 - np.log(np.diag(lower)).sum())
+
+
+def _chance(gain: Floats) -> Floats:
+    """The normal distribution, nearly."""
+    return 1.0 / (1.0 + np.exp(-np.clip(1.702 * gain, -500, 500)))
+
+
+def _logs(values: Sequence[float]) -> Floats:
+    return np.log(np.maximum(values, 1e-9))
