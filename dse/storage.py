@@ -1,21 +1,22 @@
-"""Optuna's tables, written to less often: a setting in one statement, an answer's constraints in one.
+"""A study's storage in Postgres: a setting is written when it is whole, and of a long study only a part is read.
 
-Optuna writes each parameter and each constraint in a transaction of its own. With a dozen of each and a disk that
-really syncs, that is most of the time of a modelled trial.
+Optuna writes each parameter and each constraint in a transaction of its own, and reads again what it just wrote. With
+a dozen of each and a disk that really syncs, that is most of the time of a modelled trial.
 """
 
 from __future__ import annotations
 
-import json
+import copy
 import time
-from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
 
 from optuna.distributions import BaseDistribution, distribution_to_json
-from optuna.storages import RDBStorage
 from optuna.storages._cached_storage import _CachedStorage, _StudyInfo  # pyright: ignore[reportPrivateUsage]
+from optuna.trial import FrozenTrial
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
+
+from dse.rows import TrialRows
 
 _CREATE_ATTEMPTS = 8
 
@@ -35,14 +36,6 @@ _OLD_BUT_NEEDED = text(
     "AND NOT EXISTS (SELECT 1 FROM trial_system_attributes a WHERE a.trial_id = t.trial_id "
     "AND a.key LIKE 'constraints:%' AND a.value_json::float > 0)) AS ranked WHERE place <= :best"
 )
-_PARAMS = text(
-    "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
-    "VALUES (:trial, :name, :value, :distribution)"
-)
-_CONSTRAINTS = text(
-    "INSERT INTO trial_system_attributes (trial_id, key, value_json) VALUES (:trial, :key, :value) "
-    "ON CONFLICT (trial_id, key) DO NOTHING"
-)
 
 
 class SharedStorage(_CachedStorage):
@@ -51,18 +44,34 @@ class SharedStorage(_CachedStorage):
     def __init__(self, url: str) -> None:
         self.rdb = _open(url)
         super().__init__(self.rdb)
-        self._unwritten: list[dict[str, Any]] | None = None
+        self._unwritten: list[tuple[str, float, str]] | None = None
+        self._made: FrozenTrial | None = None
+        self._was_read = False
 
     def collect(self) -> None:
-        """From now on parameters are kept back, until `write_params`."""
-        self._unwritten = []
+        """From now on parameters are kept back, and what others did is read once, until `write_params`."""
+        self._unwritten, self._made, self._was_read = [], None, False
 
-    def write_params(self) -> None:
-        """Everything that was kept back, at once."""
-        rows, self._unwritten = self._unwritten, None
-        if rows:
-            with self.rdb.engine.begin() as connection:
-                connection.execute(_PARAMS, rows)
+    def write_params(self, trial_id: int | None) -> None:
+        """Everything that was kept back, at once; nothing where no trial came of it."""
+        rows, self._unwritten, self._made = self._unwritten, None, None
+        if rows and trial_id is not None:
+            self.rdb.write_params(trial_id, rows)
+
+    def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
+        trial_id = super().create_new_trial(study_id, template_trial)
+        if self._unwritten is not None and template_trial is None:
+            with self._lock:
+                _, number = self._trial_id_to_study_id_and_number[trial_id]
+                self._made = self._studies[study_id].trials[number]
+        return trial_id
+
+    def get_trial(self, trial_id: int) -> FrozenTrial:
+        """One that was just made holds nothing that would have to be read."""
+        made = self._made
+        if made is not None and made._trial_id == trial_id:  # pyright: ignore[reportPrivateUsage]
+            return copy.deepcopy(made)
+        return super().get_trial(trial_id)
 
     def set_trial_param(
         self, trial_id: int, param_name: str, param_value_internal: float, distribution: BaseDistribution
@@ -70,15 +79,7 @@ class SharedStorage(_CachedStorage):
         if self._unwritten is None:
             super().set_trial_param(trial_id, param_name, param_value_internal, distribution)
             return
-        row = {"trial": trial_id, "name": param_name, "value": param_value_internal}
-        self._unwritten.append(row | {"distribution": distribution_to_json(distribution)})
-
-    def set_constraints(self, trial_id: int, constraints: Mapping[str, float]) -> None:
-        """All of a trial's constraints at once; the first answer to each stands."""
-        rows = [{"trial": trial_id, "key": f"constraints:{k}", "value": json.dumps(v)} for k, v in constraints.items()]
-        if rows:
-            with self.rdb.engine.begin() as connection:
-                connection.execute(_CONSTRAINTS, rows)
+        self._unwritten.append((param_name, param_value_internal, _written(distribution)))
 
     def counts(self, study_id: int) -> dict[str, int]:
         """How many trials are in each state, in lower case."""
@@ -87,11 +88,14 @@ class SharedStorage(_CachedStorage):
 
     def _read_trials_from_remote_storage(self, study_id: int) -> None:
         """What samplers learn from: of a long study the newest trials and the best of all, not every one."""
+        if self._unwritten is not None and self._was_read:
+            return
         with self._lock:
             known = self._studies.get(study_id)
             if known is None or not known.trials or len(known.trials) > 2 * REMEMBERED:
                 self._studies[study_id] = self._beginning(study_id, known)
         super()._read_trials_from_remote_storage(study_id)
+        self._was_read = True
 
     def _beginning(self, study_id: int, known: _StudyInfo | None) -> _StudyInfo:
         """A study of which nothing is read yet, with marks for what is to be read first."""
@@ -108,13 +112,18 @@ class SharedStorage(_CachedStorage):
         self.rdb.engine.dispose()
 
 
-def _open(url: str) -> RDBStorage:
+def _open(url: str) -> TrialRows:
     """Several processes may make the tables of a new database at once; one wins, the others look again."""
     for attempt in range(_CREATE_ATTEMPTS):
         try:
-            return RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
+            return TrialRows(url, engine_kwargs={"pool_pre_ping": True})
         except (IntegrityError, ProgrammingError):
             if attempt == _CREATE_ATTEMPTS - 1:
                 raise
             time.sleep(0.05 * 2**attempt)
     raise AssertionError("unreachable")
+
+
+@lru_cache(1024)
+def _written(distribution: BaseDistribution) -> str:
+    return distribution_to_json(distribution)

@@ -146,10 +146,11 @@ class Study:
         if self._grid is not None:
             with self._still_there():
                 return self._ask_grid(self._grid, index)
-        with warnings.catch_warnings(), self._still_there(), self._written_at_once():
+        with warnings.catch_warnings(), self._still_there(), self._written_at_once() as written:
             # a queued setting may lack parameters; the sampler fills them in, which Optuna remarks upon
             warnings.simplefilter("ignore", category=UserWarning)
             trial = self._study.ask()
+            written.append(self._trial_id(trial.number))
             params: dict[str, Value] = {}
             for name, kind in self._distributions.items():
                 if means_something(name, params, self._conditions):
@@ -171,17 +172,18 @@ class Study:
         return Asked(self._storage.get_trial(trial_id).number, params)
 
     @contextmanager
-    def _written_at_once(self) -> Generator[None, None, None]:
-        """A setting is written when it is whole; the sampler must not wait for a disk a dozen times."""
+    def _written_at_once(self) -> Generator[list[int], None, None]:
+        """A setting is written when it is whole, to the trial that is given: a sampler must not wait for a disk."""
         storage = self._storage
+        made: list[int] = []
         if not isinstance(storage, SharedStorage):
-            yield
+            yield made
             return
         storage.collect()
         try:
-            yield
+            yield made
         finally:
-            storage.write_params()
+            storage.write_params(made[0] if made else None)
 
     def tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
         """Finish a trial. False, and nothing changed, if it was finished before: the first answer stands."""
@@ -194,16 +196,15 @@ class Study:
             return self._tell(number, values, constraints)
 
     def _tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
+        storage = self._storage
+        if isinstance(storage, SharedStorage) and storage.rdb.answer(self._trial_id(number), values, constraints):
+            return True
         frozen = self._frozen(number)
         if frozen.state.is_finished():
             return False
-        storage = self._storage
-        missing = {key: value for key, value in constraints.items() if key not in frozen.constraints}
-        if isinstance(storage, SharedStorage):
-            storage.set_constraints(self._trial_id(number), missing)
-        else:
-            trial = self._trial(number)
-            for key, value in missing.items():
+        trial = self._trial(number)
+        for key, value in constraints.items():
+            if key not in frozen.constraints:
                 trial.set_constraint(key, value)
         try:
             self._study.tell(number, list(values))
