@@ -110,6 +110,8 @@ def _guarded(name: str, arguments: list[str]) -> int:
 
 
 def _execute(name: str, arguments: list[str]) -> int:
+    # before numpy is imported: a search solves systems so small that threads cost several times what they bring
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     function: Callable[..., Any] = getattr(import_module(COMMANDS[name].module), name)
     import typer
 
