@@ -19,7 +19,7 @@ from compiler.frontend.loader import load_model
 from compiler.frontend.reference import parse_reference
 from compiler.pipeline import prepare
 from dse.evaluate import Evaluator
-from dse.fitting import Fitted, fit
+from dse.fitting.descent import Fitted, fit
 from dse.tiling import TilingOptions
 
 PLATFORM = "xcu280"

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
 from dse.objectives import describe_miss
-from dse.samplers import narrow, within
-from dse.space.fill import starting_settings
+from dse.samplers import narrow
+from dse.space.start import starting_settings
 from dse.study import Study
 
 
@@ -65,7 +65,7 @@ def explore(
         )
     space, goal = evaluator.space, evaluator.goal
     choices = narrow(space.choices, fixed)
-    first = [within(params, choices) for params in starting_settings(evaluator)]
+    first = starting_settings(evaluator, choices)
     study = Study.create_or_load(
         "local", choices, conditions=space.conditions, objectives=goal.objectives, sampler=sampler, seed=seed,
         first=first, meaning=evaluator.means,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
 from dse.objectives import OBJECTIVES
+from dse.space.fill import LANES, amount_of
 from dse.tiling import Value
 from profiling.evidence import Evidence
 
@@ -151,23 +152,24 @@ def _binding(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
     if most >= FULL:
         return [f"{first} binds: {most:.0%} of what a design may use is taken; {rest}."]
     found = [f"No resource binds: the fullest is {first} with {most:.0%} of what a design may use; {rest}."]
-    lanes = evaluator.space.choices["overall_unroll_size"][-1]
-    if chosen.params.get("overall_unroll_size") == lanes:
+    lanes = evaluator.space.choices[LANES][-1]
+    if amount_of(chosen.params) == LANES and chosen.params.get(LANES) == lanes:
         why = f"the limit on lanes ({lanes})" if evaluator.options.max_lanes is not None else f"its most, {lanes}"
         found.append(f"It has as many lanes as the space offers: {why}.")
     return found
 
 
 def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> list[str]:
-    """What half the latency would cost: the cheapest of the trials and of the same design with more lanes."""
+    """What half the latency would cost: the cheapest of the trials and of the same design with more of the device."""
     goal = chosen.figures.latency / 2
     known = [dict(point.figures) for point in tried]
-    sizes = evaluator.space.choices["overall_unroll_size"]
-    now = chosen.params.get("overall_unroll_size")
+    amount = amount_of(chosen.params)
+    sizes = evaluator.space.choices[amount]
+    now = chosen.params.get(amount)
     fastest = chosen.figures.latency
     for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():
         try:
-            more = evaluator.evaluate({**chosen.params, "overall_unroll_size": size})
+            more = evaluator.evaluate({**chosen.params, amount: size})
         except PenstockError:  # more lanes than anything could hold: fewer were tried before
             break
         known.append(more.measures)

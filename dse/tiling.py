@@ -2,8 +2,8 @@
 
 One default tile size for every dim, and one overall number of lanes. Lanes are handed out by a max-heap to whichever
 kernel takes longest (StreamTensor's scheme), or in proportion to the work with factors that connected kernels agree on
-(HIDA's, `alignment.py`). On top of it: elementwise kernels walk like their producer, and a consumer may take its
-operand with as many lanes as it is made with where that costs nothing.
+(HIDA's, `alignment.py`), or for one pace (`fitting/`). On top of it: elementwise kernels walk like their producer,
+and a consumer may take its operand with as many lanes as it is made with where that costs nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ from dse.space.lanes import (
     lane_cost,
     powers_of_two,
     slowest_first,
+    with_halfway,
 )
+from dse.space.pacing import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
 from dse.space.padding import can_pad, padded_sizes
 from dse.space.walks import (
     AS_OTHERS,
@@ -94,7 +96,7 @@ class TilingSpace:
         tiles = powers_of_two(4, longest)
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
-            "overall_unroll_size": _with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "overall_unroll_size": with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
             "allocation": (SLOWEST_FIRST, ALIGNED),
             "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
             "order": (ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED),
@@ -104,6 +106,8 @@ class TilingSpace:
             table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         table |= grouping_choices(self.graph, self.platform)
+        if self._of_paced:
+            table |= {"allocation": (SLOWEST_FIRST, ALIGNED, PACED), **self._of_paced}
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
         if self.options.per_kernel and len(self.heavy) <= _MOST_ORDERED_KERNELS:
@@ -113,12 +117,16 @@ class TilingSpace:
 
     @property
     def conditions(self) -> Conditions:
-        """Only where lanes go to the slowest first can a kernel be favoured, or take its producer's lanes.
+        """What each way to share out lanes leaves to decide: see `dse/README.md`.
 
         A budget for converters matters where kernels are put into groups at all.
         """
-        alone = {"allocation": (SLOWEST_FIRST,)}
-        table = {name: alone for name in self.choices if name == "connect" or name.startswith("boost.")}
+        boosted = tuple(way for way in self.choices["allocation"] if way != ALIGNED)
+        table: dict[str, Mapping[str, tuple[Value, ...]]] = {"connect": {"allocation": (SLOWEST_FIRST,)}}
+        table |= {name: {"allocation": boosted} for name in self.choices if name.startswith("boost.")}
+        if self._of_paced:
+            table |= {"unroll_along": {"allocation": (SLOWEST_FIRST, ALIGNED)}}
+            table |= {name: {"allocation": (PACED,)} for name in self._of_paced}
         return table | {name: needs for name, needs in GROUPED_BY.items() if name in self.choices}
 
     @property
@@ -158,7 +166,7 @@ class TilingSpace:
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
-        guess = {name: values[0] for name, values in self.choices.items()}
+        guess = {name: value for name, value in self._unsaid.items() if name not in self._of_paced}
         tiles = [t for t in self.choices["default_tile_size"] if int(t) <= _GOOD_TILE]
         sizes = self.choices["overall_unroll_size"]
         fitting = [n for n in sizes if int(n) <= self.lanes_that_fit]
@@ -181,6 +189,17 @@ class TilingSpace:
         settings += [{**setting, **other_operators} for setting in settings[:2] if other_operators]
         return tuple(settings)
 
+    def paced_settings(self) -> tuple[dict[str, Value], ...]:
+        """Lanes fitted to a pace with half of the LUTs: each kernel for itself, and in step with the largest.
+
+        There are none where lanes cannot be fitted.
+        """
+        if not self._of_paced:
+            return ()
+        most = {name: self.choices[name][-1] for name in ("overall_unroll_size", "default_tile_size")}
+        paced = {**self._unsaid, **self.default_params(), **most, "allocation": PACED}
+        return paced, {**paced, "order": ORDER_CONNECTED}
+
     @cached_property
     def lanes_that_fit(self) -> int:
         """A cautious estimate of how many lanes of the dearest reduction the device holds."""
@@ -193,6 +212,8 @@ class TilingSpace:
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
         settings = self._check(params)
+        if settings["allocation"] == PACED:
+            return self._paced(settings)
         aligned = settings["allocation"] == ALIGNED
         size = int(settings["default_tile_size"])
         sizes = padded_sizes(self.dims, size, self.options.kernels) if settings.get("padding") else dict[int, int]()
@@ -210,6 +231,17 @@ class TilingSpace:
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
         design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
         return self._grouped(design, sizes, settings)
+
+    def _paced(self, settings: Mapping[str, Value]) -> Design:
+        """Every kernel with the lanes that a common pace asks of it."""
+        kernels = dict(self._pacing.kernels(settings))
+        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return self._grouped(design, self.dims.padded(design) if settings.get("padding") else {}, settings)
+
+    @cached_property
+    def _pacing(self) -> Pacing:
+        fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
+        return Pacing(self.graph, self.platform, self.clock_mhz, self.library, self.weights, fixed, most)
 
     def _ordered(
         self,
@@ -246,8 +278,19 @@ class TilingSpace:
     def _padded_before(self) -> dict[Hashable, Graph]:
         return {}
 
+    @cached_property
+    def _unsaid(self) -> dict[str, Value]:
+        """What a parameter is where a setting does not say."""
+        table = {name: values[0] for name, values in self.choices.items()}
+        return table | ({OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {})
+
+    @cached_property
+    def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:
+        """Parameters that paced designs alone have."""
+        return paced_choices(self.graph.operations) if self.options.per_kernel and self.heavy else {}
+
     def _check(self, params: Params) -> dict[str, Value]:
-        settings = {name: values[0] for name, values in self.choices.items()} | dict(params)
+        settings = {**self._unsaid, **params}
         for name, value in settings.items():
             if name not in self.choices:
                 raise PenstockError(
@@ -354,8 +397,3 @@ class TilingSpace:
         if key not in self._bindings_before:
             self._bindings_before[key] = bindings_of(op, self.library, settings)
         return self._bindings_before[key]
-
-
-def _with_halfway(sizes: list[int]) -> tuple[int, ...]:
-    """Numbers of lanes between powers of two as well, so that a device can be filled."""
-    return tuple(sorted({*sizes, *(size * 3 // 2 for size in sizes[:-1] if size > 1)}))

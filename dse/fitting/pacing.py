@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from math import prod
 
 from xdsl.ir import OpResult
 
 from compiler.analysis.graph import Graph, TensorOp
-from compiler.design import Design, KernelDesign
+from compiler.design import Design, KernelDesign, Placement
 from compiler.dialects.scaling import scaling_of
 from compiler.errors import PenstockError
 from compiler.platforms import Resources, total
@@ -19,7 +20,7 @@ from compiler.transforms.pad_dims import Dims
 from dse.fitting.lanes import Lanes, cheapest, pareto_lanes, useful_factors
 from dse.fitting.neighbours import leader_of, shared_dims
 from dse.fitting.walks import Walk, kernel_design
-from dse.space.binding import PARAMETERS, operand_bits
+from dse.space.binding import bindings_of, operand_bits
 
 Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""
@@ -31,56 +32,98 @@ _STORED = 3
 
 @dataclass(frozen=True)
 class Fitter:
-    """Fits designs of one graph to a device."""
+    """Fits designs of one graph to a device.
+
+    Layers in `fixed` are as somebody decided; the others have at most `most_lanes` together, beside those that
+    elementwise kernels take from their leaders, and no tile above `largest_tile` but those with more lanes.
+    """
 
     graph: Graph
     platform: str
     clock_mhz: float
     library: OperatorLibrary
+    weights: Placement = "rom"
+    multipliers: str = ""
+    fixed: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
+    most_lanes: int | None = None
+    largest_tile: int | None = None
 
     def design(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING) -> Design:
         """The fastest design with these walks within `limits`, as far as operators alone say."""
-        return self._record(walks, sizes, self._fastest(walks, limits, sizes)[1])
+        lanes = self._fastest(walks, limits, sizes)[1]
+        return Design(self.platform, self.clock_mhz, self._record(walks, sizes, lanes))
+
+    def kernels(
+        self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING
+    ) -> dict[str, KernelDesign]:
+        """The kernels of that design; where nothing fits, those with one lane each."""
+        found = self._search(walks, limits, sizes)
+        lanes = {op.layer: self._single(op, sizes) for op in self.graph.operations} if found is None else found[1]
+        return self._record(walks, sizes, lanes)
+
+    def fits(self, walks: Mapping[str, Walk], limits: Resources) -> bool:
+        """Whether the fewest lanes are within the limits."""
+        return self._search(walks, limits, NO_PADDING) is not None
 
     def pace(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes) -> float:
         """How many cycles the slowest kernel of that design takes."""
         return self._fastest(walks, limits, sizes)[0]
 
-    def padding(self, walks: Mapping[str, Walk], limits: Resources) -> Sizes:
-        """Sizes that dims are padded to, so that lanes can be shared out more evenly: one dim after the other."""
+    def padding(self, walks: Mapping[str, Walk], limits: Resources, most: int | None = None) -> Sizes:
+        """Sizes that dims are padded to, so that lanes can be shared out more evenly: one dim after the other.
+
+        With `most`, after so many tries dims stay as they are.
+        """
         found: dict[int, int] = {}
         best = self.pace(walks, limits, found)
-        for number, size in self.dims.sizes.items():
-            if number in self.dims.unfit:
-                continue
-            for padded in range(size + 1, int(size * MOST_PADDING) + 1):
-                pace = self.pace(walks, limits, {**found, number: padded})
-                if pace < best:
-                    best, found = pace, {**found, number: padded}
+        sizes = ((n, size) for n, size in self.dims.sizes.items() if n not in self.dims.unfit and n not in self._held)
+        tries = ((n, padded) for n, size in sizes for padded in range(size + 1, int(size * MOST_PADDING) + 1))
+        for number, padded in islice(tries, most):
+            pace = self.pace(walks, limits, {**found, number: padded})
+            if pace < best:
+                best, found = pace, {**found, number: padded}
         return found
+
+    @cached_property
+    def _held(self) -> frozenset[int]:
+        """Dims that layers with a decided design walk."""
+        walked = [op for op in self.graph.operations if op.layer in self.fixed]
+        return frozenset(self.dims.of_loop(op, d) for op in walked for d in range(len(op.trips)))
 
     @cached_property
     def dims(self) -> Dims:
         return Dims(self.graph)
 
     def trips(self, op: TensorOp, sizes: Sizes) -> tuple[int, ...]:
+        if not sizes:
+            return op.trips
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
     def _fastest(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes) -> tuple[float, Mapping[str, Lanes]]:
-        paces = sorted(
-            {
-                o.cycles * walks[op.layer].slowness
-                for op in self.heavy
-                for o in self._options(op, walks[op.layer], limits, sizes)
-            }
-        )
-        low, high = 0, len(paces) - 1
-        found = self._lanes(walks, paces[high], limits, sizes)
+        found = self._search(walks, limits, sizes)
         if found is None:
             raise PenstockError(
                 code="nothing-fits", what="not even one lane a kernel fits", where=self.platform,
                 limit=f"{limits.dsp} DSPs and {limits.lut} LUTs", hint="take a larger budget",
             )  # fmt: skip
+        return found
+
+    def _search(
+        self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes
+    ) -> tuple[float, Mapping[str, Lanes]] | None:
+        """The fastest pace and what it takes, by bisection; None where not even the slowest fits."""
+        paces = sorted(
+            {
+                o.cycles * walks[op.layer].slowness
+                for op in self.heavy
+                if op.layer not in self.fixed
+                for o in self._options(op, walks[op.layer], limits, sizes)
+            }
+        ) or [1.0]
+        low, high = 0, len(paces) - 1
+        found = self._lanes(walks, paces[high], limits, sizes)
+        if found is None:
+            return None
         while low < high:
             middle = (low + high) // 2
             lanes = self._lanes(walks, paces[middle], limits, sizes)
@@ -97,19 +140,36 @@ class Fitter:
 
     def leader(self, op: TensorOp) -> TensorOp | None:
         """The kernel whose result an elementwise one walks along with; none for a reduction."""
-        return leader_of(op, self.graph)
+        return self._leaders[op.layer]
+
+    @cached_property
+    def _leaders(self) -> Mapping[str, TensorOp | None]:
+        return {op.layer: leader_of(op, self.graph) for op in self.graph.operations}
 
     def lane_cost(self, op: TensorOp, adders: str) -> Resources:
         """The operators of one lane."""
+        key = (op.layer, adders)
+        if key not in self._costs:
+            self._costs[key] = self._lane_cost(op, adders)
+        return self._costs[key]
+
+    @cached_property
+    def _costs(self) -> dict[tuple[str, str], Resources]:
+        return {}
+
+    def _lane_cost(self, op: TensorOp, adders: str) -> Resources:
         bits, bindings = operand_bits(op), self.bindings(op, adders)
         scales = self.library.knows("scale")
         inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
-        return total([self.library.find(name, bits, bindings.get(name)).area(bits) for name in inside])
+        rows = [
+            self.library.find("mac" if op.reductions and name == "arith.muli" else name, bits, bindings.get(name))
+            for name in inside
+        ]
+        return total([row.area(bits) for row in rows])
 
     def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
-        """What a kernel's design record says of its adders; nothing where it is the library's own choice."""
-        names = dict.fromkeys(inner.name for inner in op.op.body.block.ops if PARAMETERS.get(inner.name) == "adders")
-        return {name: adders for name in names if adders != self.library.find(name, operand_bits(op)).binding}
+        """What a kernel's design record says of its operators; nothing where it is the library's own choice."""
+        return bindings_of(op, self.library, {"adders": adders, "multipliers": self.multipliers})
 
     def _walk(self, op: TensorOp, walks: Mapping[str, Walk]) -> Walk:
         """A kernel's own walk, or that of what it goes along with."""
@@ -120,17 +180,21 @@ class Fitter:
         cost = self.lane_cost(op, walk.adders)
         most = min(limits.dsp // cost.dsp if cost.dsp else 1 << 20, limits.lut // cost.lut if cost.lut else 1 << 20)
         trips = self.trips(op, sizes)
-        return pareto_lanes(trips, op.reductions, max(1, min(most, prod(trips))), walk.without_lanes)
+        most = max(1, min(most, prod(trips), self.most_lanes or most))
+        most = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
+        return pareto_lanes(trips, op.reductions, most, walk.without_lanes)
 
     def _lanes(
         self, walks: Mapping[str, Walk], pace: float, limits: Resources, sizes: Sizes
     ) -> dict[str, Lanes] | None:
         """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
         found: dict[str, Lanes] = {}
-        area = Resources()
+        area, count = Resources(), 0
         for op in self.graph.operations:
             leader, adders = self.leader(op), self._walk(op, walks).adders
-            if leader is None:
+            if op.layer in self.fixed:
+                chosen = self._single(op, sizes)
+            elif leader is None:
                 chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), pace / walks[op.layer].slowness)
             else:
                 enough = 0.0 if self._walk(op, walks).whole_tokens else pace
@@ -139,9 +203,15 @@ class Fitter:
                 return None
             found[op.layer] = chosen
             area = area + self.lane_cost(op, adders) * chosen.count
-            if area.dsp > limits.dsp or area.lut > limits.lut:
+            count += chosen.count if leader is None and op.layer not in self.fixed else 0
+            if area.dsp > limits.dsp or area.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
         return found
+
+    def _single(self, op: TensorOp, sizes: Sizes) -> Lanes:
+        """One lane, or those that somebody decided."""
+        unroll = self.fixed[op.layer].unroll if op.layer in self.fixed else (1,) * len(op.trips)
+        return Lanes(-(-prod(self.trips(op, sizes)) // prod(unroll)), unroll)
 
     def _alongside(self, op: TensorOp, leader: TensorOp, leading: Lanes, pace: float, sizes: Sizes) -> Lanes:
         """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
@@ -154,23 +224,26 @@ class Fitter:
             unroll = tuple(fewer[0] if p == d and fewer else lanes for p, lanes in enumerate(unroll))
         return Lanes(-(-work // prod(unroll)), unroll)
 
-    def _record(self, walks: Mapping[str, Walk], sizes: Sizes, lanes: Mapping[str, Lanes]) -> Design:
+    def _record(self, walks: Mapping[str, Walk], sizes: Sizes, lanes: Mapping[str, Lanes]) -> dict[str, KernelDesign]:
         kernels: dict[str, KernelDesign] = {}
         for op in self.graph.operations:
+            if op.layer in self.fixed:
+                kernels[op.layer] = self.fixed[op.layer]
+                continue
             leader, unroll = self.leader(op), lanes[op.layer].unroll
             bindings = self.bindings(op, self._walk(op, walks).adders)
             if leader is None:
                 rest = self._rest(op, bindings)
                 kernels[op.layer] = kernel_design(
-                    op, self.trips(op, sizes), unroll, walks[op.layer], rest, "rom", bindings
+                    op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights, bindings, self.largest_tile
                 )
                 continue
             made, dims = kernels[leader.layer], shared_dims(op, leader)
             rank = range(len(op.trips))
             tile = tuple(made.tile[dims[d]] for d in rank)
             order = tuple(sorted(rank, key=lambda d: made.order.index(dims[d])))
-            kernels[op.layer] = KernelDesign(tile, unroll, order, "rom", bindings)
-        return Design(self.platform, self.clock_mhz, kernels)
+            kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights, bindings)
+        return kernels
 
     def _rest(self, op: TensorOp, bindings: Mapping[str, str]) -> int:
         """For how many iterations a partial result must rest so that the kernel can go on every cycle."""

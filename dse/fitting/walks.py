@@ -9,6 +9,7 @@ from math import prod
 
 from compiler.analysis.graph import TensorOp
 from compiler.design import KernelDesign, Placement
+from dse.space.lanes import divisors
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,19 @@ def kernel_design(
     rest: int,
     weights: Placement,
     bindings: dict[str, str],
+    largest_tile: int | None = None,
 ) -> KernelDesign:
-    """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again."""
+    """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again.
+
+    With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size.
+    """
     steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
     inside = [1 if d in walk.outer else count for d, count in enumerate(steps)]
+    if largest_tile is not None:
+        inside = [
+            max(n for n in divisors(count) if n == 1 or n * lanes <= largest_tile)
+            for count, lanes in zip(inside, unroll, strict=True)
+        ]
     parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
     if prod(steps[d] for d in op.reductions) > 1:
         for d in reversed([d for d in walk.outer if d in parallel]):

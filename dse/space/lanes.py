@@ -91,3 +91,8 @@ def powers_of_two(first: int, last: int) -> list[int]:
     """Powers of two from the first at or above `first` to the first at or above `last`; at least one."""
     low, high = max(first - 1, 0).bit_length(), max(last - 1, 0).bit_length()
     return [1 << exponent for exponent in range(min(low, high), high + 1)]
+
+
+def with_halfway(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Numbers of lanes between powers of two as well, so that a device can be filled."""
+    return tuple(sorted({*sizes, *(size * 3 // 2 for size in sizes[:-1] if size > 1)}))

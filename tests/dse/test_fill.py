@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from dse.evaluate import Evaluator
-from dse.space.fill import LANES, fill, starting_settings
+from dse.space.fill import LANES, fill
+from dse.space.start import starting_settings
 from tests.compiler.designs import Dense, build_network
 
 

@@ -13,9 +13,11 @@ from compiler.pipeline import prepare
 from compiler.platforms import load_platform
 from compiler.transforms.pad_dims import Dims
 from dse.evaluate import Evaluator
-from dse.fitting import Fitter, Walk, fit
+from dse.fitting.descent import fit
 from dse.fitting.lanes import cheapest, pareto_lanes
 from dse.fitting.neighbours import follow
+from dse.fitting.pacing import Fitter
+from dse.fitting.walks import Walk
 
 SMALL = {
     "gemm": workloads.gemm(4, 5, 6),

@@ -11,8 +11,7 @@ from compiler.program import Program
 from dse.constraints import check_reachable
 from dse.evaluate import Evaluator
 from dse.rungs import usable
-from dse.samplers import within
-from dse.space.fill import starting_settings
+from dse.space.start import starting_settings
 from services.steps.bodies.import_model import PROGRAM
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
@@ -57,7 +56,7 @@ def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[Kno
         if study.size is None:
             choices = choices_of(evaluator, RunOptions.read(context.options))
             first = [(k.params, k.origin) for k in known]
-            first += [(within(params, choices), "") for params in starting_settings(evaluator)]
+            first += [(params, "") for params in starting_settings(evaluator, choices)]
             for params, origin in first[sum(study.counts().values()) :]:
                 study.enqueue(params, origin=origin)
         return study.size

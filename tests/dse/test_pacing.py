@@ -1,0 +1,101 @@
+"""Lanes fitted to a pace within the space: legal and deterministic designs that keep what a user decided."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compiler.analysis.graph import read_graph
+from compiler.design import KernelDesign
+from compiler.pipeline import lower
+from compiler.platforms import load_platform
+from compiler.program import Program
+from dse.evaluate import Evaluator
+from dse.samplers import means_something, narrow
+from dse.space.climb import climb
+from dse.space.fill import fill
+from dse.space.pacing import OPERATOR_LUTS, PACED
+from dse.space.start import starting_settings
+from dse.tiling import TilingOptions, TilingSpace
+from tests.compiler.designs import Dense, build_network, networks
+
+
+def space_of(program: Program, platform: str, options: TilingOptions | None = None) -> TilingSpace:
+    return TilingSpace(read_graph(program.module), load_platform(platform), 100.0, None, options or TilingOptions())
+
+
+def mlp(*widths: int, first: int = 8, kind: str = "int8", rows: int | None = None) -> Program:
+    return build_network(kind, rows, first, tuple(Dense(w, False, False) for w in widths), seed=1)
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_every_paced_setting_is_a_legal_design(data: st.DataObject) -> None:
+    program = data.draw(networks())
+    platform = data.draw(st.sampled_from(["u55c", "zcu104", "ecp5-25k"]))
+    options = TilingOptions(max_lanes=data.draw(st.sampled_from([None, 2, 16])))
+    space = space_of(program, platform, options)
+    params = {name: data.draw(st.sampled_from(values)) for name, values in space.choices.items()}
+    params |= {"allocation": PACED}
+    design = space.design(params)
+    assert design == space.design(dict(reversed(params.items())))
+    assert design == space_of(program, platform, options).design(params)  # whatever was designed before
+    meaningful = {name: v for name, v in params.items() if means_something(name, params, space.conditions)}
+    assert design == space.design(meaningful)
+    lower(program, design)
+    lanes = sum(design.kernels[op.layer].lanes for op in space.heavy)
+    assert lanes <= max(int(params["overall_unroll_size"]), len(space.graph.operations))
+    assert lanes <= max(options.max_lanes or lanes, len(space.graph.operations))
+
+
+def test_kernels_keep_up_with_each_other() -> None:
+    """With 2:1 of work, lanes are 2:1, where slowest-first can only double."""
+    space = space_of(mlp(64, 32, first=64), "u55c")
+    kernels = space.design({**space.paced_settings()[0], "overall_unroll_size": 96}).kernels
+    assert (kernels["fc0"].lanes, kernels["fc1"].lanes) == (64, 32)
+
+
+def test_what_a_user_decided_is_left_alone() -> None:
+    program = mlp(16, 8, first=16)
+    fixed = KernelDesign((4, 4), (2, 2), (1, 0), "rom")
+    space = space_of(program, "u55c", TilingOptions(kernels={"fc0": fixed}, max_lanes=32))
+    for params in space.paced_settings():
+        design = space.design(params)
+        assert design.kernels["fc0"] == fixed
+        assert design.kernels["fc1"].lanes > 1
+        lower(program, design)
+
+
+def test_where_nothing_fits_there_is_one_lane_each() -> None:
+    space = space_of(mlp(64, 32, first=64), "ecp5-25k", TilingOptions(max_lanes=1))
+    assert all(kernel.lanes == 1 for kernel in space.design(space.paced_settings()[0]).kernels.values())
+
+
+@pytest.mark.parametrize("platform", ["zcu104", "ecp5-45k"])
+def test_the_climb_never_ends_lower_and_fits(platform: str) -> None:
+    evaluator = Evaluator.create(mlp(48, 24, first=40, kind="int8", rows=4), platform)
+    filled = fill(evaluator, evaluator.space.paced_settings()[0])
+    assert filled is not None
+    climbed = climb(evaluator, filled)
+    assert climbed == climb(Evaluator.create(evaluator.program, platform), filled)
+    best = evaluator.evaluate(climbed)
+    assert best.feasible
+    assert best.values <= evaluator.evaluate(filled).values
+    assert climb(evaluator, filled, most=0) == filled
+
+
+def test_a_search_starts_paced_unless_that_was_ruled_out() -> None:
+    evaluator = Evaluator.create(mlp(48, 24, first=40), "ecp5-45k")
+    starts = starting_settings(evaluator)
+    assert any(params["allocation"] == PACED and params[OPERATOR_LUTS] for params in starts)
+    ruled = starting_settings(evaluator, narrow(evaluator.space.choices, ["allocation=aligned"]))
+    assert {params["allocation"] for params in ruled} == {"aligned"}
+    assert len(ruled) == len({tuple(sorted(p.items())) for p in ruled})
+
+
+def test_no_paces_where_kernels_are_not_told_apart() -> None:
+    space = space_of(mlp(16, 8), "u55c", TilingOptions(per_kernel=False))
+    assert PACED not in space.choices["allocation"]
+    assert OPERATOR_LUTS not in space.choices
+    assert space.paced_settings() == ()
