@@ -44,6 +44,7 @@ class Speed:
 MLP = Speed("mlp", "zoo:mlp?inputs=64&hidden=32,32", "w8a8", 1500, 60.0)
 GPT2 = Speed("gpt2", "zoo:gpt2?size=real&mode=prefill&seq=128", None, 300, 90.0)
 """The block of real size, 1,024 wide with 16 heads, prefill of 128 tokens, as in the other benchmarks."""
+SPEEDS = {case.name: case for case in (MLP, GPT2)}
 
 
 def speed_row(case: Speed) -> dict[str, Value]:
@@ -113,20 +114,20 @@ def study_row(trials: int) -> dict[str, Value]:
     }
 
 
-def scaling_rows(trials: int) -> list[dict[str, Value]]:
+def scaling_rows(case: Speed, trials: int) -> list[dict[str, Value]]:
     """The same number of trials by one and by two processes that share a study in Postgres."""
     folder = open_folder()
     server = EmbeddedPostgres(folder / "pg", folder / "s")
     try:
         server.start()
-        return [_shared(server.url, workers, trials) for workers in (1, 2)]
+        return [_shared(server.url, case, workers, trials) for workers in (1, 2)]
     finally:
         server.stop()
         shutil.rmtree(folder)
 
 
-def _shared(url: str, workers: int, trials: int) -> dict[str, Value]:
-    processes = [_worker(url, f"scaling-{workers}", number, trials) for number in range(workers)]
+def _shared(url: str, case: Speed, workers: int, trials: int) -> dict[str, Value]:
+    processes = [_worker(url, case, f"{case.name}-{workers}", number, trials) for number in range(workers)]
     try:
         for process in processes:
             assert process.stdout is not None
@@ -148,6 +149,7 @@ def _shared(url: str, workers: int, trials: int) -> dict[str, Value]:
     working = studying + sum(a["model_s"] for a in answers)
     return {
         "part": "scaling",
+        "model": case.model,
         "store": "postgres",
         "workers": workers,
         "trials": done,
@@ -157,9 +159,12 @@ def _shared(url: str, workers: int, trials: int) -> dict[str, Value]:
         "model_ms": round(1e3 * sum(a["model_s"] for a in answers) / done, 2),
         "tell_ms": round(1e3 * sum(a["tell_s"] for a in answers) / done, 2),
         "study_share_pct": round(100 * studying / working, 1),
+        "cpu_ms_a_trial": round(1e3 * sum(a["cpu_s"] for a in answers) / done, 2),
+        "cores_in_use": round(sum(a["cpu_s"] for a in answers) / seconds, 2),
     }
 
 
-def _worker(url: str, study: str, number: int, trials: int) -> subprocess.Popen[str]:
+def _worker(url: str, case: Speed, study: str, number: int, trials: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "benchmarks.dse_worker", url, study, str(number), str(trials)]
+    command += [case.name]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""One process of a shared search: `python -m benchmarks.dse_worker URL STUDY WORKER TRIALS`.
+"""One process of a shared search: `python -m benchmarks.dse_worker URL STUDY WORKER TRIALS MODEL`.
 
 It says that it is ready, waits for a line, and tries settings until the study has so many trials. Then it prints how
 many it tried, and how long it asked, modelled and told.
@@ -10,12 +10,12 @@ import json
 import sys
 import time
 
-from benchmarks.dse_speed import MLP
+from benchmarks.dse_speed import SPEEDS
 from dse.study import Study
 
 
-def main(url: str, name: str, worker: int, trials: int) -> None:
-    evaluator = MLP.evaluator()
+def main(url: str, name: str, worker: int, trials: int, model: str) -> None:
+    evaluator = SPEEDS[model].evaluator()
     space, goal = evaluator.space, evaluator.goal
     study = Study.create_or_load(
         name, space.choices, conditions=space.conditions, objectives=goal.objectives, storage_url=url, seed=1,
@@ -23,6 +23,7 @@ def main(url: str, name: str, worker: int, trials: int) -> None:
     )  # fmt: skip
     print("ready", flush=True)
     sys.stdin.readline()
+    busy = time.process_time()
     done, asking, modelling, telling = 0, 0.0, 0.0, 0.0
     while True:
         began = time.perf_counter()
@@ -37,9 +38,11 @@ def main(url: str, name: str, worker: int, trials: int) -> None:
         told = time.perf_counter()
         asking, modelling, telling = asking + ready - began, modelling + modelled - ready, telling + told - modelled
         done += 1
+    busy = time.process_time() - busy
     study.close()
-    print(json.dumps({"trials": done, "ask_s": asking, "model_s": modelling, "tell_s": telling}), flush=True)
+    spent = {"ask_s": asking, "model_s": modelling, "tell_s": telling, "cpu_s": busy}
+    print(json.dumps({"trials": done, **spent}), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

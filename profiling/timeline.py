@@ -64,12 +64,18 @@ class ChannelTimes:
 
     def _in_time(self, depth: int) -> bool:
         """Whether a writer that waits for the slots of so deep a channel still writes before every read."""
-        freed_by = self.index - depth
-        known = freed_by >= 0
-        place = np.searchsorted(self.index, freed_by[known], side="left")
-        late = np.zeros_like(self.written)
-        late[known] = np.maximum(self.read[place] + 1 - self.written[known], 0)
-        return bool((self.written + np.maximum.accumulate(late) < self.read).all())
+        if int(self.index[-1]) == len(self.index) - 1:  # every token, not a sample
+            waits = np.maximum(self.read[:-depth] + 1 - self.written[depth:], 0)
+            late = np.maximum.accumulate(waits)
+            return bool((self.written[depth:] + late < self.read[depth:]).all() and self._first_in_time(depth))
+        first = int(np.searchsorted(self.index, depth))
+        place = np.searchsorted(self.index, self.index[first:] - depth, side="left")
+        late = np.maximum.accumulate(np.maximum(self.read[place] + 1 - self.written[first:], 0))
+        return bool((self.written[first:] + late < self.read[first:]).all() and self._first_in_time(first))
+
+    def _first_in_time(self, count: int) -> bool:
+        """Whether the first tokens, which wait for no slot, are written before they are read."""
+        return bool((self.written[:count] < self.read[:count]).all())
 
 
 @dataclass(frozen=True)
