@@ -196,7 +196,7 @@ def test_fetch_gets_whole_files_and_nothing_twice(run: Run, seeder: Seeder, tmp_
     assert (folder / "report.html").read_text() != "damaged"
     assert run("fetch", done.id, "-o", folder, "--all").code == 0
     assert sorted(path.name for path in folder.iterdir()) == [
-        "dies.svg", "digits_mlp.penstock.zip", "memories.svg", "program.tar", "report.html", "report.json",
+        "dies.svg", "digits_mlp.penstock.zip", "memories.svg", "program.tar", "report.html", "report.json", "why.svg",
     ]  # fmt: skip
 
 

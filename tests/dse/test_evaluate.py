@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -19,8 +21,9 @@ from dse.assemble import Assembler
 from dse.evaluate import Evaluator
 from dse.fifo import bridges, check_depths, safe_depths
 from dse.tiling import TilingOptions
-from profiling.model import ChannelFigures, DesignModel, model_design
+from profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
 from profiling.network import Network, network_of
+from profiling.protocol import ProfilingError
 from profiling.timeline import compute_timeline
 from tests.compiler.designs import Dense, build_network, designs, networks
 
@@ -61,7 +64,19 @@ def test_a_model_that_remembers_other_designs_says_the_same(data: st.DataObject)
     for _ in range(3):
         network = assembler.network(data.draw(designs(program.module)))
         for bounded in (False, True):
-            assert model.figures(network, bounded=bounded) == model_design(network, platform, 100.0, bounded=bounded)
+            known = partial(model.figures, network, bounded=bounded)
+            anew = partial(model_design, network, platform, 100.0, bounded=bounded)
+            assert figures_or_deadlock(known) == figures_or_deadlock(anew)
+
+
+def figures_or_deadlock(model: Callable[[], DesignFigures]) -> DesignFigures | str:
+    """Depths that were drawn may be too shallow where paths meet again."""
+    try:
+        return model()
+    except ProfilingError as stuck:
+        if stuck.kind != "deadlock":
+            raise
+        return stuck.what
 
 
 @given(st.data())

@@ -54,6 +54,7 @@ def until_searching(service: Service, run: Run) -> None:
     service.until(lambda: service.steps(run)[EXPLORE].state == StepState.SUCCEEDED, 120, lambda: service.explain(run))
 
 
+@pytest.mark.slow
 def test_a_paused_run_waits_and_an_extended_one_chooses_again(running: Service) -> None:
     run = submit(running, MODEL, trials=6)
     until_searching(running, run)
@@ -83,6 +84,7 @@ def test_a_paused_run_waits_and_an_extended_one_chooses_again(running: Service) 
     assert_legal(running.events(run))
 
 
+@pytest.mark.slow
 def test_a_search_begins_with_what_earlier_ones_found_and_can_be_replayed(running: Service) -> None:
     first = submit(running, MODEL, trials=5)
     assert running.wait(first, 120).state == RunState.SUCCEEDED, running.explain(first)
@@ -162,6 +164,7 @@ def test_limits_that_no_design_keeps_name_the_nearest_miss_or_the_contradiction(
     assert all(limit in impossible.error["what"] for limit in limits)
 
 
+@pytest.mark.slow
 def test_a_deleted_study_costs_the_trials_to_come_and_nothing_else(running: Service) -> None:
     run = submit(running, MODEL, trials=8)
     until_searching(running, run)
