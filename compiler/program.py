@@ -93,6 +93,10 @@ class Program:
         """The name alone: a module's own repr walks its whole graph, over and over."""
         return f"Program({self.name!r})"
 
+    def _repr_pretty_(self, printer: Any, _: bool) -> None:
+        """The same in notebooks and in the examples that property tests print."""
+        printer.text(repr(self))
+
     @property
     def has_weights(self) -> bool:
         """Not after an import with shapes only: a parameter is then one zero, seen everywhere."""
