@@ -61,9 +61,7 @@ def test_a_model_becomes_a_bitstream(serving: Service) -> None:
     assert [steps[key].queue for key in ("shortlist", "select", "verify", "link", "package")] == [
         "explore", "profile", "build", "build", "build",
     ]  # fmt: skip
-    events = serving.events(run)
-    assert_legal(events)
-    assert any("HLS" in str(event.data.get("text")) for event in events), "the tool's lines are told"
+    assert_legal(serving.events(run))
     files = package_of(serving, run)
     assert files["bitstream/penstock_top.xclbin"].startswith(b"xclbin2\0")
     report = json.loads(files["report.json"])
