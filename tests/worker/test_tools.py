@@ -12,7 +12,7 @@ import pytest
 from profiling.protocol import ProfilingError
 from services.settings import Settings
 from services.steps.bodies import tools
-from services.steps.bodies.tools import Telling, build_limits, hls_limits, licences, work_folder
+from services.steps.bodies.tools import Telling, bench_of, build_limits, hls_limits, licences, work_folder
 from services.steps.result import RetryLaterError
 
 
@@ -36,6 +36,18 @@ def test_of_many_lines_those_that_tell_something_are_told(monkeypatch: pytest.Mo
     now += 1.5
     tell("x" * 5000)
     assert len(told[-1]) == tools.LONGEST_TEXT
+
+
+def test_a_tools_lines_are_the_steps_progress(tmp_path: Path) -> None:
+    shown: list[tuple[float | None, str]] = []
+    here = context(tmp_path)
+    here.tools = here.check = here.database = None
+    here.run, here.options = SimpleNamespace(id="run_1"), {}
+    here.progress = lambda fraction, text: shown.append((fraction, text))
+    line = bench_of(here).line
+    assert line is not None
+    line("INFO: [HLS 200-10] Running")
+    assert shown == [(None, "INFO: [HLS 200-10] Running")]
 
 
 def test_a_licence_is_waited_for_longer_each_time(tmp_path: Path) -> None:
