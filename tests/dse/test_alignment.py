@@ -57,10 +57,7 @@ def test_table_5_parallel_factors():
 
 
 def test_tables_5_and_6_unroll_factors_and_banks():
-    """All of table 5. Of table 6 all but B under IA and naive, where the paper's two tables contradict each other:
-
-    it prints banks of [2, 8] and [8, 8], which Node1's printed factors [1, 2] and [4, 8] do not need.
-    """
+    """All of table 5, and all of table 6 but B under IA and naive: see the test below."""
     wanted = {
         (True, True): ({"Node0": (4, 1), "Node1": (1, 2)}, {"A": (8, 1), "B": (1, 8)}),
         (True, False): ({"Node0": (2, 2), "Node1": (1, 2)}, {"A": (8, 2)}),
@@ -72,6 +69,18 @@ def test_tables_5_and_6_unroll_factors_and_banks():
         assert found == factors | {"Node2": (4, 8, 1)}
         for buffer, cut in (banks | {"C": (4, 8)}).items():
             assert bank_factors(LISTING_1, found, buffer) == cut
+
+
+def test_the_banks_of_table_6_that_table_5_contradicts():
+    """Under IA and naive, table 6 has B in banks of [2, 8] and [8, 8]. Node1's factors of table 5 do not need them.
+
+    As many lanes along its other loop do: the two tables show different runs of a choice between equals.
+    """
+    multiply = {"Node0": (2, 2), "Node2": (4, 8, 1)}
+    assert bank_factors(LISTING_1, multiply | {"Node1": (1, 2)}, "B") == (1, 8)
+    assert bank_factors(LISTING_1, multiply | {"Node1": (2, 1)}, "B") == (2, 8)
+    assert bank_factors(LISTING_1, multiply | {"Node1": (4, 8)}, "B") == (4, 8)
+    assert bank_factors(LISTING_1, multiply | {"Node1": (8, 4)}, "B") == (8, 8)
 
 
 @st.composite
