@@ -36,11 +36,10 @@ class Child:
     def start(self) -> None:
         user = self.user
         uid, gid = (user.uid, user.gid) if user is not None and user.changed else (-1, -1)
-        launcher = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(int(self.death_signal))]
         try:
             with self.log.open("ab") as log:
                 self.process = subprocess.Popen(
-                    [*launcher, str(uid), str(gid), *self.command],
+                    dying_with_us(self.command, self.death_signal, uid, gid),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -90,6 +89,14 @@ class Child:
     def log_tail(self, lines: int = 5) -> str:
         """The last lines of the log, for an error that has to say why the program ended."""
         return tail(self.log, lines)
+
+
+def dying_with_us(
+    command: Sequence[str], death_signal: signal.Signals = signal.SIGKILL, uid: int = -1, gid: int = -1
+) -> list[str]:
+    """The command as one that gets a signal when the thread that starts it ends; as another user, if one is given."""
+    start = (sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(int(death_signal)), str(uid), str(gid))
+    return [*start, *command]
 
 
 def tail(log: Path, lines: int) -> str:

@@ -17,6 +17,7 @@ from profiling.model import ModelProfiler
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
 from profiling.store import FolderProfiles, MemoryProfiles, ProfileStore, profile_once
 from services.profiles import SharedProfiles
+from services.supervisor.process import dying_with_us
 from tests.db.test_repositories import echo, make_run
 from tests.profiling.profile_worker import profile_of
 
@@ -121,7 +122,7 @@ def workers() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
 
     def start(*arguments: object) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "tests.profiling.profile_worker", *map(str, arguments)]
-        started.append(subprocess.Popen(command, cwd=Path(__file__).parents[2]))
+        started.append(subprocess.Popen(dying_with_us(command), cwd=Path(__file__).parents[2]))
         return started[-1]
 
     yield start

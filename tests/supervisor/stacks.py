@@ -19,6 +19,8 @@ from typing import Any
 import psutil
 import pytest
 
+from services.supervisor.process import dying_with_us
+
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
 NOBODY = 65534
@@ -104,17 +106,14 @@ def run_up(caller: Caller, home: Path, *arguments: str, **environment: str) -> s
 @contextlib.contextmanager
 def up(caller: Caller, home: Path, *arguments: str, **environment: str) -> Iterator[Up]:
     """A start that is expected to serve; ended, however the test ends, and nothing may be left of it."""
-    process = subprocess.Popen(
-        caller.command("up", "--json", "--port", "0", *arguments),
-        env=_environment(caller, home, environment),
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        user=caller.uid,
-        group=caller.uid,
-        extra_groups=None if caller.uid is None else [],
+    user = -1 if caller.uid is None else caller.uid
+    command = dying_with_us(
+        caller.command("up", "--json", "--port", "0", *arguments), signal.SIGTERM, uid=user, gid=user
     )
+    process = subprocess.Popen(
+        command, env=_environment(caller, home, environment), cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -149,23 +149,26 @@ def test_nothing_found_says_where_it_looked(monkeypatch: pytest.MonkeyPatch) -> 
 PARENT = """
 import sys, time
 from pathlib import Path
+from types import SimpleNamespace
 from services.supervisor.postgres import EmbeddedPostgres
 from services.supervisor.redis import EmbeddedRedis
+from tests.fixtures.service import Service
 folder = Path(sys.argv[1])
 postgres = EmbeddedPostgres(folder / "postgres", folder / "run")
 redis = EmbeddedRedis(folder / "redis", folder / "run")
 postgres.start(); redis.start()
-print(postgres.pid, redis.pid, flush=True)
+service = Service(folder, SimpleNamespace(url=postgres.url), redis, "services.steps.registry")
+print(postgres.pid, redis.pid, service.worker().pid, service.dispatcher().pid, flush=True)
 time.sleep(60)
 """
 
 
-def test_servers_die_with_a_killed_parent(folder: Path) -> None:
+def test_servers_and_what_tests_start_die_with_a_killed_parent(folder: Path) -> None:
     parent = subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     assert parent.stdout is not None
     with parent.stdout:
         pids = [int(text) for text in parent.stdout.readline().split()]
-        assert len(pids) == 2
+        assert len(pids) == 4
         pids += [child.pid for pid in pids for child in psutil.Process(pid).children(recursive=True)]
         parent.kill()
         parent.wait()

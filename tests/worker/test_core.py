@@ -161,7 +161,7 @@ def test_kill_9_of_the_worker_kills_its_tool_and_another_worker_takes_the_step(
     first = service.worker()
     run = service.submit(node("tool", place=str(place)))
     service.until((place / "grandchild").exists)
-    service.kill(first)
+    first.kill()  # its main process alone: the pool child with the step has to notice
     service.until(lambda: not alive_in(place), 15)
     (place / "grandchild").unlink()
     service.worker()
