@@ -23,8 +23,9 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from compiler.dialects.bindings import bindings_of
 from compiler.dialects.itensor_types import ITensorType, ScheduleAttr, expect_itensor, ints, unpack
-from compiler.dialects.types import bindings_of, tensor_type
+from compiler.dialects.types import tensor_type
 
 
 @irdl_op_definition

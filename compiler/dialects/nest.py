@@ -40,9 +40,10 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from compiler.dialects.bindings import bindings_of
 from compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
 from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import bindings_of, memref_type, vector_type
+from compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
     "ALWAYS",

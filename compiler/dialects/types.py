@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-from xdsl.dialects.builtin import DictionaryAttr, IntegerType, MemRefType, StringAttr, TensorType, VectorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import IntegerType, MemRefType, TensorType, VectorType
+from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 
@@ -37,15 +37,3 @@ def integer_width(kind: Attribute) -> int | None:
 
 def _type(value: SSAValue | Attribute) -> Attribute:
     return value.type if isinstance(value, SSAValue) else value
-
-
-def bindings_of(op: Operation) -> dict[str, str]:
-    """What the operators of a nest, or of the task that it is made from, are to be built of; mostly nothing."""
-    found = op.properties.get("bindings")
-    if found is None:
-        return {}
-    table = dict(found.data) if isinstance(found, DictionaryAttr) else dict[str, Attribute]()
-    choices = {name: choice.data for name, choice in table.items() if isinstance(choice, StringAttr)}
-    if not choices or len(choices) < len(table):
-        raise VerifyException(f"{op.name}: bindings {found} must name an implementation for each operation")
-    return choices

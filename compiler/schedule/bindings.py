@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from compiler.dialects.bindings import shares_of
 from compiler.errors import PenstockError
 from compiler.schedule.library import OperatorLibrary
 
@@ -32,8 +33,11 @@ def check_bindings(
                 code="bad-design", what="there is nothing to choose here", where=where,
                 limit=f"{library.version} builds {operation} {only}", hint="remove the binding",
             )  # fmt: skip
-        if choice not in known:
+        shares = shares_of(choice)
+        named = [choice] if shares is None else [*(name for _, name in shares[0]), shares[1]]
+        if not set(named) <= set(known):
             raise PenstockError(
                 code="bad-design", what=f"{operation} cannot be built of {choice!r}", where=where,
-                limit=f"{library.version} has " + ", ".join(known), hint="take one of these",
+                limit=f"{library.version} has " + ", ".join(known),
+                hint=f"take one of these, or a mixture such as '12 {known[0]}, {known[1]}'",
             )  # fmt: skip

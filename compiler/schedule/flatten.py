@@ -25,9 +25,9 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.utils.hints import isa
 
 from compiler.dialects import nest, stream
+from compiler.dialects.bindings import Allotment, bindings_of
 from compiler.dialects.nest import GuardAttr
 from compiler.dialects.scaling import scaling_of
-from compiler.dialects.types import bindings_of
 from compiler.schedule.library import Operator, OperatorLibrary
 
 _FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
@@ -53,17 +53,20 @@ class Step:
 
 def flatten(op: nest.NestOp, library: OperatorLibrary) -> list[Step]:
     """The steps of a nest's body, its operators built of what the nest says."""
-    return Flattener(library, bindings_of(op)).run(op.body.block)
+    return Flattener(library, Allotment(bindings_of(op))).run(op.body.block)
 
 
 @dataclass
 class Flattener:
-    """Walks a body once. `step_of` says which step made a value; constants have none."""
+    """Walks a body once. `steps_of` says which steps made a value; constants have none.
+
+    Lanes of one operation that are built of different things are steps side by side.
+    """
 
     library: OperatorLibrary
-    bindings: dict[str, str]
+    allotment: Allotment
     steps: list[Step] = field(default_factory=list[Step])
-    step_of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    steps_of: dict[SSAValue, tuple[int, ...]] = field(default_factory=dict[SSAValue, tuple[int, ...]])
     bits_of: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def run(self, body: Block) -> list[Step]:
@@ -84,7 +87,7 @@ class Flattener:
             case nest.SelectOp():
                 bits = max(self._bits(op.inside), self._bits(op.outside))
                 row = self.library.find("arith.select", bits)
-                self._add(op.result, op.name, [op.inside, op.outside], lanes(op.result), bits, row, bits)
+                self._add(op.result, op.name, [op.inside, op.outside], [(lanes(op.result), row)], bits, bits)
             case nest.ConstantOp():
                 self.bits_of[op.result] = _constant_bits(op.value, op.result.type)
             case nest.MapOp():
@@ -93,7 +96,7 @@ class Flattener:
                 self._reduce(op)
             case _:
                 row = self.library.find(op.name, max((self._bits(o) for o in op.operands), default=1))
-                self._add(op.results[0], op.name, op.operands, 1, row.bits, row, row.bits)
+                self._add(op.results[0], op.name, op.operands, [(1, row)], row.bits, row.bits)
 
     def _access(
         self, op: Operation, kind: str, target: SSAValue, values: Sequence[SSAValue], result: SSAValue | None
@@ -102,7 +105,7 @@ class Flattener:
         step = Step(op.name, self._inputs(values), lanes(data), _type_bits(data.type), kind=kind, target=target, op=op)
         self.steps.append(step)
         if result is not None:
-            self.step_of[result] = len(self.steps) - 1
+            self.steps_of[result] = (len(self.steps) - 1,)
             self.bits_of[result] = step.bits
 
     def _map(self, op: nest.MapOp) -> None:
@@ -129,10 +132,14 @@ class Flattener:
             moved = bits[0] + amount if op.name == "arith.shli" else max(bits[0] - amount, 1)
             self._alias(result, op.operands[0], min(moved, width))
             return
-        row = self._operator(op, max(bits))
-        self._add(result, op.name, op.operands, count, min(_result_bits(op, bits), width), row, max(bits))
+        rows = self._operators(op, max(bits), count)
+        self._add(result, op.name, op.operands, rows, min(_result_bits(op, bits), width), max(bits))
 
-    def _operator(self, op: Operation, bits: int) -> Operator:
+    def _operators(self, op: Operation, bits: int, count: int) -> list[tuple[int, Operator]]:
+        """What the lanes of an operation are built of, and how many of them of each."""
+        return [(taken, self._operator(op, bits, choice)) for taken, choice in self.allotment.take(op, count)]
+
+    def _operator(self, op: Operation, bits: int, choice: str | None) -> Operator:
         name = op.name
         if name in _SHIFTS:
             name = "shift"
@@ -142,7 +149,7 @@ class Flattener:
             name = "mac"
         elif self.library.knows("scale") and scaling_of(op) is not None:
             return self.library.find("scale", bits)
-        return self.library.find(name, bits, self.bindings.get(op.name))
+        return self.library.find(name, bits, choice)
 
     def _reduce(self, op: nest.ReduceOp) -> None:
         """A balanced tree a dim: one step a level, each halving what is left of the dim's lanes."""
@@ -153,9 +160,8 @@ class Flattener:
             while extents[dim] > 1:
                 pairs = extents[dim] // 2
                 count = pairs * (prod(extents) // extents[dim])
-                row = self._operator(combine, bits)
                 grown = min(_result_bits(combine, [bits, bits]), width)
-                self._add(op.result, combine.name, [value], count, grown, row, bits)
+                self._add(op.result, combine.name, [value], self._operators(combine, bits, count), grown, bits)
                 value, bits = op.result, grown
                 extents[dim] -= pairs
         if value is op.value:
@@ -166,22 +172,22 @@ class Flattener:
         result: SSAValue,
         name: str,
         operands: Sequence[SSAValue],
-        count: int,
+        rows: Sequence[tuple[int, Operator]],
         bits: int,
-        row: Operator,
         operand_bits: int,
     ) -> None:
-        self.steps.append(Step(name, self._inputs(operands), count, bits, row, operand_bits=operand_bits))
-        self.step_of[result] = len(self.steps) - 1
+        inputs, first = self._inputs(operands), len(self.steps)
+        self.steps += [Step(name, inputs, count, bits, row, operand_bits=operand_bits) for count, row in rows]
+        self.steps_of[result] = tuple(range(first, len(self.steps)))
         self.bits_of[result] = bits
 
     def _alias(self, new: SSAValue, old: SSAValue, bits: int) -> None:
-        if old in self.step_of:
-            self.step_of[new] = self.step_of[old]
+        if old in self.steps_of:
+            self.steps_of[new] = self.steps_of[old]
         self.bits_of[new] = bits
 
     def _inputs(self, values: Sequence[SSAValue]) -> tuple[int, ...]:
-        return tuple(self.step_of[v] for v in values if v in self.step_of)
+        return tuple(step for v in values for step in self.steps_of.get(v, ()))
 
     def _bits(self, value: SSAValue) -> int:
         return self.bits_of.get(value, _type_bits(value.type))

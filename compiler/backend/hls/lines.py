@@ -70,6 +70,22 @@ class Lines:
             self.indent -= 1
             self.add("}")
 
+    @contextmanager
+    def some_lanes(self, shape: Sequence[int], first: int, last: int) -> Generator[list[str]]:
+        """One unrolled loop over consecutive lanes, the innermost dim fastest; yields an index for every dim."""
+        dims = [dim for dim, extent in enumerate(shape) if extent > 1]
+        name = f"l{dims[0]}" if len(dims) == 1 else "lane"
+        self.add(f"for (int {name} = {first}; {name} < {last}; ++{name}) {{", UNROLL)
+        self.indent += 1
+        if len(dims) > 1:
+            strides = {dim: prod(shape[dim + 1 :]) for dim in dims}
+            places = {dim: name if stride == 1 else f"{name} / {stride}" for dim, stride in strides.items()}
+            wrapped = [f"l{dim} = {places[dim]}" + (f" % {shape[dim]}" if dim != dims[0] else "") for dim in dims]
+            self.add(f"const int {', '.join(wrapped)};")
+        yield [f"l{dim}" if extent > 1 else "0" for dim, extent in enumerate(shape)]
+        self.indent -= 1
+        self.add("}")
+
 
 def word_type(kind: Attribute) -> str:
     """What one token or one word of memory is in C++: a scalar for one lane, hls::vector for more."""

@@ -17,14 +17,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from compiler.backend.hls import pragmas
+from compiler.backend.hls.bind_cpp import runs_of
 from compiler.backend.hls.lines import Lines, extents, flat, subscripts, times, total, word_type
 from compiler.backend.hls.ports import Port
 from compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
 from compiler.dialects import nest, stream
 from compiler.dialects.affine import coefficients
+from compiler.dialects.bindings import Allotment, bindings_of
 from compiler.dialects.nest import GuardAttr
 from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import bindings_of, memref_type, vector_type
+from compiler.dialects.types import memref_type, vector_type
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
@@ -45,7 +47,7 @@ class NestEmitter:
     in_place: dict[SSAValue, nest.LoadOp] = field(default_factory=dict[SSAValue, nest.LoadOp])
 
     def __post_init__(self) -> None:
-        self.bindings = bindings_of(self.op)
+        self.allotment = Allotment(bindings_of(self.op))
 
     @property
     def loop_names(self) -> list[str]:
@@ -208,17 +210,24 @@ class NestEmitter:
         constants, single = self._constants(op.body.block), prod(_shape(op.result)) == 1
         if not single:
             self._declare(op.result, label)
-        with self.out.lanes(_shape(op.result)) as index:
+        for index, choices in self._lanes(op.body.block, _shape(op.result)):
             arguments = [
                 self._at(value, [_project(e, index) for e in lanes.data.results])
                 for value, lanes in zip(op.inputs, op.lanes, strict=True)
             ]
-            lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh, self.bindings)
+            lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh, choices)
             self.out.add(*lines)
             if single:
                 self._single(op.result, label, result)
             else:
                 self.out.add(f"{self._at(op.result, index)} = {result};")
+
+    def _lanes(self, body: Block, shape: Sequence[int]) -> Generator[tuple[list[str], Mapping[Operation, str]]]:
+        """Loops over the lanes of a scalar body: one, or one for each run of lanes that is built alike."""
+        runs = runs_of(body, prod(shape), self.allotment)
+        for run in runs:
+            with self.out.lanes(shape) if len(runs) == 1 else self.out.some_lanes(shape, run.first, run.last) as index:
+                yield index, run.choices
 
     def _single(self, value: SSAValue, label: str, expression: str) -> None:
         """A value of one lane that every iteration gives."""
@@ -239,12 +248,11 @@ class NestEmitter:
                 self.out.add(f"{cpp_type(kind.element_type)} {name}{extents(target)};")
                 if prod(target) > 1:
                     self.out.add(pragmas.lanes_in_parallel(name))
-                with self.out.lanes([pairs if d == dim else s for d, s in enumerate(shape)]) as index:
+                halved = [pairs if d == dim else s for d, s in enumerate(shape)]
+                for index, choices in self._lanes(op.body.block, halved):
                     left = self._index(current, source, [times(i, 2) if d == dim else i for d, i in enumerate(index)])
                     right = self._index(current, source, [_twin(i) if d == dim else i for d, i in enumerate(index)])
-                    lines, result = emit_body(
-                        op.body.block, [left, right], constants, self.layer, self._fresh, self.bindings
-                    )
+                    lines, result = emit_body(op.body.block, [left, right], constants, self.layer, self._fresh, choices)
                     self.out.add(*lines, f"{name}{subscripts(target, index)} = {result};")
                 if odd:
                     with self.out.lanes([1 if d == dim else s for d, s in enumerate(shape)]) as index:

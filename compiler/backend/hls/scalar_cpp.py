@@ -215,9 +215,12 @@ def emit_body(
     constants: Mapping[SSAValue, str],
     layer: str,
     fresh: Callable[[str], str],
-    bindings: Mapping[str, str],
+    choices: Mapping[Operation, str],
 ) -> tuple[list[str], str]:
-    """A scalar body as statements and the expression of its result. Inputs are C++ expressions."""
+    """A scalar body as statements and the expression of its result. Inputs are C++ expressions.
+
+    `choices` says what some of its operations are to be built of.
+    """
     names: dict[SSAValue, str] = {**dict(zip(block.args, arguments, strict=True)), **constants}
     lines: list[str] = []
     terminator = block.last_op
@@ -234,9 +237,9 @@ def emit_body(
                 limit="it writes " + ", ".join(supported_operations()),
             )  # fmt: skip
         expression = emitter(op, [names[o] for o in op.operands])
-        if op.name in bindings:
+        if op in choices:
             name = names[op.results[0]] = fresh(_LABELS.get(type(op), "v"))
-            pragma = bind_op(name, op, bindings[op.name])
+            pragma = bind_op(name, op, choices[op])
             lines.append(f"{cpp_type(op.results[0].type)} {name};")
             lines += [pragma] if pragma else []
             lines.append(f"{name} = {_plain(expression)};")
