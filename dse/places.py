@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,10 @@ class Places:
         counts = np.where(self.ordered, 1, self.sizes)
         self.columns = np.repeat(np.arange(len(self.names)), counts)
         """The parameter of each column of `features`."""
+        first = np.cumsum(counts) - counts
+        self._lines, self._others = np.flatnonzero(self.ordered), np.flatnonzero(np.logical_not(self.ordered))
+        self._on_line, self._first_apart = first[self._lines], first[self._others]
+        self._steps = _LENGTH / np.sqrt(np.maximum(self.sizes[self._lines] - 1, 1))
         self._changed = np.repeat(np.arange(len(self.names)), self.sizes)
         self._to = np.array([to for size in self.sizes.tolist() for to in range(size)], dtype=np.intp)
         self._apart = ~np.array(self.ordered)[self._changed]
@@ -110,11 +113,7 @@ class Places:
 
     def features(self, rows: Rows) -> Floats:
         """Places such that near ones are alike: ordered parameters along a line, the values of others apart."""
-        columns: list[Floats] = []
-        for position, size in enumerate(self.sizes):
-            column = rows[:, position]
-            if self.ordered[position]:
-                columns.append((column / sqrt(max(size - 1, 1)))[:, None])
-            else:
-                columns.append(np.eye(size)[column])
-        return np.concatenate(columns, axis=1) * _LENGTH
+        table = np.zeros((len(rows), len(self.columns)))
+        table[:, self._on_line] = rows[:, self._lines] * self._steps
+        table[np.arange(len(rows))[:, None], self._first_apart + rows[:, self._others]] = _LENGTH
+        return table

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import pi, sqrt
+from typing import Any, TypeVar, cast
 
 import numpy as np
+from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
 from dse.places import Floats, Place, Places, Rows
 
@@ -16,6 +19,17 @@ _OTHER_OBJECTIVE = 8  # one proposal in so many is for the other objectives
 _JUDGED = 60  # trials by which it is judged which parameters matter
 _WIDTHS = (0.2, 0.5, 2.0)
 _WORST = 50.0  # a resource this many times over its limit is as bad as any beyond
+_BLOCK = 24  # rows up to which a triangular matrix is inverted at once
+
+_threads = cast(Any, ThreadpoolController())
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _on_one_thread(function: F) -> F:
+    """For matrices of a hundred rows: more threads wait for each other, and take the cores of other workers."""
+    return _threads.wrap(limits=1, user_api="blas")(function)
 
 
 @dataclass(frozen=True)
@@ -28,22 +42,23 @@ class Point:
     worst: float
     """The largest share of what may be used: feasible up to 1."""
 
-    @property
+    @cached_property
     def rank(self) -> tuple[float, ...]:
         return (max(self.worst, 1.0), *self.values)
 
 
+@_on_one_thread
 def promise(places: Places, points: Sequence[Point], widths: Floats, pool: Rows, number: int) -> Floats:
     """By how much each row of the pool may be better than the best point, times the chance that it fits."""
     taken = np.array([p.place for p in points], dtype=np.intp)
     known, asked = places.features(taken) * widths, places.features(pool) * widths
-    inverse: Floats = np.linalg.inv(_alike(known, known) + _NOISE * np.eye(len(known)))
-    near = _alike(asked, known)
-    doubt = np.sqrt(np.maximum(1.0 - ((near @ inverse) * near).sum(axis=1), 1e-9))
+    root = _inverted(np.linalg.cholesky(_alike(known, known) + _NOISE * np.eye(len(known))))
+    near = _alike(asked, known) @ root.T
+    doubt = np.sqrt(np.maximum(1.0 - np.einsum("ij,ij->i", near, near), 1e-9))
 
     def predict(values: Floats) -> tuple[Floats, Floats]:
         mean, scale = float(values.mean()), float(values.std()) + 1e-9
-        return near @ (inverse @ ((values - mean) / scale)) * scale + mean, doubt * scale
+        return near @ (root @ ((values - mean) / scale)) * scale + mean, doubt * scale
 
     shares = np.array([p.worst for p in points])
     worst, unsure = predict(np.log(np.clip(shares, 1e-3, _WORST)))
@@ -62,6 +77,7 @@ def promise(places: Places, points: Sequence[Point], widths: Floats, pool: Rows,
     return np.maximum(improvement, 1e-12) * fits
 
 
+@_on_one_thread
 def learn_widths(places: Places, points: Sequence[Point]) -> Floats:
     """How much each column counts: parameters that matter more by the points, the best first, count more."""
     some = points[:: -(-len(points) // _JUDGED)]
@@ -83,8 +99,23 @@ def learn_widths(places: Places, points: Sequence[Point]) -> Floats:
 
 def _alike(some: Floats, others: Floats) -> Floats:
     """One for the same place, less and less with distance."""
-    apart = (some * some).sum(axis=1)[:, None] + (others * others).sum(axis=1) - 2 * some @ others.T
-    return np.exp(-0.5 * np.maximum(apart, 0.0))
+    near = some @ others.T
+    near -= np.einsum("ij,ij->i", some, some)[:, None] / 2
+    near -= np.einsum("ij,ij->i", others, others) / 2
+    return np.exp(np.minimum(near, 0.0, out=near), out=near)
+
+
+def _inverted(lower: Floats) -> Floats:
+    """The inverse of a lower triangular matrix, by halves: numpy's own would not know of the zeros."""
+    count = len(lower)
+    if count <= _BLOCK:
+        return np.linalg.inv(lower)
+    half = count // 2
+    inverse = np.zeros_like(lower)
+    inverse[:half, :half] = first = _inverted(lower[:half, :half])
+    inverse[half:, half:] = second = _inverted(lower[half:, half:])
+    inverse[half:, :half] = -second @ (lower[half:, :half] @ first)
+    return inverse
 
 
 def _apart(places: Floats) -> Floats:
