@@ -14,7 +14,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,7 @@ from profiling.vitis.work_folder import sweep_store
 
 Target = Literal["hw", "hw_emu"]
 MAGIC = b"xclbin2\0"
+BUILD_LIMITS = Limits(seconds=24 * 3600.0, disk=200 << 30)
 CHECK_SECONDS = 300.0
 STATE = "resume.json"
 _LINKED = "package"  # where a build goes on whose link has ended
@@ -57,8 +58,7 @@ class BuildJob:
     top: str
     store: Path
     target: Target = "hw"
-    platform: str | None = None
-    limits: Limits = field(default_factory=lambda: Limits(seconds=24 * 3600.0, disk=200 << 30))
+    limits: Limits = BUILD_LIMITS
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def build_bitstream(
 ) -> Bitstream:
     """Compile, link and package; the bitstream, logs and reports are put into `results`."""
     tools.require("v++", *(("emconfigutil",) if job.target == "hw_emu" else ()))
-    connectivity = read_connectivity(job.design / "link", tools, job.platform)
+    connectivity = read_connectivity(job.design / "link", tools)
     check_work_folder(job.store)
     with files_of(str(job.design)):
         sweep_store(job.store)

@@ -25,12 +25,8 @@ class Connectivity:
     note: str = ""
 
 
-def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = None) -> Connectivity:
-    """Read `folder`/connectivity.cfg; `platform` replaces the one that it names.
-
-    Where that one is not installed, the newest of the same card is taken: shells change with the releases of the tools,
-    cards and their memories do not.
-    """
+def read_connectivity(folder: Path, tools: VitisTools) -> Connectivity:
+    """Read `folder`/connectivity.cfg, for what is installed of the card that it names."""
     try:
         text = (folder / FILE).read_text()
     except OSError as error:
@@ -39,10 +35,9 @@ def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = No
             limit="only platforms with a shell can be linked for", hint="choose one with a shell, such as u55c or u280",
         ) from error  # fmt: skip
     said = dict(_LINE.findall(text))
-    name = platform or said.get("platform", "")
-    found = name if platform or name in tools.platforms else _of_the_same_card(name, tools)
-    file = tools.platforms.get(found)
-    if file is None:
+    name = said.get("platform", "")
+    found = installed(name, tools)
+    if found is None:
         raise ProfilingError(
             "bad-target", what=f"the platform {name!r} is not installed", where="v++",
             limit=f"installed: {', '.join(sorted(tools.platforms)) or 'none'}",
@@ -53,12 +48,15 @@ def read_connectivity(folder: Path, tools: VitisTools, platform: str | None = No
         raise ProfilingError(
             "bad-request", what="the link configuration names no clock", where=FILE, hint="emit the design again"
         )
-    text = re.sub(r"^platform=.*$", f"platform={file}", text, count=1, flags=re.M)
+    file = tools.platforms[found]
+    text = re.sub(r"^platform=.*$", lambda _: f"platform={file}", text, count=1, flags=re.M)
     note = "" if found == name else f"linked for {found}, since {name} is not installed"
     return Connectivity(text, file, int(clock), note)
 
 
-def _of_the_same_card(name: str, tools: VitisTools) -> str:
-    """Platforms are called `<vendor>_<card>_<shell>_<version>`; the newest is the last by name."""
+def installed(name: str, tools: VitisTools) -> str | None:
+    """The platform of that name, or the newest of the same card: shells change with the releases of the tools, cards and
+    their memories do not. Names are `<vendor>_<card>_<shell>_<version>`; the newest is the last of them.
+    """
     card = "_".join(name.split("_")[:2]) + "_"
-    return max((other for other in tools.platforms if other.startswith(card)), default=name)
+    return name if name in tools.platforms else max((o for o in tools.platforms if o.startswith(card)), default=None)

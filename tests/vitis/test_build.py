@@ -188,7 +188,6 @@ def test_another_shell_of_the_same_card_will_do(job: BuildJob, tmp_path: Path) -
     (compiled, linked, *_) = installation.calls()
     assert any(names[1] in word for word in compiled)
     assert "--config" in linked
-    assert fails(installation, replace(job, platform="xilinx_u55c_other"), tmp_path / "b").kind == "bad-target"
 
 
 def test_a_platform_that_is_not_installed(job: BuildJob, tmp_path: Path) -> None:

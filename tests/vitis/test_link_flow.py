@@ -92,6 +92,14 @@ def test_what_a_machine_lacks_for_a_link_is_said(tmp_path: Path, monkeypatch: py
     assert made.calls() == []
 
 
+def test_a_card_with_another_shell_is_linked_for_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = "xilinx_u55c_gen3x16_xdma_2_202110_1"
+    installed(tmp_path, monkeypatch, (older,))
+    info = built(tmp_path / "a").info
+    assert info.path == "bitstream/penstock_top.xclbin"
+    assert f"linked for {older}, since xilinx_u55c_gen3x16_xdma_3_202210_1 is not installed" in info.notes
+
+
 def test_a_link_that_fails_is_said_by_what_failed(installation: Installation, tmp_path: Path) -> None:
     installation.behave({"compile": "source-error"})
     with pytest.raises(ProfilingError) as caught:

@@ -15,7 +15,8 @@ from compiler.platforms import Platform
 from profiling.open_rtl.cache import cache_folder
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolRunner
-from profiling.vitis.build import Bitstream, BuildJob, build_bitstream
+from profiling.vitis.build import BUILD_LIMITS, Bitstream, BuildJob, build_bitstream
+from profiling.vitis.connectivity import installed
 from profiling.vitis.detect import VitisTools, find_vitis
 from profiling.vitis.implemented_rpt import read_utilization
 from profiling.vitis.job import Limits
@@ -24,7 +25,6 @@ from profiling.vitis.timing_rpt import read_timing
 from services.steps.flow.board import BoardBuild
 
 Target = Literal["hw", "hw_emu"]
-BUILD_LIMITS = Limits(seconds=24 * 3600.0, disk=200 << 30)
 _SITES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 _AREA = ("kernel_util_routed.rpt", "full_util_routed.rpt")
 
@@ -61,7 +61,7 @@ def _lacking(found: VitisTools, platform: Platform) -> str:
     """What this machine would need to link for the platform; empty if it has all."""
     if "v++" not in found.programs:
         return "v++ was not found (`penstock doctor` says what is there)"
-    if platform.shell not in found.platforms:
+    if installed(platform.shell, found) is None:
         return f"{platform.shell} is not installed: PLATFORM_REPO_PATHS names the folder of platforms"
     return ""
 
