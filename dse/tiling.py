@@ -13,12 +13,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, prod
 
-from xdsl.ir import SSAValue
-
 from compiler.analysis.graph import Graph, TensorOp, read_graph
 from compiler.design import Design, KernelDesign, Placement
 from compiler.design.default import weights_placement
-from compiler.dialects.affine import projected_dims
 from compiler.errors import PenstockError
 from compiler.platforms import Platform
 from compiler.schedule import OperatorLibrary, load_library
@@ -257,7 +254,7 @@ class TilingSpace:
             return replace(kernel, order=named_order(own))
         if settings["order"] != ORDER_CONNECTED or not op.reductions:
             return kernel
-        producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self._producer(v))]
+        producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self.graph.makers.get(v))]
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
         return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
 
@@ -354,10 +351,9 @@ class TilingSpace:
             LoopNest(
                 op.layer,
                 op.trips,
-                writes=(Access.of(names[op.result], *projected_dims(op.result_map)),),
+                writes=(Access.of(names[op.result], *op.result_dims),),
                 reads=tuple(
-                    Access.of(names[value], *projected_dims(operand_map))
-                    for value, operand_map in zip(op.inputs, op.operand_maps, strict=True)
+                    Access.of(names[value], *dims) for value, dims in zip(op.inputs, op.operand_dims, strict=True)
                 ),
             )
             for op in self.graph.operations
@@ -367,11 +363,11 @@ class TilingSpace:
         self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool
     ) -> KernelDesign:
         """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
-        for value, operand_map in zip(op.inputs, op.operand_maps, strict=True):
-            producer = self._producer(value)
+        for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
+            producer = self.graph.makers.get(value)
             if producer is None or producer.layer not in kernels:
                 continue
-            dims = corresponding(producer, op, projected_dims(operand_map))
+            dims = corresponding(producer, op, operand_dims)
             if dims is None:
                 continue
             made = kernels[producer.layer]
@@ -380,13 +376,6 @@ class TilingSpace:
             if connect and op.reductions:
                 return same_lanes(op, kernel, made, dims)
         return kernel
-
-    def _producer(self, value: SSAValue) -> TensorOp | None:
-        return self._producers.get(value)
-
-    @cached_property
-    def _producers(self) -> dict[SSAValue, TensorOp]:
-        return {op.result: op for op in self.graph.operations}
 
     @cached_property
     def _bindings_before(self) -> dict[Hashable, dict[str, str]]:

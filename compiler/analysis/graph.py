@@ -15,6 +15,7 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from compiler.dialects.affine import projected_dims
 from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
 
@@ -44,6 +45,15 @@ class TensorOp:
     @cached_property
     def result(self) -> OpResult:
         return self.op.results[0]
+
+    @cached_property
+    def operand_dims(self) -> tuple[tuple[int | None, ...], ...]:
+        """Which dim each index of each operand is; None for one that is no plain dim."""
+        return tuple(projected_dims(operand_map) for operand_map in self.operand_maps)
+
+    @cached_property
+    def result_dims(self) -> tuple[int | None, ...]:
+        return projected_dims(self.result_map)
 
     @cached_property
     def work(self) -> int:
@@ -111,6 +121,11 @@ class Graph:
     @cached_property
     def by_layer(self) -> dict[str, TensorOp]:
         return {operation.layer: operation for operation in self.operations}
+
+    @cached_property
+    def makers(self) -> dict[SSAValue, TensorOp]:
+        """The operation that computes a tensor."""
+        return {operation.result: operation for operation in self.operations}
 
     @property
     def arguments(self) -> tuple[BlockArgument, ...]:

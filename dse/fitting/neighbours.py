@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from xdsl.ir import OpResult, SSAValue
-
 from compiler.analysis.graph import Graph, TensorOp
-from compiler.dialects.affine import projected_dims
 from dse.fitting.walks import Walk
 
 
@@ -16,9 +13,8 @@ def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:
     """The kernel whose result an elementwise one walks along with; none for a reduction."""
     if op.reductions:
         return None
-    for value, operand_map in zip(op.op.inputs, op.operand_maps, strict=True):
-        producer = _producer(value, graph)
-        dims = projected_dims(operand_map)
+    for value, dims in zip(op.inputs, op.operand_dims, strict=True):
+        producer = graph.makers.get(value)
         if producer is not None and sorted(d for d in dims if d is not None) == list(range(len(op.trips))):
             return producer
     return None
@@ -26,9 +22,9 @@ def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:
 
 def shared_dims(consumer: TensorOp, producer: TensorOp) -> dict[int, int]:
     """Each dim of a kernel that is one of its operand's, and which of its producer's dims that is."""
-    for value, operand_map in zip(consumer.op.inputs, consumer.operand_maps, strict=True):
+    for value, dims in zip(consumer.inputs, consumer.operand_dims, strict=True):
         if value is producer.result:
-            pairs = zip(projected_dims(operand_map), projected_dims(producer.result_map), strict=True)
+            pairs = zip(dims, producer.result_dims, strict=True)
             return {mine: theirs for mine, theirs in pairs if mine is not None and theirs is not None}
     return {}
 
@@ -39,7 +35,7 @@ def follow(walks: Mapping[str, Walk], start: TensorOp, graph: Graph) -> dict[str
     A kernel whose slowest dim is a reduction gives its results at the end, in whatever order.
     """
     found = dict(walks)
-    edges = [(p, c, shared_dims(c, p)) for c in graph.operations for v in c.op.inputs if (p := _producer(v, graph))]
+    edges = [(p, c, shared_dims(c, p)) for c in graph.operations for v in c.inputs if (p := graph.makers.get(v))]
     waiting = [(start, walks[start.layer].outer)]
     met = {start.layer}
     while waiting:
@@ -68,9 +64,3 @@ def _prefix(outer: tuple[int, ...], known: Mapping[int, int]) -> tuple[int, ...]
             break
         prefix.append(known[d])
     return tuple(prefix)
-
-
-def _producer(value: SSAValue, graph: Graph) -> TensorOp | None:
-    if not isinstance(value, OpResult):
-        return None
-    return next((op for op in graph.operations if op.result is value), None)

@@ -18,7 +18,6 @@ from compiler.analysis.graph import TensorOp
 from compiler.analysis.loops import LoopPlan
 from compiler.analysis.orders import dtype_of
 from compiler.design import KernelDesign
-from compiler.dialects.affine import projected_dims
 from compiler.dialects.itensor_types import ITensorType
 from dse.space.lanes import divisors
 
@@ -101,8 +100,7 @@ def corresponding(
     producer: TensorOp, consumer: TensorOp, operand_dims: tuple[int | None, ...]
 ) -> dict[int, int] | None:
     """Consumer dim → producer dim along the shared tensor; None unless both index it by plain dims."""
-    made = projected_dims(producer.result_map)
-    pairs = [(c, p) for c, p in zip(operand_dims, made, strict=True) if c is not None and p is not None]
+    pairs = [(c, p) for c, p in zip(operand_dims, producer.result_dims, strict=True) if c is not None and p is not None]
     if not pairs or any(consumer.trips[c] != producer.trips[p] for c, p in pairs):
         return None
     return dict(pairs)
