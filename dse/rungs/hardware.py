@@ -15,7 +15,7 @@ from compiler.pipeline.verify import make_inputs, verify_rtl
 from dse.bench import FRAMES, Bench, Measured
 from dse.evaluate import Evaluation, Evaluator
 from dse.open_rtl import Core, build_all
-from profiling.open_rtl.profiler import sources_digest
+from profiling.open_rtl.profiler import route_digest
 from profiling.open_rtl.tools import find_cxx, find_verilator
 from profiling.protocol import Profile, ProfileRequest
 
@@ -59,7 +59,7 @@ def open_rtl_many(
 
 def _version() -> str:
     """All that a figure depends on beside the design: the tools, the RTL backend, the schedule."""
-    programs = (find_verilator().version, find_cxx().version, sources_digest(), str(FRAMES))
+    programs = (find_verilator().version, find_cxx().version, route_digest(), str(FRAMES))
     return f"{REVISION}.{hashlib.sha256(chr(10).join(programs).encode()).hexdigest()[:16]}"
 
 

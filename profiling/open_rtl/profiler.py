@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 from compiler.dialects import stream
 from compiler.errors import PenstockError
@@ -20,6 +17,7 @@ from profiling.open_rtl.kernels import Kernel, nests_of, prepare
 from profiling.open_rtl.measure import Measurement, document_of, measure_many, measurement_from
 from profiling.open_rtl.tools import find_cxx, find_verilator, find_yosys
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
+from profiling.sources import sources_digest
 from profiling.store import FolderProfiles, ProfileStore
 from profiling.tool_runner import ToolRunner
 
@@ -42,7 +40,7 @@ class OpenRtlProfiler:
     def version(self) -> str:
         """All that a figure depends on: the tools, the RTL backend, the operator tables."""
         programs = (find_verilator().version, find_cxx().version, find_yosys().version)
-        digest = hashlib.sha256("\n".join((*programs, sources_digest(), str(AREA_REVISION))).encode()).hexdigest()
+        digest = hashlib.sha256("\n".join((*programs, route_digest(), str(AREA_REVISION))).encode()).hexdigest()
         return f"{REVISION}{'c' if self.clock else ''}.{digest[:16]}"
 
     def profile(self, request: ProfileRequest) -> Profile:
@@ -134,7 +132,7 @@ class OpenRtlProfiler:
             evidence=self.evidence,
             clock_mhz=request.clock_mhz,
             latency_cycles=whole.latency,
-            interval_cycles=min(whole.interval, whole.latency),
+            interval_cycles=whole.interval,
             initial_delay_cycles=whole.initial_delay,
             ii=single.ii,
             depth=single.depth,
@@ -165,22 +163,6 @@ def _task(kernel: Kernel, name: str) -> stream.TaskOp:
     return next(task for task in kernel.tasks if task.sym_name.data == name)
 
 
-@cache
-def sources_digest() -> str:
+def route_digest() -> str:
     """A change of the RTL backend, the schedule or this package is another version."""
-    digest = hashlib.sha256()
-    for package in ("compiler.backend.rtl", "compiler.schedule", "compiler.platforms", "profiling.open_rtl"):
-        for name, text in sorted(_texts(files(package))):
-            digest.update(f"{package}/{name}\0".encode() + text + b"\0")
-    return digest.hexdigest()
-
-
-def _texts(folder: Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
-    for entry in folder.iterdir():
-        name = f"{prefix}{entry.name}"
-        if entry.is_dir() and entry.name != "__pycache__":
-            found += _texts(entry, f"{name}/")
-        elif entry.is_file() and entry.name.endswith((".py", ".sv", ".toml", ".h", ".cpp")):
-            found.append((name, entry.read_bytes()))
-    return found
+    return sources_digest("compiler.backend.rtl", "compiler.schedule", "compiler.platforms", "profiling.open_rtl")

@@ -55,8 +55,8 @@ def read_connectivity(folder: Path, tools: VitisTools) -> Connectivity:
 
 
 def installed(name: str, tools: VitisTools) -> str | None:
-    """The platform of that name, or the newest of the same card: shells change with the releases of the tools, cards and
-    their memories do not. Names are `<vendor>_<card>_<shell>_<version>`; the newest is the last of them.
+    """The platform of that name, or the newest of the same card: shells change with the tools, cards and their memories
+    do not. Names are `<vendor>_<card>_<shell>_<version>`; the newest is the last of them.
     """
     card = "_".join(name.split("_")[:2]) + "_"
     return name if name in tools.platforms else max((o for o in tools.platforms if o.startswith(card)), default=None)

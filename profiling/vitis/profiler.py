@@ -27,6 +27,7 @@ from profiling.model import parse_request
 from profiling.network import Network, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
 from profiling.simulated import simulate_design
+from profiling.sources import sources_digest
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.commands import HlsStep
 from profiling.vitis.detect import VitisTools
@@ -42,6 +43,8 @@ from profiling.vitis.work_folder import private_folder
 
 Array = NDArray[Any]
 FRAMES = 2  # with one the interval cannot be measured
+REVISION = "1"
+"""Raise it whenever something else is taken from the same reports."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +65,14 @@ class VitisProfiler:
         return f"vitis-{self.evidence}"
 
     def version(self) -> str:
-        """The release: its updates are not told apart."""
+        """The release, whose updates are not told apart, and what makes the C++ that it is given."""
         if self.tools.form is None or self.tools.release is None:
             raise ProfilingError(
                 "tool-missing", what="Vitis was not found, or its release is not known", where=self.tool,
                 hint="`penstock doctor` says what is there",
             )  # fmt: skip
-        return str(self.tools.release)
+        made_by = sources_digest("compiler.backend.hls", "compiler.schedule", "compiler.platforms")
+        return f"{self.tools.release}.{REVISION}.{made_by[:12]}"
 
     def profile(self, request: ProfileRequest) -> Profile:
         key = request.key(self.tool, self.version())

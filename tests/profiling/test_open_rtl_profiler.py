@@ -129,7 +129,7 @@ def test_a_library_of_another_route_is_refused():
 def test_a_change_of_the_sources_is_another_version(monkeypatch: pytest.MonkeyPatch):
     before = OpenRtlProfiler().version()
     assert before != OpenRtlProfiler(clock=True).version()
-    monkeypatch.setattr(profiler_module, "sources_digest", lambda: "changed")
+    monkeypatch.setattr(profiler_module, "route_digest", lambda: "changed")
     assert OpenRtlProfiler().version() != before
 
 
