@@ -42,7 +42,11 @@ class ToolProcess:
         self._lock = threading.Lock()
         self._answer = bytearray()
         self._started = time.monotonic()
-        self._start()
+        try:
+            self._start()
+        except OSError:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
 
     def _start(self) -> None:
         control_read, self._control = os.pipe()
@@ -122,7 +126,8 @@ class ToolRunner:
         self._closed = False
 
     def run(self, command: ToolCommand, watch: Callable[[ToolProcess], None] | None = None) -> ToolResult:
-        """Run a tool to its end. `watch` is called a few times a second meanwhile; it may cancel the process."""
+        """Run a tool to its end. `watch` is called a few times a second meanwhile; it may cancel the process, or raise,
+        which ends it."""
         with self._lock:
             closed = self._closed
             process = None if closed else ToolProcess(command)
@@ -131,26 +136,19 @@ class ToolRunner:
         if process is None:
             logs = command.logs
             return ToolResult(
-                Outcome.CANCELLED,
-                None,
-                None,
-                0.0,
-                None,
-                None,
-                logs / "stdout.log",
-                logs / "stderr.log",
-                "",
-                0,
+                Outcome.CANCELLED, None, None, 0.0, None, None, logs / "stdout.log", logs / "stderr.log", "", 0
             )
+        result: ToolResult | None = None
         try:
-            result = process.wait(None if watch is None else WATCH_SECONDS)
             while result is None:
-                assert watch is not None, "wait without a timeout returns at the end only"
-                watch(process)
-                result = process.wait(WATCH_SECONDS)
+                result = process.wait(None if watch is None else WATCH_SECONDS)
+                if result is None and watch is not None:
+                    watch(process)
             return result
         finally:
-            process.cancel()
+            if result is None:  # `watch` raised: nothing of the tool may be left all the same
+                process.cancel()
+                process.wait()
             with self._lock:
                 self._running.discard(process)
 

@@ -200,6 +200,21 @@ OWNER = """
 """
 
 
+def test_a_watch_that_raises_ends_the_tool_first(tmp_path: Path) -> None:
+    """A step that is cancelled says so from the watch; its folder is removed next, so nothing may still write there."""
+
+    def watch(process: ToolProcess) -> None:
+        if (tmp_path / "ready").exists():
+            raise InterruptedError("enough")
+
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(InterruptedError):
+        ToolRunner().run(command(tmp_path, "sh", "-c", STUBBORN, grace=0.2), watch)
+    assert not marked_alive(tmp_path)
+    assert not list(tmp_path.glob("tmp-*"))
+    assert set(os.listdir("/proc/self/fd")) == before
+
+
 def test_kill_9_of_the_owner_leaves_nothing_alive(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(OWNER), str(tmp_path), STUBBORN])
     wait_for(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
