@@ -2,7 +2,8 @@
 
 A kernel of n products needs its multipliers for n cycles, however they are arranged: what a resource's cap leaves of
 multipliers and adders bounds from below how long a run takes. The bound is of the model's reductions alone, with every
-operator busy in every cycle, so what it calls impossible is.
+operator busy in every cycle, so what it calls impossible is. What goes in and out bounds the time between two inputs
+from below, by the bandwidth that a cap leaves.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compiler.analysis.graph import Graph
 from compiler.platforms import Resources
 from compiler.schedule import Operator
 from dse.evaluate import Evaluator
-from dse.objectives import LIMITED, Limit, contradiction
+from dse.fusion import tensor_bits
+from dse.objectives import BANDWIDTH, LIMITED, Limit, contradiction
 
 _TIMES = {"latency_cycles": False, "interval_cycles": False, "latency_us": True, "interval_us": True}
 """Which times may be limited, and whether in microseconds."""
+
+_INTERVALS = ("interval_cycles", "interval_us")
 
 
 @dataclass(frozen=True)
@@ -39,10 +44,34 @@ def check_reachable(evaluator: Evaluator) -> None:
                 cap = " with ".join(_cap_of(evaluator, resource) for resource in found.resources)
                 why = f"with them {LIMITED[limit.name]} is at least {least:,.3g}"
                 raise contradiction(limit.text, cap, why)
+        if limit.sense == "<=" and limit.name in _INTERVALS:
+            _check_bandwidth(evaluator, limit)
         if limit.sense == "<=" and limit.name == "energy_uj":
             least = evaluator.arithmetic_uj
             if limit.value < least:
                 raise contradiction(limit.text, "the model's own arithmetic", f"that takes {least:,.3g} µJ by itself")
+
+
+def _check_bandwidth(evaluator: Evaluator, interval: Limit) -> None:
+    """Inputs and results must pass between two inputs, at no more than the memory sustains or the user allows."""
+    memory = evaluator.platform.fastest_memory
+    if memory is None or evaluator.platform.has_array_arguments:
+        return
+    cap = _limit_of(evaluator, BANDWIDTH)
+    gb_s = memory.sustained_gb_s * min(1.0, cap.bound if cap else 1.0)
+    least_us = least_traffic_bits(evaluator.space.graph) / (8e3 * gb_s)
+    least = least_us * (evaluator.clock_mhz if interval.name == "interval_cycles" else 1.0)
+    if interval.value < least:
+        bound = f"the {gb_s:,.4g} GB/s that {memory.name} of {evaluator.platform.name} sustains"
+        why = f"with them {interval.name} is at least {least:,.3g}, for inputs and results alone"
+        raise contradiction(interval.text, cap.text if cap and cap.bound < 1 else bound, why)
+
+
+def least_traffic_bits(graph: Graph) -> int:
+    """What every design moves in one run: results, and inputs that are read whole; weights may stay on the chip."""
+    read = {value for op in graph.operations for value in op.inputs}
+    inputs = [value for value in graph.arguments if value in read and not graph.is_param(value)]
+    return sum(tensor_bits(value) for value in (*inputs, *graph.returned))
 
 
 def floor(evaluator: Evaluator) -> Floor:

@@ -15,6 +15,7 @@ from typing import Any
 from compiler.analysis.graph import Graph
 from compiler.platforms import Platform
 from compiler.platforms.toml_fields import Fields, parse_toml
+from profiling.bandwidth import external_bits
 from profiling.network import Network
 
 _FUNCTIONS = ("exp", "log", "tanh", "sqrt", "rsqrt", "powf", "erf", "sin", "cos")
@@ -98,7 +99,8 @@ def run_cost(network: Network, platform: Platform, arithmetic_uj: float) -> RunC
     popped once.
     """
     table = energy_table()
-    in_luts = in_blocks = external = pushed = 0
+    in_luts = in_blocks = pushed = 0
+    external = external_bits(network)
     for task in network.tasks:
         for nest in task.nests:
             for memory in nest.memories:
@@ -108,9 +110,7 @@ def run_cost(network: Network, platform: Platform, arithmetic_uj: float) -> RunC
                 else:
                     in_luts += bits
             for port in nest.ports:
-                if port.kind == "external":
-                    external += port.tokens * port.bits
-                else:
+                if port.kind != "external":
                     pushed += port.tokens * port.bits
     kinds = {memory.kind for memory in platform.memories}
     kind = "hbm" if "hbm" in kinds else "ddr" if "ddr" in kinds else "other"

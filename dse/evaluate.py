@@ -16,7 +16,7 @@ from compiler.program import Program
 from dse.assemble import Assembler
 from dse.energy import RunCost, operations_uj, run_cost
 from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
-from dse.objectives import DEFAULT_GOAL, UNBOUNDED, Goal
+from dse.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, UNBOUNDED, Goal
 from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
 from profiling.model import DesignFigures, DesignModel
@@ -45,9 +45,10 @@ class Evaluation:
         return self.measures_at(self.figures.latency, self.figures.interval)
 
     def measures_at(self, latency: int, interval: int) -> dict[str, float]:
-        """The same with times that a stronger rung found: energy goes with them."""
+        """The same with times that a stronger rung found: energy and bandwidth go with them."""
         latency_us = latency / self.design.clock_mhz
         energy = self.cost.energy_uj(latency_us)
+        busy = self.figures.memory_cycles
         return {
             "latency_cycles": float(latency),
             "latency_us": latency_us,
@@ -57,6 +58,7 @@ class Evaluation:
             "energy_uj": energy,
             "power_w": energy / latency_us,
             "traffic_bytes": float(self.cost.traffic_bytes),
+            **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
         } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
 
     @property

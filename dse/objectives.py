@@ -20,6 +20,7 @@ Figures = Mapping[str, float]
 Sense = Literal["<=", ">="]
 
 MOST_OBJECTIVES, MOST_LIMITS = 3, 16
+BANDWIDTH, BANDWIDTH_SHARE = "bandwidth", "bandwidth_share"
 UNBOUNDED = 1e6
 """What a device lacks altogether counts as this: records and studies hold finite numbers."""
 
@@ -49,9 +50,14 @@ DEFAULT_OBJECTIVES = ("latency", "resources")
 LIMITED: Mapping[str, str] = {
     "latency_us": "latency_us", "latency_cycles": "latency_cycles", "interval_us": "interval_us",
     "interval_cycles": "interval_cycles", "energy_uj": "energy_uj", "power_w": "power_w",
-    "traffic_bytes": "traffic_bytes",
+    "traffic_bytes": "traffic_bytes", BANDWIDTH: BANDWIDTH_SHARE,
 } | {name: f"{name}_share" for name in RESOURCE_NAMES}  # fmt: skip
 """What a user may limit, and the figure that it is about. Resources are given as a share or as a count."""
+
+SHARED = (*RESOURCE_NAMES, BANDWIDTH)
+"""What a platform has a budget of. Bandwidth is no part of `resource_share`: what a design takes of the chip stays
+taken whatever its pace, while a design that goes as fast as memory lets it would always be at 100 % of that.
+"""
 
 _SHORT = {
     "latency": "latency_us", "interval": "interval_cycles", "throughput": "interval_cycles", "energy": "energy_uj",
@@ -62,13 +68,16 @@ _LIMIT = re.compile(r"\s*([A-Za-z0-9_]+)\s*(<=|>=|=)\s*([^\s<>=]+)\s*")
 
 @dataclass(frozen=True)
 class Limit:
-    """A hard bound on one figure, in the user's own words. Of a resource, up to 1 is a share, above it a count."""
+    """A hard bound on one figure, in the user's own words.
+
+    Of a resource, up to 1 is a share, above it a count; of bandwidth, above it are 10^9 bytes a second.
+    """
 
     name: str
     sense: Sense
     value: float
     share: float | None = None
-    """Of a resource, once the platform is known."""
+    """Of a resource or of bandwidth, once the platform is known."""
 
     @property
     def text(self) -> str:
@@ -89,10 +98,10 @@ class Limit:
         return ratio - 1.0 if self.sense == "<=" else 1.0 - ratio
 
     def on(self, platform: Platform) -> Limit:
-        """The same with a resource's count as a share of what the platform leaves to a design."""
-        if self.name not in RESOURCE_NAMES:
+        """The same with an amount as a share of what the platform leaves to a design."""
+        if self.name not in SHARED:
             return self
-        limit = platform.limits.as_dict()[self.name]
+        limit = _sustained(platform, self.text) if self.name == BANDWIDTH else platform.limits.as_dict()[self.name]
         if self.value <= 1:
             return replace(self, share=self.value)
         return replace(self, share=self.value / limit if limit else math.inf)
@@ -191,7 +200,7 @@ def check_agree(limits: Sequence[Limit], where: str = "limits") -> None:
     for low in (limit for limit in limits if limit.sense == ">="):
         for high in (limit for limit in limits if limit.sense == "<=" and limit.name == low.name):
             comparable = low.share is not None or (low.value > 1) == (high.value > 1)
-            if low.bound > high.bound and (comparable or low.name not in RESOURCE_NAMES):
+            if low.bound > high.bound and (comparable or low.name not in SHARED):
                 raise contradiction(low.text, high.text, "no value is both", where)
 
 
@@ -207,9 +216,21 @@ def describe_miss(name: str, excess: float) -> str:
     """How far a design is from a constraint, in words."""
     if ">=" in name:
         return f"the nearest miss reaches {max(0.0, 1 - excess):.2f} times what {name} asks for"
-    if name in RESOURCE_NAMES:
+    if name in SHARED:
         return f"the nearest miss needs {1 + excess:.2f} times the {name} that may be used"
     return f"the nearest miss has {1 + excess:.2f} times the {name} that is allowed"
+
+
+def _sustained(platform: Platform, text: str) -> float:
+    """Of the memory that serves all ports, in 10^9 bytes a second."""
+    memory = platform.fastest_memory
+    if memory is None:
+        raise PenstockError(
+            code="no-external-memory", what=f"{text} limits the bandwidth of external memory", where="limits",
+            limit=f"{platform.name} has none: the host's link delivers, and is not modelled",
+            hint="drop this limit, or take a platform with memory of its own",
+        )  # fmt: skip
+    return memory.sustained_gb_s
 
 
 def _unknown(kind: str, name: str, candidates: Sequence[str], where: str, known: Sequence[str]) -> PenstockError:

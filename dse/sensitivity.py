@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compiler.errors import PenstockError
+from compiler.platforms import RESOURCE_NAMES
 from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import OBJECTIVES
+from dse.objectives import BANDWIDTH_SHARE, OBJECTIVES
 from dse.space.fill import LANES, amount_of
 from dse.tiling import Value
 from profiling.evidence import Evidence
@@ -87,6 +88,7 @@ def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) ->
     sentences = [
         *_pace(chosen),
         *_binding(evaluator, chosen),
+        *_bandwidth(evaluator, chosen),
         *_half(evaluator, chosen, tried),
         _steps(neighbours, figure, dies=len(evaluator.platform.dies)),
         _mattered(importances, figure, tried),
@@ -159,6 +161,24 @@ def _binding(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
     return found
 
 
+def _bandwidth(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
+    """How much of external memory it takes, and whether that sets its pace."""
+    memory, share = evaluator.platform.fastest_memory, chosen.measures.get(BANDWIDTH_SHARE)
+    if memory is None or share is None:
+        return []
+    most = f"the {memory.sustained_gb_s:,.4g} GB/s that {memory.name} sustains"
+    if share >= FULL:
+        return [f"External memory binds: {share:.0%} of {most} is taken."]
+    slowest = next(task for task in chosen.figures.tasks if task.name == chosen.figures.bottleneck)
+    if slowest.ii_reason.startswith("external memory"):
+        ports = f"its port, one of {memory.ports}," if memory.ports > 1 else "its share of the port"
+        return [
+            f"External memory sets the pace: {slowest.name} waits for {ports} while the design as a "
+            f"whole takes {share:.1%} of {most}."
+        ]
+    return [f"External memory does not bind: {share:.1%} of {most} is taken."]
+
+
 def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> list[str]:
     """What half the latency would cost: the cheapest of the trials and of the same design with more of the device."""
     goal = chosen.figures.latency / 2
@@ -182,12 +202,12 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> l
             f"Nothing that was modelled takes half the cycles ({goal:,.0f}); the fastest of all takes {fastest:,.0f}."
         ]
     cheapest = min(halved, key=lambda figures: (figures["resource_share"], figures["latency_cycles"]))
-    shares = {name: value for name, value in cheapest.items() if name.endswith("_share") and name != "resource_share"}
-    short = max(sorted(shares), key=lambda name: shares[name])
-    name = short.removesuffix("_share")
-    factor = shares[short] / chosen.shares[name] if chosen.shares.get(name) else None
-    needs = f"{factor:.1f} times the {name}" if factor is not None and factor > 1 else f"{shares[short]:.0%} of {name}"
-    end = f"{shares[short]:.0%} of what may be used" if shares[short] > 1 else f"{shares[short]:.0%}, which fits"
+    shares = {name: cheapest[f"{name}_share"] for name in RESOURCE_NAMES}
+    name = max(sorted(shares), key=lambda one: shares[one])
+    share = shares[name]
+    factor = share / chosen.shares[name] if chosen.shares.get(name) else None
+    needs = f"{factor:.1f} times the {name}" if factor is not None and factor > 1 else f"{share:.0%} of {name}"
+    end = f"{share:.0%} of what may be used" if share > 1 else f"{share:.0%}, which fits"
     return [f"Half the cycles would take {needs} ({end})."]
 
 

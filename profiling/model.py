@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from math import ceil
 
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
@@ -24,6 +25,7 @@ from compiler.dialects import OWN_DIALECTS, stream
 from compiler.errors import PenstockError
 from compiler.platforms import Platform, Resources, load_platform, total
 from compiler.schedule import NestSchedule, load_library
+from profiling.bandwidth import memory_cycles
 from profiling.evidence import Evidence
 from profiling.network import Channel, Network, Task, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
@@ -31,7 +33,7 @@ from profiling.timeline import Timeline, TimelineMemory, compute_timeline
 
 _MOST_AREAS = 1 << 16
 
-MODEL_REVISION = "1"  # raise it whenever the model's answers change
+MODEL_REVISION = "2"  # raise it whenever the model's answers change
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class DesignFigures:
     tasks: tuple[TaskFigures, ...]
     channels: tuple[ChannelFigures, ...]
     exact_times: bool
+    memory_cycles: float | None = None
+    """Cycles that the traffic of one run takes at least; None where the platform has no external memory."""
     evidence: Evidence = "modelled"
 
 
@@ -96,7 +100,9 @@ class DesignModel:
     def figures(self, network: Network, *, bounded: bool = True) -> DesignFigures:
         """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
         kernels = [self._kernel(part, bounded=bounded) for part in network.groups]
-        return kernels[0] if len(kernels) == 1 else _in_sequence(kernels)
+        found = kernels[0] if len(kernels) == 1 else _in_sequence(kernels)
+        traffic = memory_cycles(network, self.platform, self.clock_mhz)
+        return replace(found, memory_cycles=traffic, interval=max(found.interval, ceil(traffic or 0)))
 
     def with_depths(self, figures: DesignFigures, network: Network, depths: Mapping[str, int]) -> DesignFigures:
         """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""

@@ -53,7 +53,7 @@ def simulated_network(network: Network, platform: Platform, clock_mhz: float) ->
 
 def _kernel(network: Network, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:
     """Every external memory of a task is a port of its own; ports go round the banks of the widest memory."""
-    fastest = max(platform.memories, key=lambda m: m.gb_s, default=None)
+    fastest = platform.fastest_memory
     memories: tuple[Memory, ...] = ()
     ports: dict[str, MemoryPort] = {}
     if fastest is not None:

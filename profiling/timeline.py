@@ -18,13 +18,12 @@ from functools import cached_property
 
 import numpy as np
 
-from compiler.platforms import Platform
+from compiler.platforms import MEMORY_EFFICIENCY, Platform
 from profiling.network import Network, Task
 from profiling.protocol import ProfilingError
 from profiling.sampling import Times, sample_tokens
 from profiling.task_times import Run, TaskTimes, Work, run_task, work_of
 
-MEMORY_EFFICIENCY = 0.85  # no memory system sustains more of its peak
 _MAX_SWEEPS = 4000
 _PAST = -(1 << 40)
 
@@ -286,7 +285,7 @@ def _channels_of(task: Task) -> dict[str, int]:
 def _memory_share(network: Network, platform: Platform, clock_mhz: float) -> float:
     """Cycles a bit of external traffic takes on a port, when all of them share the memory with the most bandwidth."""
     users = sum(1 for t in network.tasks for n in t.nests if any(p.kind == "external" for p in n.ports))
-    memory = max(platform.memories, key=lambda m: m.gb_s, default=None)
+    memory = platform.fastest_memory
     if not users or memory is None:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
     bytes_per_s = memory.port_gb_s * 1e9 * MEMORY_EFFICIENCY * min(1.0, memory.ports / users)

@@ -29,7 +29,9 @@ _COLUMNS = (
     Column("resource_share", "Share of limit", text.percent),
     Column("energy_uj", "Energy, µJ", text.quantity),
     Column("traffic_bytes", "Traffic", lambda value: text.size(round(value))),
+    Column("bandwidth_share", "Bandwidth", text.percent),
 )
+_NO_RESOURCE = ("resource_share", "bandwidth_share")
 _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
 
 
@@ -52,6 +54,10 @@ class TrialTable:
     columns: tuple[str, ...]
     rows: tuple[TrialRow, ...]
     constants: tuple[tuple[str, str], ...]
+    evidence: str
+    """Of every figure in the table; empty where it differs from trial to trial."""
+    model_trial: int | None
+    """The chosen trial, or the best so far: of the others only those parameters are shown that differ from its."""
     left_out: int
     sort: str
 
@@ -61,7 +67,7 @@ def scarcest(figures: Record) -> str:
     shares = {
         name.removesuffix("_share"): value
         for name, value in figures.items()
-        if name.endswith("_share") and name != "resource_share" and isinstance(value, int | float)
+        if name.endswith("_share") and name not in _NO_RESOURCE and isinstance(value, int | float)
     }
     return max(shares, key=lambda name: shares[name], default="").upper()
 
@@ -70,12 +76,16 @@ def view_trials(trials: Sequence[Record], *, left_out: int, sort: str) -> TrialT
     """The table in the order that was asked for; unfinished trials come last when figures decide."""
     columns = [column for column in _COLUMNS if any(column.name in trial["figures"] for trial in trials)]
     constants, varying = _split_params(trials)
+    evidence = {trial["evidence"] for trial in trials if trial["evidence"]}
+    model = _model_trial(trials)
     ordered = sorted(trials, key=lambda trial: _rank(trial, sort))
     shown = ordered[:MOST_ROWS]
     return TrialTable(
         columns=tuple(column.heading for column in columns),
-        rows=tuple(_row(trial, columns, varying) for trial in shown),
+        rows=tuple(_row(trial, columns, _unlike(trial, model, varying)) for trial in shown),
         constants=tuple(sorted(constants.items())),
+        evidence=evidence.pop() if len(evidence) == 1 else "",
+        model_trial=model["number"] if model else None,
         left_out=left_out + len(ordered) - len(shown),
         sort=sort if sort in SORTS else "number",
     )
@@ -89,6 +99,19 @@ def _rank(trial: Record, sort: str) -> tuple[float, float]:
     return (2.0, trial["number"]) if sort in _SORT_FIGURES else (0.0, trial["number"])
 
 
+def _model_trial(trials: Sequence[Record]) -> Record | None:
+    chosen = next((trial for trial in trials if trial["chosen"]), None)
+    complete = [trial for trial in trials if trial["state"] == "complete" and trial["params"]]
+    return chosen or min(complete, key=lambda trial: _rank(trial, "latency"), default=None)
+
+
+def _unlike(trial: Record, model: Record | None, varying: Sequence[str]) -> list[str]:
+    """The parameters worth showing beside a trial: many trials differ from the best in one or two."""
+    if model is None or trial is model:
+        return list(varying)
+    return [name for name in varying if trial["params"].get(name) != model["params"].get(name)]
+
+
 def _split_params(trials: Sequence[Record]) -> tuple[dict[str, str], list[str]]:
     """Parameters that are the same in every trial, and the names of the others."""
     filled = [trial["params"] for trial in trials if trial["params"]]
@@ -100,7 +123,7 @@ def _split_params(trials: Sequence[Record]) -> tuple[dict[str, str], list[str]]:
     return constants, [name for name in names if name not in constants]
 
 
-def _row(trial: Record, columns: Sequence[Column], varying: Sequence[str]) -> TrialRow:
+def _row(trial: Record, columns: Sequence[Column], shown: Sequence[str]) -> TrialRow:
     params, figures, error = trial["params"], trial["figures"], trial["error"]
     note = error["what"] if error else ""
     if trial["state"] == "infeasible":
@@ -121,7 +144,7 @@ def _row(trial: Record, columns: Sequence[Column], varying: Sequence[str]) -> Tr
         chosen=trial["chosen"],
         cells=tuple(_cell(column, figures.get(column.name)) for column in columns),
         evidence=trial["evidence"] or "",
-        params="  ".join(f"{name}={_shown(params[name])}" for name in varying if name in params),
+        params="  ".join(f"{name}={_shown(params[name])}" for name in shown if name in params),
         lasted="" if trial["seconds"] is None else text.duration(trial["seconds"]),
         note=note,
         log_tail=error["log_tail"] if error else "",

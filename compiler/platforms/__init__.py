@@ -5,10 +5,11 @@ Nothing here needs more than the standard library, so every process may import i
 
 from compiler.platforms.board import Board, Pin
 from compiler.platforms.loader import load_platform, parse_platform, platform_names
-from compiler.platforms.platform import Die, Link, Memory, Platform
+from compiler.platforms.platform import MEMORY_EFFICIENCY, Die, Link, Memory, Platform
 from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 __all__ = [
+    "MEMORY_EFFICIENCY",
     "RESOURCE_NAMES",
     "Board",
     "Die",

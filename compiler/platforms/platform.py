@@ -13,6 +13,9 @@ from compiler.errors import PenstockError
 from compiler.platforms.board import Board
 from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
+MEMORY_EFFICIENCY = 0.85
+"""No memory system sustains more of its peak."""
+
 
 @dataclass(frozen=True)
 class Die:
@@ -44,6 +47,11 @@ class Memory:
     def gb_s(self) -> float:
         """Peak bandwidth of all ports together, in 10^9 bytes a second."""
         return self.ports * self.port_gb_s
+
+    @property
+    def sustained_gb_s(self) -> float:
+        """What it delivers for long."""
+        return self.gb_s * MEMORY_EFFICIENCY
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,11 @@ class Platform:
     @property
     def has_array_arguments(self) -> bool:
         return self.arguments == "arrays"
+
+    @property
+    def fastest_memory(self) -> Memory | None:
+        """The external memory that serves all ports of a design; None where the host's link does."""
+        return max(self.memories, key=lambda memory: memory.gb_s, default=None)
 
     @property
     def available(self) -> Resources:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-MEMORY_EFFICIENCY = 0.85  # no memory system sustains more of its peak
-
 
 @dataclass(frozen=True)
 class Rules:

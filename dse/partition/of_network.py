@@ -35,8 +35,7 @@ def placement_graph(
         for port in nest.ports
         if port.kind == "external"
     ]
-    if outside and platform.memories:
-        memory = max(platform.memories, key=lambda m: m.gb_s)
+    if outside and (memory := platform.fastest_memory) is not None:
         tasks.insert(0, Placed(memory.name, Resources(), memory.die))
         for name, task, bits, direction in dict.fromkeys(outside):
             way = (memory.name, task) if direction == "read" else (task, memory.name)

@@ -73,7 +73,7 @@ Limits = Annotated[
         max_length=MOST_LIMITS,
         description="what a design must keep: NAME<=VALUE or NAME>=VALUE, as dsp<=0.5 or latency_us<=20; names: "
         + ", ".join(LIMITED)
-        + ". Of a resource, up to 1 is a share of what a design may use, above it a count",
+        + ". Of a resource, up to 1 is a share of what a design may use, above it a count; of bandwidth, above it GB/s",
     ),
     AfterValidator(check_limits),
 ]

@@ -1,0 +1,108 @@
+"""The share of external memory's bandwidth: what it is, that no design exceeds it, and what a user may ask of it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from compiler.errors import PenstockError
+from compiler.platforms import MEMORY_EFFICIENCY, Platform, load_platform
+from dse.constraints import check_reachable, least_traffic_bits
+from dse.evaluate import Evaluation, Evaluator
+from dse.objectives import Goal, Limit
+from dse.sensitivity import explain
+from tests.compiler.designs import Dense, build_network
+
+PLATFORM = load_platform("u55c")
+
+
+def slow(gb_s: float, ports: int = 1) -> Platform:
+    return replace(PLATFORM, memories=(replace(PLATFORM.memories[0], ports=ports, port_gb_s=gb_s),))
+
+
+def evaluator_on(platform: Platform, *limits: str, inputs: int = 16) -> Evaluator:
+    program = build_network("int8", None, inputs, (Dense(16, False, True), Dense(16, False, False)), seed=3)
+    return Evaluator(program, platform, platform.clock_mhz, goal=Goal.of([], limits).on(platform))
+
+
+def some(evaluator: Evaluator, count: int = 12) -> list[Evaluation]:
+    chance = random.Random(5)
+    choices = evaluator.space.choices
+    settings = [{name: chance.choice(values) for name, values in choices.items()} for _ in range(count)]
+    return [evaluator.evaluate(evaluator.space.default_params()), *map(evaluator.evaluate, settings)]
+
+
+@pytest.mark.parametrize(
+    "platform", [PLATFORM, slow(0.05), slow(0.002), slow(0.02, ports=3)], ids=["hbm", "slow", "slower", "three"]
+)
+def test_it_is_traffic_by_what_the_memory_sustains_and_never_above(platform: Platform) -> None:
+    sustained = platform.memories[0].gb_s * MEMORY_EFFICIENCY * 1e9
+    for one in some(evaluator_on(platform)):
+        seconds = one.measures["interval_us"] * 1e-6
+        share = one.measures["bandwidth_share"]
+        assert share == pytest.approx(one.cost.traffic_bytes / seconds / sustained)
+        assert 0 < share <= 1
+        assert one.measures["resource_share"] == max(one.shares.values())  # what it takes of the chip alone
+        slower = one.measures_at(one.figures.latency, 2 * one.figures.interval)
+        assert slower["bandwidth_share"] == pytest.approx(share / 2)
+
+
+def test_a_limit_holds_and_is_named_where_it_does_not() -> None:
+    found = some(evaluator_on(slow(0.05), "bandwidth<=0.6"))
+    assert any(one.constraints["bandwidth"] > 0 for one in found)
+    for one in found:
+        assert one.constraints["bandwidth"] == pytest.approx(one.measures["bandwidth_share"] / 0.6 - 1)
+        assert one.feasible == (one.measures["bandwidth_share"] <= 0.6)
+
+
+def test_an_amount_is_of_what_is_sustained() -> None:
+    assert Limit.parse("bandwidth<=0.5").on(PLATFORM).bound == 0.5
+    assert Limit.parse("bandwidth<=100").on(PLATFORM).bound == pytest.approx(100 / PLATFORM.memories[0].sustained_gb_s)
+
+
+@pytest.mark.parametrize(
+    ("limits", "platform", "code", "words"),
+    [
+        (["bandwidth<=0"], PLATFORM, "bad-limit", "above 0"),
+        (["bandwith<=0.5"], PLATFORM, "unknown-limit", "did you mean 'bandwidth'"),
+        (["bandwidth<=0.2", "bandwidth>=300"], PLATFORM, "contradictory-limits", "bandwidth>=300 and bandwidth<=0.2"),
+        (["bandwidth<=0.5"], load_platform("ecp5-45k"), "no-external-memory", "ecp5-45k has none"),
+    ],
+)
+def test_what_cannot_be_asked_is_named(limits: list[str], platform: Platform, code: str, words: str) -> None:
+    with pytest.raises(PenstockError) as caught:
+        Goal.of([], limits).on(platform)
+    assert caught.value.code == code
+    assert words in caught.value.one_line()
+
+
+def test_an_interval_that_the_bandwidth_cannot_feed_is_refused_before_the_search() -> None:
+    both = evaluator_on(slow(0.05), "interval_us<=1", "bandwidth<=0.5")
+    least = least_traffic_bits(both.space.graph)
+    assert least >= 16 * 8 + 16 * 8
+    assert all(least <= one.cost.traffic_bytes * 8 for one in some(both))
+    with pytest.raises(PenstockError, match=r"interval_us<=1 and bandwidth<=0.5 cannot both be met") as caught:
+        check_reachable(both)
+    assert caught.value.code == "contradictory-limits"
+    with pytest.raises(PenstockError, match=r"GB/s that hbm of u55c sustains cannot both be met"):
+        check_reachable(evaluator_on(slow(0.05), "interval_cycles<=10"))
+    check_reachable(evaluator_on(PLATFORM, "interval_us<=1", "bandwidth<=0.5"))
+
+
+def test_the_explanation_says_whether_external_memory_binds() -> None:
+    for platform, inputs, words in (
+        (slow(0.002), 16, "External memory binds"),
+        (slow(0.002), 96, "load_x waits for its share of the port"),
+        (slow(0.05, ports=4), 96, "load_x waits for its port, one of 4,"),
+        (PLATFORM, 96, "External memory does not bind"),
+    ):
+        evaluator = evaluator_on(platform, inputs=inputs)
+        chosen = evaluator.evaluate(evaluator.space.default_params())
+        assert words in " ".join(explain(evaluator, chosen, []).sentences)
+    alone = load_platform("ecp5-45k")
+    evaluator = evaluator_on(alone)
+    chosen = evaluator.evaluate(evaluator.space.default_params())
+    assert "bandwidth_share" not in chosen.measures
+    assert "External memory" not in " ".join(explain(evaluator, chosen, []).sentences)
