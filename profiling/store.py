@@ -107,7 +107,8 @@ class SingleFlight(ABC):
             if not (missing := [key for key in missing if key not in found]):
                 break
             with self._claimed(missing, label) as mine:
-                found |= self._known(mine, waited)  # somebody may have made it just before the claim
+                if mine:
+                    found |= self._known(mine, waited)  # somebody may have made it just before the claim
                 if ours := [key for key in missing if key in mine and key not in found]:
                     found |= self._measure(ours, measure, label)
             if not mine:
@@ -124,6 +125,7 @@ class SingleFlight(ABC):
     def _measure(self, keys: list[str], measure: MeasureMany, label: str) -> dict[str, Outcome]:
         began = time.monotonic()
         made = dict(measure(keys))
+        assert set(made) == set(keys), "every key is answered by a profile or by an error"
         seconds = (time.monotonic() - began) / len(keys)
         good = {key: Kept(one, seconds) for key, one in made.items() if isinstance(one, Profile)}
         self._keep(good, len(keys) - len(good), label)

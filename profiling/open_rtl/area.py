@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Literal
 
 from compiler.backend.rtl.design import RtlDesign
 from compiler.platforms import Platform, Resources
 from profiling.evidence import Evidence
-from profiling.open_rtl.cache import Store, cache_folder, content_key
+from profiling.open_rtl.cache import Store, content_key, runs_folder
 from profiling.open_rtl.failures import failed
 from profiling.open_rtl.shape import structural_key
 from profiling.open_rtl.tools import Tool, find_yosys
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
+from profiling.work_folder import private_folder
 
 Family = Literal["ecp5", "xcup"]
 
@@ -87,10 +86,7 @@ def measure_area(
 def _synthesise(
     design: RtlDesign, synthesis: str, yosys: Tool, tools: ToolRunner, timeout: float
 ) -> tuple[dict[str, int], float]:
-    scratch = cache_folder() / "runs"
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="area-", dir=scratch) as temporary:
-        folder = Path(temporary)
+    with private_folder(runs_folder()) as folder:
         design.write(folder)
         reads = [f"read_verilog -sv -defer {name}" for name in design.files]
         (folder / "synth.ys").write_text(

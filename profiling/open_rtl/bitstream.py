@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +16,13 @@ from compiler.backend.host.bitstream import Bitstream, Usage
 from compiler.backend.rtl.shell import BoardDesign
 from compiler.errors import PenstockError
 from compiler.platforms import load_platform
-from profiling.open_rtl.cache import Store, cache_folder, content_key
+from profiling.open_rtl.cache import Store, content_key, runs_folder
 from profiling.open_rtl.failures import failed
 from profiling.open_rtl.fmax import Device, device_of
 from profiling.open_rtl.tools import Tool, find_ecppack, find_nextpnr_ecp5, find_yosys
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
+from profiling.work_folder import private_folder
 
 REVISION = 1
 SYNTHESIS = (
@@ -63,10 +63,8 @@ def build_bitstream(
     with store.making(key):
         if (known := _read(store, key)) is not None:
             return known
-        scratch = cache_folder() / "runs"
-        scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="bitstream-", dir=scratch) as folder:
-            flow = _Flow(Path(folder), design, device, tools or ToolRunner(), timeout)
+        with private_folder(runs_folder()) as folder:
+            flow = _Flow(folder, design, device, tools or ToolRunner(), timeout)
             try:
                 run = flow.run(yosys, nextpnr, ecppack, seeds, versions)
             except PenstockError as error:

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -22,6 +23,7 @@ from compiler.errors import PenstockError
 
 T = TypeVar("T")
 Failure = TypeVar("Failure")
+ABANDONED_SECONDS = 3600.0
 
 
 def cache_folder() -> Path:
@@ -30,6 +32,11 @@ def cache_folder() -> Path:
     if cache:
         return Path(cache) / "open-rtl"
     return (Path(home) / "cache" if home else user_cache() / "penstock") / "open-rtl"
+
+
+def runs_folder() -> Path:
+    """Where the tools work, on the disk of what they make."""
+    return cache_folder() / "runs"
 
 
 def user_cache() -> Path:
@@ -62,10 +69,7 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise PenstockError(
-                code="cache-folder", what=f"the cache folder cannot be made: {error.strerror}", where=str(folder),
-                hint="set PENSTOCK_HOME to a folder that you can write to",
-            ) from error  # fmt: skip
+            raise _unusable("made", error, folder) from error
         return folder
 
     def path(self, key: str) -> Path:
@@ -83,45 +87,56 @@ class Store:
 
     def write(self, key: str, document: Any) -> None:
         temporary = self.path(f".{uuid.uuid4().hex}")
-        temporary.write_text(json.dumps(document))
-        temporary.replace(self.path(f"{key}.json"))
+        try:
+            temporary.write_text(json.dumps(document))
+            temporary.replace(self.path(f"{key}.json"))
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise _unusable("written to", error, self.folder) from error
         self.prune()
 
     @contextmanager
     def making(self, key: str) -> Iterator[None]:
         """Only one thread of one process is in here for a key; the others wait."""
-        with self._lock_file(key) as descriptor:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with self._locked(key, fcntl.LOCK_EX):
             yield
 
     @contextmanager
     def claim(self, key: str) -> Iterator[bool]:
         """Whether nobody else is making this key; if so, nobody will be while this lasts."""
-        with self._lock_file(key) as descriptor:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+        with self._locked(key, fcntl.LOCK_EX | fcntl.LOCK_NB) as mine:
+            yield mine
 
     @contextmanager
-    def _lock_file(self, key: str) -> Iterator[int]:
-        descriptor = os.open(self.path(f"{key}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+    def _locked(self, key: str, how: int) -> Iterator[bool]:
+        """Whether the key's file could be locked. One that was pruned meanwhile locks nobody out: it is made anew."""
+        while True:
+            descriptor = os.open(self.path(f"{key}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                mine = _lock(descriptor, how)
+                if mine and not os.fstat(descriptor).st_nlink:
+                    continue
+                yield mine
+                return
+            finally:
+                os.close(descriptor)
 
     def prune(self) -> None:
-        """Remove the entries that were not used for longest."""
-        entries = [p for p in self.folder.iterdir() if not p.name.startswith(".") and p.suffix != ".lock"]
+        """Remove the entries that were not used for longest, and what killed writers left."""
+        paths = list(self.folder.iterdir())
+        for path in paths:
+            if path.name.startswith(".") and 0 < _age(path) < time.time() - ABANDONED_SECONDS:
+                remove(path)
+        entries = [path for path in paths if not path.name.startswith(".") and path.suffix != ".lock"]
         if len(entries) <= self.keep:
             return
         ages = sorted((_age(path), path) for path in entries)
         for _, path in ages[: len(entries) - self.keep]:
             remove(path)
-            remove(path.with_name(path.name.removesuffix(".json") + ".lock"))
+            key = path.name.removesuffix(".json")
+            with self.claim(key) as mine:
+                if mine:  # who makes it anew at this moment keeps the lock, or somebody else would make it as well
+                    remove(self.path(f"{key}.lock"))
 
 
 def fetch_many(
@@ -148,6 +163,21 @@ def fetch_many(
             if (document := write(made)) is not None:
                 store.write(key, document)
     return found
+
+
+def _unusable(what: str, error: OSError, folder: Path) -> PenstockError:
+    return PenstockError(
+        code="cache-folder", what=f"the cache folder cannot be {what}: {error.strerror}", where=str(folder),
+        hint="free space there, or set PENSTOCK_HOME to a folder that you can write to",
+    )  # fmt: skip
+
+
+def _lock(descriptor: int, how: int) -> bool:
+    try:
+        fcntl.flock(descriptor, how)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _age(path: Path) -> float:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.backend.rtl.design import RtlDesign, RtlPort
 from compiler.platforms import Platform
 from profiling.evidence import Evidence
-from profiling.open_rtl.cache import Store, cache_folder, content_key
+from profiling.open_rtl.cache import Store, content_key, runs_folder
 from profiling.open_rtl.failures import failed
 from profiling.open_rtl.shape import structural_key
 from profiling.open_rtl.tools import find_nextpnr_ecp5, find_yosys
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
+from profiling.work_folder import private_folder
 
 REVISION = 1
 _PART = re.compile(r"LFE5U(?P<link>M5G|M)?-(?P<size>\d+)F-(?P<speed>\d)(?P<package>[A-Z]+)(?P<pins>\d+)C?I?$")
@@ -76,10 +76,7 @@ def measure_fmax(
         known = store.read(key)
         if isinstance(known, dict):
             return Fmax(known["mhz"], device, known["seconds"], cached=True)
-        scratch = cache_folder() / "runs"
-        scratch.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="fmax-", dir=scratch) as temporary:
-            folder = Path(temporary)
+        with private_folder(runs_folder()) as folder:
             design.write(folder)
             (folder / "ring.sv").write_text(ring(design))
             reads = [f"read_verilog -sv -defer {name}" for name in (*design.files, "ring.sv")]

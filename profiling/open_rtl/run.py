@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +20,13 @@ from numpy.typing import NDArray
 from compiler.backend.rtl.design import RtlDesign, RtlPort
 from compiler.errors import PenstockError
 from profiling.evidence import Evidence
-from profiling.open_rtl.cache import cache_folder
+from profiling.open_rtl.cache import runs_folder
 from profiling.open_rtl.failures import failed
 from profiling.open_rtl.verilate import MEMORY_LIMIT, Program, build
 from profiling.open_rtl.words import decode, encode, lanes_of, stride_of
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolCommand, ToolRunner
+from profiling.work_folder import private_folder
 
 Array = NDArray[Any]
 
@@ -111,10 +111,7 @@ def simulate_rtl(
 def simulate_many(jobs: Sequence[Job], programs: Sequence[Program], tools: ToolRunner) -> list[RtlRun | ProfilingError]:
     """Several simulations under one supervisor, one after the other; a failing one does not harm the others."""
     plans = [_Plan(job) for job in jobs]
-    scratch = cache_folder() / "runs"
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="run-", dir=scratch) as temporary:
-        folder = Path(temporary)
+    with private_folder(runs_folder()) as folder:
         lines: list[str] = []
         for number, (plan, program) in enumerate(zip(plans, programs, strict=True)):
             plan.write(folder / f"j{number}")

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler.backend.rtl.design import RtlDesign, RtlPort
-from profiling.open_rtl.cache import Store, content_key
+from profiling.open_rtl.cache import Store, content_key, runs_folder
 from profiling.open_rtl.failures import failed
 from profiling.open_rtl.tools import Tool, find_cxx, find_verilator
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import Outcome, ToolCommand, ToolRunner, clean_environment
+from profiling.work_folder import private_folder
 
 HERE = Path(__file__).parent
 # Functions of bounded length: the compiler's time grows faster than theirs.
@@ -123,8 +124,7 @@ class _Builder:
 
     def _together(self, name: str, designs: Mapping[str, RtlDesign]) -> dict[str, Program | ProfilingError]:
         runtime = self.runtime()
-        with tempfile.TemporaryDirectory(prefix="build-", dir=self.programs.folder.parent) as temporary:
-            folder = Path(temporary)
+        with private_folder(runs_folder()) as folder:
             began = time.monotonic()
             verdicts = self._verilate(folder, list(designs.values()))
             verilated = time.monotonic()
@@ -220,8 +220,8 @@ class _Builder:
         with store.making(self.version):
             if place.is_dir():
                 return place
-            with tempfile.TemporaryDirectory(prefix="runtime-", dir=store.folder.parent) as temporary:
-                folder = Path(temporary) / "new"
+            with private_folder(runs_folder()) as work:
+                folder = work / "new"
                 folder.mkdir()
                 shutil.copy(HERE / "harness.h", folder / "pre.h")
                 with (folder / "pre.h").open("a") as file:

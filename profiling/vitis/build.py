@@ -27,13 +27,14 @@ from profiling.vitis.job import Limits
 from profiling.vitis.judge import check_run, whole_log
 from profiling.vitis.log import Step
 from profiling.vitis.reading import missing, unreadable
-from profiling.vitis.watch import Line, Watch, check_work_folder, files_of
-from profiling.vitis.work_folder import sweep_store
+from profiling.vitis.watch import Line, Watch, files_of
+from profiling.work_folder import check_work_folder, remove_older
 
 Target = Literal["hw", "hw_emu"]
 MAGIC = b"xclbin2\0"
 BUILD_LIMITS = Limits(seconds=24 * 3600.0, disk=200 << 30)
 CHECK_SECONDS = 300.0
+LINK_DAYS, KERNEL_DAYS = 14, 180
 STATE = "resume.json"
 _LINKED = "package"  # where a build goes on whose link has ended
 # After these the same link may get further; after others it would fail again.
@@ -121,7 +122,7 @@ def build_bitstream(
     connectivity = read_connectivity(job.design / "link", tools)
     check_work_folder(job.store)
     with files_of(str(job.design)):
-        sweep_store(job.store)
+        _sweep(job.store)
         results.mkdir(parents=True, exist_ok=True)
         home = job.store / "home"
         home.mkdir(exist_ok=True)
@@ -143,6 +144,13 @@ def build_bitstream(
         xclbin, kernel, job.target, connectivity.clock_hz / 1e6, clock, cached, step,
         time.monotonic() - build.started, reports, (*([connectivity.note] if connectivity.note else []), *notes),
     )  # fmt: skip
+
+
+def _sweep(store: Path) -> None:
+    """Links that nobody went on with, and kernels that nobody asked for."""
+    remove_older(store.glob("links/*"), LINK_DAYS)
+    remove_older(store.glob("compiling/*"), LINK_DAYS)
+    remove_older(store.glob("kernels/*.xo"), KERNEL_DAYS)
 
 
 def kernel_key(job: BuildJob, tools: VitisTools, connectivity: Connectivity) -> str:

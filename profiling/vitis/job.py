@@ -28,7 +28,7 @@ from profiling.vitis.records import CosimReport, ImplementedReport, SynthesisRep
 from profiling.vitis.report_folder import read_report_folder
 from profiling.vitis.timing_rpt import read_timing
 from profiling.vitis.watch import Line, Watch, files_of
-from profiling.vitis.work_folder import Keep, private_folder
+from profiling.work_folder import Keep, private_folder
 
 _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters")
 

@@ -39,7 +39,7 @@ from profiling.vitis.records import SynthesisReport, Usage
 from profiling.vitis.retime import PhaseTiming
 from profiling.vitis.retime_design import retime_design
 from profiling.vitis.watch import Line, files_of
-from profiling.vitis.work_folder import private_folder
+from profiling.work_folder import private_folder
 
 Array = NDArray[Any]
 FRAMES = 2  # with one the interval cannot be measured

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolProcess
+from profiling.work_folder import LEAST_FREE_BYTES
 
 Line = Callable[[str], None]
 MOST_LINES = 200_000  # handed on as they come, in all and of one look; the log has all of them
@@ -20,7 +21,6 @@ MOST_AT_ONCE = 1 << 17
 LONGEST_LINE = 2000
 QUOTA_SECONDS = 1.0
 QUOTA_SHARE = 20  # a look at a large folder may take this part of the time
-LEAST_FREE_BYTES = 256 << 20
 
 
 class Watch:
@@ -109,23 +109,3 @@ def files_of(what: str) -> Iterator[None]:
             "disk-full" if full else "bad-request", what=f"files of the job: {error}", where=what,
             hint="free space in the work folder, or set it to another disk" if full else "emit the design again",
         ) from error  # fmt: skip
-
-
-def check_work_folder(folder: Path) -> None:
-    """A folder that cannot be written to, or a disk that is full, is said before a tool starts."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}-{time.monotonic_ns()}"
-        probe.write_bytes(b"x")
-        probe.unlink()
-        free = shutil.disk_usage(folder).free
-    except OSError as error:
-        raise ProfilingError(
-            "disk-full", what=f"the work folder cannot be written to: {error.strerror}", where=str(folder),
-            hint="set the work folder to another disk",
-        ) from error  # fmt: skip
-    if free < LEAST_FREE_BYTES:
-        raise ProfilingError(
-            "disk-full", what=f"{free >> 20} MiB are free for the work folder", where=str(folder),
-            limit=f"at least {LEAST_FREE_BYTES >> 20} MiB are needed", hint="free space, or set another work folder",
-        )  # fmt: skip

@@ -106,6 +106,11 @@ def test_a_failure_is_raised_and_not_kept(make_store: MakeStore) -> None:
     assert make_store().fetch("bb", lambda: profile_of("bb")) == profile_of("bb")
 
 
+def test_a_tool_that_answers_for_less_than_it_was_asked_is_a_defect(make_store: MakeStore) -> None:
+    with pytest.raises(AssertionError, match="every key"):
+        make_store().fetch_many(["a", "bb"], lambda keys: {"a": profile_of("a")})
+
+
 def test_the_name_is_not_part_of_the_content() -> None:
     store = MemoryProfiles()
     text = (Path(__file__).parents[1] / "compiler/goldens/3-stream.mlir").read_text()

@@ -1,9 +1,10 @@
-"""Private folders of jobs: gone when a job ends, unless they are to be looked at, and when its owner has died."""
+"""Private folders of tools: gone when a job ends, unless they are to be looked at, and when its owner has died."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import shutil
 import tempfile
 import time
@@ -12,10 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from profiling.vitis.watch import check_work_folder
+from profiling.protocol import ProfilingError
 
 Keep = Literal["never", "failed", "always"]
-KEPT_DAYS, LINK_DAYS, KERNEL_DAYS = 14, 14, 180
+KEPT_DAYS = 14
+LEAST_FREE_BYTES = 256 << 20
 _PREFIX, _KEPT, _OWNER = "penstock-job-", "kept-", ".owner"
 _YOUNG_SECONDS = 60.0  # a folder that nobody has locked may have been made this moment
 _DAY = 86400.0
@@ -50,17 +52,31 @@ def sweep(root: Path) -> None:
             with (folder / _OWNER).open("a") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(folder, ignore_errors=True)
-    _remove_older(root.glob(f"{_KEPT}{_PREFIX}*"), KEPT_DAYS)
+    remove_older(root.glob(f"{_KEPT}{_PREFIX}*"), KEPT_DAYS)
 
 
-def sweep_store(store: Path) -> None:
-    """Links that nobody went on with, and kernels that nobody asked for."""
-    _remove_older(store.glob("links/*"), LINK_DAYS)
-    _remove_older(store.glob("compiling/*"), LINK_DAYS)
-    _remove_older(store.glob("kernels/*.xo"), KERNEL_DAYS)
+def check_work_folder(folder: Path) -> None:
+    """A folder that cannot be written to, or a disk that is full, is said before a tool starts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}-{time.monotonic_ns()}"
+        probe.write_bytes(b"x")
+        probe.unlink()
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise ProfilingError(
+            "disk-full", what=f"the work folder cannot be written to: {error.strerror}", where=str(folder),
+            hint="set the work folder to another disk",
+        ) from error  # fmt: skip
+    if free < LEAST_FREE_BYTES:
+        raise ProfilingError(
+            "disk-full", what=f"{free >> 20} MiB are free for the work folder", where=str(folder),
+            limit=f"at least {LEAST_FREE_BYTES >> 20} MiB are needed", hint="free space, or set another work folder",
+        )  # fmt: skip
 
 
-def _remove_older(paths: Iterator[Path], days: int) -> None:
+def remove_older(paths: Iterator[Path], days: int) -> None:
+    """Files and folders that nobody touched for so long."""
     for path in paths:
         with contextlib.suppress(OSError):
             if _age(path) <= days * _DAY:
