@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from compiler.platforms import MEMORY_EFFICIENCY, Platform
+from profiling.channel_times import ChannelTimes
 from profiling.network import Network, Task
 from profiling.protocol import ProfilingError
 from profiling.sampling import Times, sample_tokens
@@ -26,55 +26,6 @@ from profiling.task_times import Run, TaskTimes, Work, run_task, work_of
 
 _MAX_SWEEPS = 4000
 _PAST = -(1 << 40)
-
-
-@dataclass(frozen=True)
-class ChannelTimes:
-    """Cycle of the write and of the read of the sampled tokens (or blocks) `index` of `count`.
-
-    `claimed` is when the writer takes the slot: the write itself, or the first part of a block.
-    """
-
-    index: Times
-    count: int
-    claimed: Times
-    written: Times
-    read: Times
-
-    @cached_property
-    def high_water(self) -> int:
-        """Slots that the writer needs so that it never waits for the reader."""
-        freed = np.searchsorted(self.read, self.claimed, side="left")
-        before = np.concatenate(([0], self.index + 1))[freed]
-        return max(1, int((self.index + 1 - before).max()))
-
-    @cached_property
-    def least_depth(self) -> int:
-        """Slots with which the reader never waits longer, though the writer may; at most the high water.
-
-        Right for a writer that serves no other channel: what holds it back then delays nobody. Its own
-        suppliers are held back with it, never sooner than they are needed.
-        """
-        low, high = 1, self.high_water
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._in_time(middle) else (middle + 1, high)
-        return low
-
-    def _in_time(self, depth: int) -> bool:
-        """Whether a writer that waits for the slots of so deep a channel still writes before every read."""
-        if int(self.index[-1]) == len(self.index) - 1:  # every token, not a sample
-            waits = np.maximum(self.read[:-depth] + 1 - self.written[depth:], 0)
-            late = np.maximum.accumulate(waits)
-            return bool((self.written[depth:] + late < self.read[depth:]).all() and self._first_in_time(depth))
-        first = int(np.searchsorted(self.index, depth))
-        place = np.searchsorted(self.index, self.index[first:] - depth, side="left")
-        late = np.maximum.accumulate(np.maximum(self.read[place] + 1 - self.written[first:], 0))
-        return bool((self.written[first:] + late < self.read[first:]).all() and self._first_in_time(first))
-
-    def _first_in_time(self, count: int) -> bool:
-        """Whether the first tokens, which wait for no slot, are written before they are read."""
-        return bool((self.written[:count] < self.read[:count]).all())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,78 @@
+"""How deep a channel must be, held to its definition: every depth tried, token by token."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from profiling.channel_times import ChannelTimes
+from profiling.sampling import Times
+
+_MOST = 700  # enough for the search that skips most tokens
+
+
+@st.composite
+def drawn_channels(draw: st.DrawFn) -> ChannelTimes:
+    """Bursts and pauses on both sides; every token, or samples; streams, or blocks that are claimed before."""
+    count = draw(st.one_of(st.integers(1, 12), st.integers(1, _MOST)))
+    chance = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    written, read = _times(draw, chance, count), _times(draw, chance, count)
+    read += max(0, int((written - read).max()) + draw(st.integers(1, 5)))
+    claimed = np.maximum.accumulate(written - chance.integers(0, 9, count)) if draw(st.booleans()) else written
+    index = np.cumsum(chance.integers(1, draw(st.sampled_from([2, 2, 3, 9])), count)) - 1
+    index -= index[0]
+    return ChannelTimes(index, int(index[-1]) + 1, claimed, written, read)
+
+
+def _times(draw: st.DrawFn, chance: np.random.Generator, count: int) -> Times:
+    """Never falling: a pace, slower at the end of each burst, now and then with a long pause."""
+    pace, burst, rest = draw(st.integers(1, 3)), draw(st.sampled_from([1, 2, 7, 40])), draw(st.integers(0, 90))
+    steps = np.full(count, pace) + rest * (np.arange(count) % burst == burst - 1)
+    steps += chance.integers(1, 300, count) * (chance.random(count) < draw(st.sampled_from([0.0, 0.01, 0.2])))
+    return np.cumsum(steps)
+
+
+def high_water(channel: ChannelTimes) -> int:
+    """Tokens up to each, less those that were read before it took its slot."""
+    most = 1
+    for token, claim in zip(channel.index, channel.claimed, strict=True):
+        read = channel.index[channel.read < claim]
+        most = max(most, int(token) + 1 - (int(read[-1]) + 1 if len(read) else 0))
+    return most
+
+
+def is_in_time(channel: ChannelTimes, depth: int) -> bool:
+    """Whether a writer that waits for slots, and is late from then on, still writes every token before it is read."""
+    late = 0
+    for token, written, read in zip(channel.index, channel.written, channel.read, strict=True):
+        if token >= depth:
+            freed = channel.read[np.searchsorted(channel.index, token - depth)] + 1
+            late = max(late, int(freed - written))
+        if written + late >= read:
+            return False
+    return True
+
+
+@given(drawn_channels())
+@settings(max_examples=150, deadline=None)
+def test_high_water_is_the_most_tokens_in_the_channel(channel: ChannelTimes):
+    assert channel.high_water == high_water(channel)
+
+
+@given(drawn_channels())
+@settings(max_examples=100, deadline=None)
+def test_the_least_depth_is_in_time_and_none_less_is(channel: ChannelTimes):
+    least = channel.least_depth
+    assert 1 <= least <= channel.high_water
+    assert least == channel.high_water or is_in_time(channel, least)
+    tried = {1, least // 2, least - 1} & set(range(1, least))
+    assert not any(is_in_time(channel, depth) for depth in tried)
+
+
+@given(drawn_channels())
+@settings(max_examples=30, deadline=None)
+def test_a_deeper_channel_is_in_time_too(channel: ChannelTimes):
+    """What lets the least depth be found without trying them all."""
+    verdicts = [is_in_time(channel, depth) for depth in range(1, min(channel.high_water, 20) + 1)]
+    assert verdicts == sorted(verdicts)
