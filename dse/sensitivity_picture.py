@@ -7,8 +7,8 @@ from math import log2
 from dse.drawing import Drawing
 from dse.sensitivity import Neighbour, Sensitivity
 
-WIDTH, ROW = 720, 20
-NAMES, MIDDLE, HALF = 250, 430, 150
+WIDTH, ROW = 800, 20
+NAMES, MIDDLE, HALF = 290, 510, 150  # between the names and the longest bar there is room for its figure
 MOST_ROWS, MOST_PARAMETERS = 14, 6
 
 

@@ -24,6 +24,7 @@ class Node:
     state: str
     line: str
     title: str
+    lasted: str = ""
 
 
 @dataclass(frozen=True)

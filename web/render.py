@@ -11,7 +11,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from web import text
+from web.measurements_view import view_profiles
 from web.run_view import view_run
+from web.rungs_view import view_rungs
 from web.runs_view import FILTERS, Record, view_runs
 
 
@@ -84,6 +86,18 @@ def render_run(
         now=now or datetime.now(UTC),
     )
     return _page("run.html", service=service, has_login=has_login, view=view)
+
+
+def render_measurements(profiles: Record, differences: Sequence[Record], *, service: Record, has_login: bool) -> str:
+    """What all runs share."""
+    return _page(
+        "measurements.html",
+        service=service,
+        has_login=has_login,
+        profiles=profiles,
+        kept=view_profiles(profiles),
+        rungs=view_rungs(differences),
+    )
 
 
 def render_problem(document: Mapping[str, Any]) -> str:

@@ -11,14 +11,22 @@ from web import text
 from web.event_lines import EventLine, event_lines
 from web.graph import Drawing, Node, draw_graph, joint_state
 from web.pareto import Plot
-from web.runs_view import best_latency, progress_text, style_of
+from web.rungs_view import RungErrors, view_rungs
+from web.runs_view import best_latency, headline, progress_text, style_of
 from web.search_view import Search, is_number, plot_trials, view_search
 from web.trials_view import TrialTable, scarcest, view_trials
 
 Record = Mapping[str, Any]
 OVER = ("succeeded", "failed", "cancelled")
 _AFTER_TRIALS = ("shortlist", "measure", "select", "verify", "link", "package")
-_SHOWN_ELSEWHERE = ("chosen_trial", "evidence", "latency_cycles", "latency_us", "resource_share", "trials")
+_SHOWN_ELSEWHERE = (
+    "chosen_trial", "evidence", "latency_cycles", "latency_us", "package", "resource_share", "share_evidence", "trials",
+)  # fmt: skip
+_OPTIONS = (
+    "platform", "quantize", "objectives", "limits", "trials", "extended", "sampler", "seed", "warm_start", "fix",
+    "max_lanes", "evidence", "bitstream",
+)  # fmt: skip
+_WORDS = {"fix": "fixed", "warm_start": "warm start", "max_lanes": "most lanes", "extended": "further trials"}
 _PICTURES = ("dies.svg", "memories.svg")
 _WHY = "why.svg"
 _STEP_LOOK = {"blocked": "pending"}
@@ -83,7 +91,8 @@ class RunView:
     over: bool
     story: Story
     options: tuple[tuple[str, str], ...]
-    progress: str
+    headline: Record | None
+    share_evidence: str
     best: str
     graph: Drawing
     steps: tuple[StepRow, ...]
@@ -97,6 +106,7 @@ class RunView:
     binding: str
     chosen: Chosen | None
     search: Search
+    rungs: RungErrors | None
 
 
 def view_run(
@@ -111,6 +121,7 @@ def view_run(
     now: datetime,
 ) -> RunView:
     """Everything that the page shows."""
+    shown, share_evidence = headline(run)
     return RunView(
         run=run,
         state=run["state"],
@@ -118,8 +129,9 @@ def view_run(
         over=run["state"] in OVER,
         story=_story(run, events, workers_alive, now),
         options=_options(run["options"]),
-        progress=progress_text(run["progress"]),
-        best=best_latency(run["best"]),
+        headline=shown,
+        share_evidence=share_evidence,
+        best=best_latency(shown),
         graph=_graph(run, trials, now),
         steps=tuple(_step_row(step, now) for step in sorted(run["steps"], key=_place)),
         plot=plot_trials(trials, run["options"].get("objectives") or ()),
@@ -129,9 +141,10 @@ def view_run(
         age=text.age(run["created_at"], now),
         lasted=text.between(run["started_at"], run["finished_at"], now),
         findings=_findings(run["summary"]),
-        binding=_binding(run["best"], trials),
+        binding=_binding(shown, trials),
         chosen=_chosen(run["summary"], artifacts),
         search=view_search(run),
+        rungs=view_rungs(run["summary"].get("rung_errors") or ()),
     )
 
 
@@ -199,11 +212,19 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
 
 
 def _options(options: Record) -> tuple[tuple[str, str], ...]:
-    shown = {**options, "quantize": options.get("quantize") or "as the model is"}
-    for name in ("objectives", "limits"):
-        if isinstance(options.get(name), list):
-            shown[name] = ", ".join(map(str, options[name])) or "those of the platform"
-    return tuple((name, str(value)) for name, value in shown.items() if value is not None)
+    """Options in the order in which people think of them; the database keeps none."""
+    shown = {name: options[name] for name in _OPTIONS if name in options}
+    shown |= {name: value for name, value in options.items() if name not in shown}
+    shown["quantize"] = options.get("quantize") or "as the model is"
+    return tuple((_WORDS.get(name, name), _shown(name, value)) for name, value in shown.items() if value is not None)
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or ("those of the platform" if name == "limits" else "nothing")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
@@ -251,19 +272,15 @@ def _look(state: str) -> str:
 
 def _node(step: Record, now: datetime) -> Node:
     state = _look(step["state"])
-    line = {"pending": "not yet", "queued": "waiting"}.get(state, state)
-    lasted = text.between(step["started_at"], step["finished_at"], now)
-    if step["reused"]:
-        line = "already known"
-    elif lasted:
-        line = f"{line} · {lasted}"
+    line = "already known" if step["reused"] else {"pending": "not yet", "queued": "waiting"}.get(state, state)
     title = f"{step['key']}: {state}"
     if step["attempt"] > 1:
         title += f", attempt {step['attempt']} of {step['max_attempts']}"
         line += f" · try {step['attempt']}"
     if step["error"]:
         title += f" – {step['error']['what']}"
-    return Node(step["key"], state, line, title)
+    lasted = "" if step["reused"] else text.between(step["started_at"], step["finished_at"], now)
+    return Node(step["key"], state, line, title, lasted)
 
 
 def _cell_state(trial: Record) -> str:
@@ -298,10 +315,17 @@ def _step_row(step: Record, now: datetime) -> StepRow:
         attempt=f"{step['attempt']} of {step['max_attempts']}" if step["attempt"] else "–",
         worker=step["worker"] or "",
         lasted=text.between(step["started_at"], step["finished_at"], now),
-        note="its outputs were already known" if step["reused"] else step["progress_text"] or "",
+        note=_note(step),
         error=step["error"],
         attempts=tuple(_attempt_line(attempt) for attempt in step["attempts"][:-1] if attempt["error"]),
     )
+
+
+def _note(step: Record) -> str:
+    """What a step is at; what it was at last is no news once it is over."""
+    if step["reused"]:
+        return "its outputs were already known"
+    return step["progress_text"] or "" if step["state"] == "running" else ""
 
 
 def _attempt_line(attempt: Record) -> str:
@@ -313,7 +337,7 @@ def _figure(name: str, value: float) -> str:
 
 
 def _binding(best: Record | None, trials: Sequence[Record]) -> str:
-    """The resource that the best trial needs most of."""
+    """The resource that the trial needs most of."""
     if best is None:
         return ""
     return next((scarcest(trial["figures"]) for trial in trials if trial["number"] == best["trial"]), "")
@@ -329,5 +353,7 @@ def _findings(summary: Record) -> tuple[tuple[str, str], ...]:
             found.append((name.replace("_", " "), "yes" if value else "no"))
         elif isinstance(value, int | float | str):
             shown = value if isinstance(value, str) else _figure(name, value)
+            if name == "digest":
+                shown = shown[:12]  # as the package's name has it
             found.append((name.replace("_", " "), shown))
     return tuple(found)

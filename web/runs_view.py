@@ -31,14 +31,14 @@ class RunRow:
     page: str
     state: str
     style: str
-    model: str
     platform: str
     quantize: str
     progress: str
     filled: float
     best: str
-    best_share: str
     evidence: str
+    best_share: str
+    share_evidence: str
     age: str
     created_at: str
     lasted: str
@@ -81,8 +81,16 @@ def best_latency(best: Record | None) -> str:
     return f"{text.quantity(best['latency'])} cycles" if best["latency"] is not None else ""
 
 
+def headline(run: Record) -> tuple[Record | None, str]:
+    """The design that a run stands for (chosen, or the best so far), and where its share of a limit comes from."""
+    if run["chosen"]:
+        return run["chosen"], run["chosen"]["share_evidence"]
+    return run["best"], run["best"]["evidence"] if run["best"] else ""
+
+
 def _row(run: Record, now: datetime) -> RunRow:
-    best, options, error = run["best"], run["options"], run["error"]
+    options, error = run["options"], run["error"]
+    best, share_evidence = headline(run)
     share = best["resource_share"] if best else None
     return RunRow(
         id=run["id"],
@@ -90,14 +98,14 @@ def _row(run: Record, now: datetime) -> RunRow:
         page=run["page"],
         state=run["state"],
         style=style_of(run["state"]),
-        model=run["model"]["name"],
         platform=str(options.get("platform") or ""),
         quantize=str(options.get("quantize") or ""),
         progress=progress_text(run["progress"]),
         filled=filled_width(run),
         best=best_latency(best),
-        best_share="" if share is None else text.percent(share),
         evidence=best["evidence"] if best else "",
+        best_share="" if share is None else text.percent(share),
+        share_evidence=share_evidence,
         age=text.age(run["created_at"], now),
         created_at=text.stamp(run["created_at"]),
         lasted=text.between(run["started_at"], run["finished_at"], now),

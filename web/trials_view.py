@@ -31,7 +31,7 @@ _COLUMNS = (
     Column("traffic_bytes", "Traffic", lambda value: text.size(round(value))),
     Column("bandwidth_share", "Bandwidth", text.percent),
 )
-_NO_RESOURCE = ("resource_share", "bandwidth_share")
+_NO_RESOURCE = ("resource_share", "bandwidth_share", "die_share")
 _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
 
 
@@ -131,6 +131,8 @@ def _row(trial: Record, columns: Sequence[Column], shown: Sequence[str]) -> Tria
         fits = f"{text.percent(share)} of its {name} limit" if isinstance(share, int | float) else "is too small"
         beyond = isinstance(share, int | float) and share <= 1
         note = "outside the limits of the run" if beyond else f"does not fit: {fits}".rstrip()
+        if beyond and isinstance(dies := figures.get("die_share"), int | float) and dies > 1:
+            note = "its tasks cannot be divided among the dies"
     if trial["origin"]:
         note = f"setting of {trial['origin']}" + (f"; {note}" if note else "")
     if trial["attempt"] > 1:

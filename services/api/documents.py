@@ -15,6 +15,7 @@ from services.api.schemas import (
     ArtifactOut,
     AttemptOut,
     Best,
+    Chosen,
     ErrorOut,
     EventOut,
     ModelOut,
@@ -196,6 +197,7 @@ def _run_fields(
         "options": dict(run.options),
         "progress": _progress(run, counts),
         "best": _best(best),
+        "chosen": _chosen(run),
         "error": error_out(run.error),
         "url": f"/v1/runs/{run.id}",
         "page": f"/runs/{run.id}",
@@ -211,6 +213,22 @@ def _best(best: BestTrial | None) -> Best | None:
         latency_us=_number(best.figures.get("latency_us")),
         resource_share=_number(best.figures.get("resource_share")),
         evidence=best.evidence,
+    )
+
+
+def _chosen(run: Run) -> Chosen | None:
+    """From the summary that choosing leaves behind; whatever lacks a figure shows none."""
+    summary, trial = run.summary, chosen_trial(run)
+    latency, latency_us = (_number(summary.get(name)) for name in ("latency_cycles", "latency_us"))
+    if trial is None or latency is None or latency_us is None:
+        return None
+    return Chosen(
+        trial=trial,
+        latency=latency,
+        latency_us=latency_us,
+        evidence=str(summary.get("evidence") or "modelled"),
+        resource_share=_number(summary.get("resource_share")),
+        share_evidence=str(summary.get("share_evidence") or "modelled"),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from pydantic import Field
 
+from db import Transaction
 from services.api.schemas import Given
 
 
@@ -55,3 +57,19 @@ class Explanation(Given):
     correction: str
     profiles: dict[str, Any] | None = Field(description="null: no tool was asked")
     differences: list[RungDifferenceOut] = Field(description="of the designs that this run was the last to measure")
+
+
+def profiles_out(tx: Transaction) -> ProfileStatistics:
+    counts, kinds = tx.profiles.counts(), tx.profiles.kinds()
+    whole = {name: round(value) for name, value in counts.items() if name != "seconds_saved"}
+    return ProfileStatistics(
+        **whole,
+        seconds_saved=round(counts["seconds_saved"], 3),
+        measuring=tx.profiles.claimed(),
+        tools=[ToolProfiles(**asdict(kind)) for kind in kinds],
+    )
+
+
+def differences_out(tx: Transaction, run_id: str | None = None) -> list[RungDifferenceOut]:
+    """Of the designs that one run was the last to measure, or of all."""
+    return [RungDifferenceOut(**asdict(one)) for one in tx.rung_pairs.differences(run_id)]

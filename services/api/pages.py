@@ -14,9 +14,10 @@ from db.records import Run
 from services.api.auth import COOKIE, caller_of, token_id
 from services.api.context import Context, Ctx
 from services.api.documents import artifact_out, chosen_trial, event_out, first_figure, run_detail, run_list, trial_out
+from services.api.evidence import differences_out, profiles_out
 from services.api.health import check
 from services.api.routes.params import RunId, check_cursor, find_run
-from web.render import render_login, render_run, render_runs
+from web.render import render_login, render_measurements, render_run, render_runs
 from web.runs_view import FILTERS, Record
 
 router = APIRouter(include_in_schema=False)
@@ -86,6 +87,20 @@ def run_page(
     return _page(html)
 
 
+@router.get("/measurements")
+def measurements_page(request: Request, context: Ctx) -> Response:
+    """What all runs share: measured kernels, and how far the rungs of evidence differ."""
+    if not _may_enter(request, context):
+        return _to_login(request)
+    with context.database.begin() as tx:
+        profiles = profiles_out(tx).model_dump(mode="json")
+        differences = [one.model_dump(mode="json") for one in differences_out(tx)]
+    html = render_measurements(
+        profiles, differences, service=_service(request, context), has_login=context.options.auth
+    )
+    return _page(html)
+
+
 @router.get("/login")
 def login_page(next_page: Annotated[str, Query(alias="next", max_length=200)] = "/runs") -> Response:
     """The form that takes a token."""
@@ -148,7 +163,9 @@ def _to_login(request: Request) -> Response:
 def _own_page(target: str) -> str:
     """Where to go after signing in: one of our own pages, whatever the link said."""
     path = target.partition("?")[0]
-    known = path == "/runs" or (path.startswith("/runs/") and is_id(path.removeprefix("/runs/"), "run"))
+    known = path in ("/runs", "/measurements") or (
+        path.startswith("/runs/") and is_id(path.removeprefix("/runs/"), "run")
+    )
     return target if known and target.isascii() and target.isprintable() else "/runs"
 
 

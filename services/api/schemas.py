@@ -182,6 +182,17 @@ class Best(Given):
     evidence: str
 
 
+class Chosen(Given):
+    """The design that the run settled on, by the evidence that it was chosen by."""
+
+    trial: int
+    latency: float = Field(description="in cycles")
+    latency_us: float
+    evidence: str = Field(description="of the latency")
+    resource_share: float | None = Field(description="the largest share of any resource's limit")
+    share_evidence: str = Field(description="of the resources")
+
+
 class RunOut(Given):
     id: str
     name: str
@@ -191,6 +202,7 @@ class RunOut(Given):
     options: dict[str, Any]
     progress: Progress
     best: Best | None
+    chosen: Chosen | None = Field(description="null: the run has not chosen yet")
     error: ErrorOut | None
     created_at: datetime
     started_at: datetime | None

@@ -201,7 +201,7 @@ def _watch(service: Service, run: str, *, timeout: float | None, as_json: bool, 
 def _ending(run: RunDetail) -> str:
     if run.error is not None:
         return f"{run.id}: {run.state}: {error_line(run)}"
-    return f"{run.id}: {run.state}" + (f", best {best_text(run.best)}" if run.best else "")
+    return f"{run.id}: {run.state}" + (f", {best_text(run)}" if run.chosen or run.best else "")
 
 
 def _wanted(artifacts: list[ArtifactOut], everything: bool) -> list[ArtifactOut]:

@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from services.api.schemas import Best, RunDetail, RunOut, StepOut
+from services.api.schemas import Best, Chosen, RunDetail, RunOut, StepOut
 
 _STYLES = {
     "succeeded": "green",
@@ -45,10 +45,19 @@ def lasted(start: datetime | None, end: datetime | None) -> str:
     return seconds_text(((end or datetime.now(UTC)) - start).total_seconds())
 
 
-def best_text(best: Best | None) -> str:
-    """The best design so far, with where its figures come from; a dash while there is none."""
-    if best is None:
-        return "–"
+def best_text(run: RunOut) -> str:
+    """The chosen design, before that the best trial, with where its figures come from; a dash while there is none."""
+    return _chosen_text(run.chosen) if run.chosen else _trial_text(run.best) if run.best else "–"
+
+
+def _chosen_text(chosen: Chosen) -> str:
+    latency = f"{chosen.latency_us:,.2f} µs [{chosen.evidence}]"
+    if chosen.resource_share is None:
+        return latency
+    return f"{latency}, {chosen.resource_share:.1%} of the limit [{chosen.share_evidence}]"
+
+
+def _trial_text(best: Best) -> str:
     parts: list[str] = []
     if best.latency_us is not None:
         parts.append(f"{best.latency_us:,.2f} µs")
@@ -77,7 +86,7 @@ def runs_table(runs: Sequence[RunOut]) -> Table:
             Text(run.name),
             Text(str(run.options.get("platform", ""))),
             trials_text(run),
-            Text(best_text(run.best)),
+            Text(best_text(run)),
             seconds_text((now - run.created_at).total_seconds()),
         )
     return table
@@ -89,7 +98,7 @@ def live_view(run: RunDetail, note: str = "") -> RenderableType:
     for step in run.steps:
         table.add_row(*_step_row(step))
         if step.kind == "explore":
-            table.add_row(Text(""), Text("trials"), _trials_bar(run), Text(best_text(run.best)))
+            table.add_row(Text(""), Text("trials"), _trials_bar(run), Text(best_text(run)))
     head = Text.assemble((run.name, "bold"), "  ", run.id, "  ", state_text(run.state))
     lines: list[RenderableType] = [head, table]
     if note or run.waiting_for:
@@ -112,7 +121,7 @@ def change_lines(before: RunDetail | None, after: RunDetail) -> list[str]:
         lines.append(f"{step.key}: {step.state}{attempt}{why}")
     done = after.progress.trials_done
     if done and (before is None or before.progress.trials_done != done):
-        lines.append(f"trials: {trials_text(after)}, best {best_text(after.best)}")
+        lines.append(f"trials: {trials_text(after)}, best {best_text(after)}")
     if before is None or before.state != after.state:
         lines.append(f"run {after.id}: {after.state}")
     if after.waiting_for and (before is None or before.waiting_for != after.waiting_for):

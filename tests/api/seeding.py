@@ -92,7 +92,12 @@ class Seeder:
             "chosen_trial": chosen, "on_front": 9, **figures, "evidence": "simulated", "latency_us": 7.5,
             "latency_cycles": 2250, "interval_cycles": 1400, "modelled_latency_cycles": 2100,
             "fifo_bits": 3840, "unsized_fifo_bits": 12800, "why": ["fc1 sets the pace."],
-            "rung_error": "modelled was exact against simulated (8 designs)",
+            "rung_errors": [
+                {
+                    "family": "vitis-ultrascale-plus", "weaker": "modelled", "stronger": "simulated", "designs": 8,
+                    "median_ratio": 1.0, "typical": 0.0, "worst": 0.0,
+                }
+            ],
         }  # fmt: skip
         drawing = b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="90" height="30"/></svg>'
         pictures = [self.file(name, drawing, "image/svg+xml") for name in ("memories.svg", "dies.svg", "why.svg")]

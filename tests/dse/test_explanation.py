@@ -23,7 +23,7 @@ def test_a_search_in_this_process_explains_itself() -> None:
     assert section.profiles is None, "no tool was asked"
     words = in_words(section)
     assert words["why"] == list(section.why.sentences)
-    assert words["rung_error"] == own[0].sentence
+    assert [error["sentence"] for error in words["rung_errors"]] == [error.sentence for error in own]
     assert "measurements" not in words
     assert Exploration.model_validate_json(section.model_dump_json()) == section
 

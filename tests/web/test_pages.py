@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from db.lifecycle import Outcome
+from db.records import NewProfile, RungPair
 from services.steps.graph import measure_steps
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder, summary_of
@@ -50,8 +51,9 @@ def test_the_list_shows_state_progress_and_labelled_figures(client: httpx.Client
     assert "torch cannot export it" in rows[1]
     assert "zcu104" in rows[1]
     assert "1 / 24" in rows[0]
-    assert 'class="evidence modelled"' in rows[2]
-    assert "µs" in rows[2]
+    latency = '7.50 µs<br><span class="evidence simulated"'
+    assert latency in rows[2], "the chosen design, not the best trial as modelled"
+    assert 'class="evidence modelled"' in rows[2], "its share of a limit"
     assert 'class="badge succeeded' in rows[2]
     filtered = page(client, "/runs?state=failed")
     assert failed.id in filtered
@@ -141,6 +143,39 @@ def test_the_chosen_design_has_its_figures_with_their_evidence_and_its_pictures(
     assert 'id="chosen"' not in page(client, f"/runs/{running.id}"), "nothing was chosen yet"
 
 
+def test_a_trial_shows_the_parameters_that_tell_it_from_the_chosen_one(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.finished_run(6)
+    chosen = run.summary["chosen_trial"]
+    text = page(client, f"/runs/{run.id}")
+    assert f"Parameters unlike those of trial {chosen}" in text
+    params = {n: dict(summary_of(n).params) for n in range(6)}
+    rows = re.findall(r'<tr id="trial-(\d+)".*?<td class="params[^>]*>([^<]*)</td>', text, re.DOTALL)
+    assert len(rows) == 6
+    shown = {int(number): {pair.partition("=")[0] for pair in cell.split()} for number, cell in rows}
+    for number in set(params) - {chosen}:
+        assert shown[number] == {name for name, value in params[number].items() if value != params[chosen][name]}
+    varying = {name for name in params[0] if len({str(each[name]) for each in params.values()}) > 1}
+    assert shown[chosen] == varying
+
+
+def test_what_runs_share_has_a_page(client: httpx.Client, seeder: Seeder) -> None:
+    text = page(client, "/measurements")
+    assert "No design was looked at twice yet" in text
+    assert "No tool has measured anything yet" in text
+    run = seeder.finished_run(2)
+    with seeder.database.begin() as tx:
+        pairs = [RungPair("m", f"d{n}", "modelled", "csynth", "f", "II = 1", 100.0, 100.0 + n) for n in range(5)]
+        tx.rung_pairs.add(run.id, pairs)
+        tx.profiles.put([NewProfile("k", "u55c", "vitis-csynth", "csynth", {"ii": 1}, 90.0)])
+        tx.profiles.count({"hits": 3, "misses": 1, "seconds_saved": 270.0})
+    text = page(client, "/measurements")
+    assert "half are off by at most 2.0 %, the worst by 3.8 %" in text
+    assert drawings(text)
+    for words in ("75 %", "4 min 30 s", "vitis-csynth", "1 min 30 s"):
+        assert words in text
+    assert "exact" in page(client, f"/runs/{run.id}").split("How far its figures were off")[1]
+
+
 def test_a_running_run_tells_what_is_being_done_and_can_be_stopped(client: httpx.Client, seeder: Seeder) -> None:
     run = seeder.run(trials=8)
     seeder.explore(run, 8)
@@ -227,7 +262,7 @@ def test_errors_are_pages_too(shared_client: httpx.Client, path: str) -> None:
 
 def test_pages_need_nothing_but_this_service(client: httpx.Client, seeder: Seeder) -> None:
     run = seeder.finished_run(3)
-    for path in ("/runs", f"/runs/{run.id}", "/login"):
+    for path in ("/runs", f"/runs/{run.id}", "/measurements", "/login"):
         response = client.get(path)
         policy = response.headers["content-security-policy"]
         assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy

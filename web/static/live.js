@@ -18,7 +18,7 @@
   function say(state, text) {
     const link = document.getElementById("link");
     if (!link) return;
-    link.hidden = false;
+    link.hidden = !text;
     link.querySelector(".dot").className = `dot ${state}`;
     document.getElementById("link-text").textContent = text;
   }
@@ -28,7 +28,7 @@
       const seconds = Math.round((Date.now() - lostSince) / 1000);
       say("bad", `no answer from the service for ${seconds} s, trying again`);
     } else if (mode() === "still") {
-      say("", "this run is over");
+      say("", live() ? "this run is over" : ""); // pages without news say nothing
     } else {
       say("good", stream ? "live" : "refreshes every few seconds");
     }

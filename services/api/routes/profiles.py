@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,9 +14,9 @@ from services.api.context import Context, Ctx
 from services.api.evidence import (
     Explanation,
     ProfileStatistics,
-    RungDifferenceOut,
     RungDifferences,
-    ToolProfiles,
+    differences_out,
+    profiles_out,
 )
 from services.api.routes.params import PROBLEMS, RunId, find_run
 from services.store import MissingContentError
@@ -31,21 +30,14 @@ EXPLORATION = "exploration.json"
 def profile_statistics(context: Ctx, caller: Caller) -> ProfileStatistics:
     """How often a measurement was asked for, made, spared, and what is kept."""
     with context.database.begin() as tx:
-        counts, kinds, measuring = tx.profiles.counts(), tx.profiles.kinds(), tx.profiles.claimed()
-    whole = {name: round(value) for name, value in counts.items() if name != "seconds_saved"}
-    return ProfileStatistics(
-        **whole,
-        seconds_saved=round(counts["seconds_saved"], 3),
-        measuring=measuring,
-        tools=[ToolProfiles(**asdict(kind)) for kind in kinds],
-    )
+        return profiles_out(tx)
 
 
 @router.get("/rungs", summary="How far the rungs of evidence differ")
 def rung_differences(context: Ctx, caller: Caller) -> RungDifferences:
     """Of all designs on record, by family of platforms: each rung against the next that measured the same design."""
     with context.database.begin() as tx:
-        return RungDifferences(items=_differences(tx, None))
+        return RungDifferences(items=differences_out(tx))
 
 
 @router.get("/runs/{run_id}/explanation", summary="Why a run chose its design")
@@ -54,7 +46,7 @@ def explain_run(run_id: RunId, context: Ctx, caller: Caller) -> Explanation:
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         found = _exploration(tx, run)
-        differences = _differences(tx, run.id)
+        differences = differences_out(tx, run.id)
     learned = _read(context, found)
     return Explanation(
         run=run.id,
@@ -64,10 +56,6 @@ def explain_run(run_id: RunId, context: Ctx, caller: Caller) -> Explanation:
         profiles=learned.get("profiles"),
         differences=differences,
     )
-
-
-def _differences(tx: Transaction, run_id: str | None) -> list[RungDifferenceOut]:
-    return [RungDifferenceOut(**asdict(one)) for one in tx.rung_pairs.differences(run_id)]
 
 
 def _exploration(tx: Transaction, run: Run) -> Artifact | None:

@@ -154,6 +154,7 @@ def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
         "unsized_fifo_bits": total_bits(candidate.design.fifo_depths, bits),
         "retimed_latency_cycles": figures.retimed.latency if figures.retimed else None,
         "resource_share": max(choice.finished.evaluation.shares.values()),
+        "share_evidence": choice.finished.evaluation.evidence,
         "dies": len(set(choice.finished.design.dies.values())),
     }
 

@@ -45,9 +45,8 @@ def explained(
 def in_words(section: Exploration) -> dict[str, Any]:
     """What an explained section says, for a run's page: sentences, and how sure the figures are."""
     found: dict[str, Any] = {"why": list(section.why.sentences)} if section.why else {}
-    own = [error for error in section.rung_errors if error.this_model and error.stronger == section.chosen_by]
-    if own:
-        found["rung_error"] = own[-1].sentence
+    if own := [error.model_dump(mode="json") for error in section.rung_errors if error.this_model]:
+        found["rung_errors"] = own
     if section.profiles:
         use = section.profiles
         waited = f", {use.waited} made by other workers meanwhile" if use.waited else ""
