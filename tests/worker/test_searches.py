@@ -95,9 +95,11 @@ def test_a_search_begins_with_what_earlier_ones_found_and_can_be_replayed(runnin
     ended = running.wait(warm, 120)
     trials = trials_of(running, warm)
     known = [f"{k['run']} trial {k['trial']}" for k in ended.summary["warm_start"]]
-    assert [t.origin for t in trials] == [*known, *[""] * (4 - len(known))]
+    assert known
+    # two at once: which of the steps gets which of the queued settings is nobody's business
+    assert sorted(t.origin for t in trials) == sorted([*known, *[""] * (4 - len(known))])
     best = min(t.figures["latency_cycles"] for run in (first, cold) for t in trials_of(running, run))
-    assert trials[0].figures["latency_cycles"] <= best
+    assert min(t.figures["latency_cycles"] for t in trials if t.origin) <= best
 
     for changed in (False, True):
         if changed:
