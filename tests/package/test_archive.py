@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from compiler.backend.host import PackageContents, check_folder, file_name, write_archive, write_folder
+from compiler.backend.host.render import render_bitstream_note
 from compiler.backend.host.report import BitstreamInfo, ChipUse
 from compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
 from compiler.backend.host.runtime.penstock_runtime.package import is_safe_path, unpack
+from compiler.backend.host.sections import platform_section
 from compiler.errors import PenstockError
+from compiler.platforms import load_platform
 from tests.package import hand_made
 
 
@@ -66,6 +69,15 @@ def test_package_says_why_there_is_no_bitstream(contents: PackageContents) -> No
     assert "no bitstream in this package" in note
     assert "xczu7ev" in note
     assert not [p for p in contents.files if p.startswith("bitstream/") and not p.endswith("README.md")]
+
+
+def test_a_chip_of_another_vendor_is_not_sent_to_the_hls_tool() -> None:
+    made = hand_made.report(hand_made.program())
+    assert "vitis_hls" in render_bitstream_note(made)
+    lattice = made.model_copy(update={"platform": platform_section(load_platform("ecp5-85k"))})
+    note = render_bitstream_note(lattice)
+    assert "nextpnr" in note
+    assert "vitis_hls" not in note
 
 
 def test_bitstream_takes_its_slot(tmp_path: Path) -> None:

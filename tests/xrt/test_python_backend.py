@@ -89,6 +89,16 @@ def test_the_command_line_takes_the_device_if_it_can(package: Path) -> None:
     assert json.loads(emulated.stdout)["evidence"] == "cosim"
 
 
+@pytest.mark.parametrize("mode", ["sw_emu", "noop", "hw_emu_next"])
+def test_no_emulation_passes_for_the_board(
+    mode: str, package: Path, pyxrt: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_double(package, 1)
+    monkeypatch.setenv("XCL_EMULATION_MODE", mode)
+    with load(package) as accelerator:
+        assert accelerator.backend.evidence == "simulated"
+
+
 def test_without_pyxrt_it_says_what_to_install(package: Path) -> None:
     write_double(package, 1)
     done = run(package, "--self-test", "--backend", "xrt")

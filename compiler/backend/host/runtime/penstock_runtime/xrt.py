@@ -27,7 +27,7 @@ MODULE = "pyxrt"
 SETS = 2
 TIMEOUT_MS = 60_000
 _OF_A_SET = ("inputs", "outputs", "buffers")  # parameters are a unit's
-EMULATED = {"hw_emu": "cosim", "sw_emu": "simulated", "noop": "simulated"}
+EVIDENCE = {"": "board", "hw_emu": "cosim"}  # by XCL_EMULATION_MODE; any other mode runs no hardware at all
 RESET = "reset the device with `xbutil reset`, and see `xbutil examine`"
 
 
@@ -62,7 +62,7 @@ class Xrt:
     def __init__(self, package: Package, port: str | None = None) -> None:
         if port is not None and not port.isdigit():
             raise PackageError(f"there is no device {port!r}", "pass a number: --port 0")
-        self.evidence = EMULATED.get(os.environ.get("XCL_EMULATION_MODE", ""), "board")
+        self.evidence = EVIDENCE.get(os.environ.get("XCL_EMULATION_MODE", ""), "simulated")
         path, self._interface = bitstream_path(package), package.json("interface.json")
         units = _units(path, self._interface)
         self._xrt = _import_pyxrt()
