@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,3 +74,21 @@ def test_constraints_are_exact_and_name_no_host() -> None:
     pins = [line for line in lines if line and not line.startswith("#")]
     assert "torch==2.13.0" in pins
     assert all(re.fullmatch(r"[\w.\-]+==[\w.!]+", pin) for pin in pins), pins
+
+
+def test_every_dependency_says_why_it_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    names = {re.split(r"[\[<>=!; ]", one)[0] for one in wanted} - {"penstock"}
+    rows = [line.split("|")[1] for line in (ROOT / "docs/dependencies.md").read_text().splitlines() if line[:1] == "|"]
+    told = {name.strip() for row in rows for name in row.split(",")}
+    assert not names - told, f"not in docs/dependencies.md: {sorted(names - told)}"
+    assert told - names == {"package", "---"}, "the page names what is not installed"
+
+
+def test_pages_link_to_what_is_there() -> None:
+    link = re.compile(r"\]\(([^)#\s]+)")
+    pages = {page: link.findall(page.read_text()) for page in tracked("*.md")}
+    gone = [f"{page.relative_to(ROOT)}: {to}" for page, found in pages.items() for to in found
+            if "://" not in to and not (page.parent / to).exists()]  # fmt: skip
+    assert not gone, "\n".join(gone)
