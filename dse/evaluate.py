@@ -16,7 +16,8 @@ from compiler.program import Program
 from dse.assemble import Assembler
 from dse.energy import RunCost, operations_uj, run_cost
 from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
-from dse.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, UNBOUNDED, Goal
+from dse.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DIE_SHARE, UNBOUNDED, Goal
+from dse.partition.quick import DieCheck
 from dse.tiling import Params, TilingOptions, TilingSpace, Value
 from profiling.evidence import Evidence
 from profiling.model import DesignFigures, DesignModel
@@ -37,6 +38,8 @@ class Evaluation:
     shares: Mapping[str, float]
     cost: RunCost
     goal: Goal = DEFAULT_GOAL
+    fullest_die: float | None = None
+    """The share that its fullest die takes, above 1 where tasks cannot be divided among the dies; None of one die."""
     evidence: Evidence = "modelled"
 
     @cached_property
@@ -59,6 +62,7 @@ class Evaluation:
             "power_w": energy / latency_us,
             "traffic_bytes": float(self.cost.traffic_bytes),
             **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
+            **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
         } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
 
     @property
@@ -150,6 +154,7 @@ class Evaluator:
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
+        object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
         object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
 
@@ -272,4 +277,6 @@ class Evaluator:
         figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits
         cost = run_cost(network, self.platform, self.arithmetic_uj)
-        return Evaluation(params, design, figures, figures.resources.share_of(limits), cost, self.goal)
+        dies: DieCheck = self.__dict__["_dies"]
+        shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
+        return Evaluation(params, design, figures, shares, cost, self.goal, fullest)

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import describe_miss
+from dse.objectives import describe_miss, shortage
 from dse.samplers import narrow
 from dse.space.start import starting_settings
 from dse.study import Study
@@ -88,9 +88,9 @@ def explore(
 
 
 def pareto_front(candidates: Sequence[C]) -> list[C]:
-    """The feasible candidates that no other one beats in every objective; of equals the first."""
+    """The candidates to choose from that no other one beats in every objective; of equals the first."""
     front: list[C] = []
-    ranked = sorted((c for c in candidates if c.feasible), key=_values)
+    ranked = sorted(choosable(candidates), key=_values)
     for candidate in ranked:
         mine = _values(candidate)
         if not any(all(a <= b for a, b in zip(_values(kept), mine, strict=True)) for kept in front):
@@ -100,16 +100,15 @@ def pareto_front(candidates: Sequence[C]) -> list[C]:
 
 def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
     """The best feasible one by the goal's objectives in order, then the first; an error names the nearest miss."""
-    feasible = [c for c in candidates if c.feasible]
-    if feasible:
-        return min(feasible, key=_values)
+    if eligible := choosable(candidates):
+        return min(eligible, key=_values)
     miss = nearest_miss(candidates)
     if miss is None:
         raise PenstockError(
             code="nothing-evaluated", what="no trial came to an end", where=where,
             hint="look at the trials' errors, then start the run again",
         )  # fmt: skip
-    short, excess = shortage(miss)
+    short, excess = shortage(miss.constraints)
     raise PenstockError(
         code="nothing-fits", what=f"none of the {len(candidates)} designs keeps every limit", where=where,
         limit=describe_miss(short, excess),
@@ -117,15 +116,16 @@ def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
     )  # fmt: skip
 
 
+def choosable(candidates: Sequence[C]) -> list[C]:
+    """The feasible ones; where there are none, those that miss only the dies, which are then left to the tools."""
+    finished = [c for c in candidates if c.values is not None]
+    return [c for c in finished if c.feasible] or [c for c in finished if shortage(c.constraints)[1] <= 0]
+
+
 def nearest_miss(candidates: Sequence[C]) -> C | None:
     """The candidate that is least over its worst limit."""
     finished = [c for c in candidates if c.values is not None]
-    return min(finished, key=lambda c: (max(c.constraints.values()), _values(c)), default=None)
-
-
-def shortage(candidate: Candidate) -> tuple[str, float]:
-    """The resource that is farthest over its limit, and by which share of the limit."""
-    return max(candidate.constraints.items(), key=lambda item: item[1])
+    return min(finished, key=lambda c: (shortage(c.constraints)[1], _values(c)), default=None)
 
 
 def _values(candidate: Candidate) -> tuple[float, ...]:

@@ -21,6 +21,10 @@ Sense = Literal["<=", ">="]
 
 MOST_OBJECTIVES, MOST_LIMITS = 3, 16
 BANDWIDTH, BANDWIDTH_SHARE = "bandwidth", "bandwidth_share"
+DIES, DIE_SHARE = "dies", "die_share"
+"""What says whether a design's tasks can be divided among the dies. Where no design can be, one that misses this alone
+is left to the tools, which may divide tasks too.
+"""
 UNBOUNDED = 1e6
 """What a device lacks altogether counts as this: records and studies hold finite numbers."""
 
@@ -159,6 +163,8 @@ class Goal:
     def constraints(self, figures: Figures) -> dict[str, float]:
         """By how much each resource and each limit is missed; feasible means none above 0."""
         found = {name: min(figures[f"{name}_share"], UNBOUNDED) - 1.0 for name in RESOURCE_NAMES}
+        if DIE_SHARE in figures:
+            found[DIES] = min(figures[DIE_SHARE], UNBOUNDED) - 1.0
         for limit in self.limits:
             found[limit.key] = max(limit.violation(figures), found.get(limit.key, -math.inf))
         return found
@@ -210,6 +216,12 @@ def contradiction(first: str, second: str, why: str, where: str = "limits") -> P
         code="contradictory-limits", what=f"{first} and {second} cannot both be met", where=where, limit=why,
         hint="relax one of the two",
     )  # fmt: skip
+
+
+def shortage(constraints: Mapping[str, float]) -> tuple[str, float]:
+    """What is missed by the largest part of its bound, and by how much. Dies do not count: tools may divide tasks."""
+    others = [item for item in constraints.items() if item[0] != DIES]
+    return max(others, key=lambda item: item[1], default=("", 0.0))
 
 
 def describe_miss(name: str, excess: float) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from compiler.errors import PenstockError
 from compiler.platforms import RESOURCE_NAMES
 from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import BANDWIDTH_SHARE, OBJECTIVES
+from dse.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES
 from dse.space.fill import LANES, amount_of
 from dse.tiling import Value
 from profiling.evidence import Evidence
@@ -88,9 +88,10 @@ def explain(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) ->
     sentences = [
         *_pace(chosen),
         *_binding(evaluator, chosen),
+        *_dies(chosen),
         *_bandwidth(evaluator, chosen),
         *_half(evaluator, chosen, tried),
-        _steps(neighbours, figure, dies=len(evaluator.platform.dies)),
+        _steps(neighbours, figure),
         _mattered(importances, figure, tried),
     ]
     return Sensitivity(figure, tuple(sentences), neighbours, left_out, importances, len(tried))
@@ -122,6 +123,8 @@ def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
     same = one.design.digest() == evaluator.evaluate(chosen.params).design.digest()
     share, binding = max(one.shares.values()), one.binding_resource
+    if share <= 1 < (one.fullest_die or 0):
+        share, binding = one.fullest_die, DIES
     return Neighbour(name, value, other, one.figures.latency, ratio, share, binding, one.feasible, same)
 
 
@@ -159,6 +162,13 @@ def _binding(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
         why = f"the limit on lanes ({lanes})" if evaluator.options.max_lanes is not None else f"its most, {lanes}"
         found.append(f"It has as many lanes as the space offers: {why}.")
     return found
+
+
+def _dies(chosen: Evaluation) -> list[str]:
+    """What follows where its tasks cannot stand on the dies, each on one."""
+    if (chosen.fullest_die or 0) <= 1:
+        return []
+    return ["Its tasks cannot be divided among the dies, each on one: where they stand is left to the tools."]
 
 
 def _bandwidth(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
@@ -211,21 +221,22 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[Point]) -> l
     return [f"Half the cycles would take {needs} ({end})."]
 
 
-def _steps(neighbours: Sequence[Neighbour], figure: str, dies: int) -> str:
+def _steps(neighbours: Sequence[Neighbour], figure: str) -> str:
     word = _name_of(figure)
     better = [n for n in neighbours if n.objective is not None and n.objective < 1 and not n.same]
     fitting = [n for n in better if n.feasible]
     if fitting:
         best = min(fitting, key=lambda n: (n.objective or 0, n.parameter))
         gain = 1 - (best.objective or 1)
-        fits = "fits the chip as a whole" if dies > 1 else "still fits"
-        return f"One step away there is better: {_step(best)} takes {gain:.1%} less {word} and {fits}."
+        return f"One step away there is better: {_step(best)} takes {gain:.1%} less {word} and still fits."
     if better:
         best = min(better, key=lambda n: (n.share or 0, n.objective or 0, n.parameter))
         gain, share = 1 - (best.objective or 1), best.share or 0
+        needs = f"needs {share:.0%} of the {best.binding} that may be used"
+        needs = "its tasks cannot be divided among the dies" if best.binding == DIES else needs
         return (
             f"No single step is better and fits; the nearest, {_step(best)}, would take {gain:.1%} less {word} and "
-            f"needs {share:.0%} of the {best.binding} that may be used."
+            f"{needs}."
         )
     return f"No single step of a parameter takes less {word}."
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from dse.bench import Measured
 from dse.evaluate import Evaluation
+from dse.explore import choosable
 from dse.history import Pair, mix_of
 from dse.rungs.error import Correction
 from profiling.evidence import Evidence
@@ -42,7 +43,7 @@ def promote(
     weaker: Evidence = "modelled",
     known: Mapping[str, Measured] | None = None,
 ) -> list[Evaluation]:
-    """At most `best` different feasible designs for the rung `evidence`, the most promising first.
+    """At most `best` different designs to choose from for the rung `evidence`, the most promising first.
 
     `known` holds what the `weaker` rung measured, by a design's digest; the model's figures need none.
     """
@@ -61,7 +62,7 @@ def prospects(
     known: Mapping[str, Measured] | None = None,
 ) -> list[Prospect]:
     """The same with what it was decided by."""
-    distinct = {c.design.digest(): c for c in reversed(candidates) if c.feasible}
+    distinct = {c.design.digest(): c for c in reversed(choosable(candidates))}
     figures = {digest: _times(c, (known or {}).get(digest)) for digest, c in distinct.items()}
     plain = {digest: c.goal.values(c.measures_at(*figures[digest])) for digest, c in distinct.items()}
     order = sorted(distinct, key=lambda digest: (plain[digest], digest))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluator
+from dse.objectives import shortage
 from dse.space.pacing import OPERATOR_LUTS, PACED
 from dse.tiling import Params, Value
 
@@ -16,14 +17,20 @@ def fill(evaluator: Evaluator, params: Params) -> dict[str, Value] | None:
     Where lanes are fitted to a pace it is the LUTs that operators may take.
 
     More lanes mostly take more of everything; where they do not, a larger setting that fits may be passed over, but
-    what is found fits.
+    what is found fits. Where tasks cannot be divided among the dies on the fewest lanes either, they need not be.
     """
+    found = _filled(evaluator, params, divided=True)
+    several = len(evaluator.platform.dies) > 1
+    return _filled(evaluator, params, divided=False) if found is None and several else found
+
+
+def _filled(evaluator: Evaluator, params: Params, *, divided: bool) -> dict[str, Value] | None:
     amount = amount_of(params)
     sizes = evaluator.space.choices[amount]
     low, high = 0, len(sizes)  # sizes below `low` fit, the one at `high` does not
     while low < high:
         middle = (low + high) // 2
-        if fits(evaluator, {**params, amount: sizes[middle]}):
+        if fits(evaluator, {**params, amount: sizes[middle]}, divided=divided):
             low = middle + 1
         else:
             high = middle
@@ -35,9 +42,10 @@ def amount_of(params: Params) -> str:
     return OPERATOR_LUTS if params.get("allocation") == PACED else LANES
 
 
-def fits(evaluator: Evaluator, params: Params) -> bool:
-    """Whether the modelled design keeps every limit."""
+def fits(evaluator: Evaluator, params: Params, *, divided: bool = True) -> bool:
+    """Whether the modelled design keeps every limit; unless it is to be `divided`, the chip's as a whole do."""
     try:
-        return evaluator.evaluate(params).feasible
+        found = evaluator.evaluate(params)
+        return found.feasible or (not divided and shortage(found.constraints)[1] <= 0)
     except PenstockError:  # so many lanes cannot even be scheduled, or laid out
         return False

@@ -10,7 +10,7 @@ from typing import Any
 from compiler.errors import PenstockError
 from db.records import Step, Trial
 from dse.evaluate import Evaluation, Evaluator
-from dse.explore import select_best
+from dse.explore import choosable, select_best
 from dse.objectives import Goal
 from dse.rungs import BEST, WIDER
 from dse.study import Told
@@ -59,13 +59,13 @@ class Tried:
         return next(iter(kinds), None)
 
     def best(self) -> list[Trial]:
-        """The trials that are worth a closer look: feasible, the best first, no design twice.
+        """The trials that are worth a closer look: what may be chosen, the best first, no design twice.
 
         Where nothing fits the platform, that is an error which says what the nearest miss is short of.
         """
         select_best(list(self.told.values()), where="explore")
-        feasible = [t for t in self.trials if self.told[t.number].feasible]
-        order = sorted(feasible, key=lambda t: self.told[t.number].values or ())
+        chosen = {told.number for told in choosable(list(self.told.values()))}
+        order = sorted((t for t in self.trials if t.number in chosen), key=lambda t: self.told[t.number].values or ())
         distinct = {json.dumps(t.design, sort_keys=True): t for t in reversed(order)}
         return list(distinct.values())[::-1][:POOL]
 
