@@ -20,7 +20,7 @@ from compiler.errors import PenstockError
 from dse.places import Floats, Place, Places, Rows
 from dse.promise import Point, learn_widths, promise
 from dse.samplers import distribution
-from dse.tiling import Choices, Conditions, Params
+from dse.tiling import Choices, Conditions, Params, Value
 
 Meaning = Callable[[Params], Hashable]
 """What two settings have in common if they mean the same design."""
@@ -62,11 +62,17 @@ class LocalSampler(BaseSampler):
         """A whole setting. What a queued one leaves open is filled in at random."""
         if "fixed_params" in trial.system_attrs:
             return {}
-        self._read(study.get_trials(deepcopy=False), trial.number)
-        chance = np.random.default_rng([self._seed % (1 << 63), trial.number])
-        place = self._propose(chance, trial.number)
+        return self._places.sampled(self._next(study.get_trials(deepcopy=False), trial.number))
+
+    def propose(self, trials: Sequence[FrozenTrial], number: int) -> dict[str, Value]:
+        """A whole setting for the trial of this number, by all trials of the study."""
+        return self._places.params(self._next(trials, number))
+
+    def _next(self, trials: Sequence[FrozenTrial], number: int) -> Place:
+        self._read(trials, number)
+        place = self._propose(np.random.default_rng([self._seed % (1 << 63), number]), number)
         self._tried.add(self._means(place))
-        return self._places.sampled(place)
+        return place
 
     # -- what was tried
 

@@ -1,4 +1,4 @@
-"""Optuna's tables by statements of our own: a trial is read in one, made in two and answered in one.
+"""Optuna's tables by statements of our own: a trial is read in one, made on one way and answered in one.
 
 Optuna itself takes some sixty statements a trial, and far longer to build them than the database takes to answer.
 """
@@ -6,16 +6,19 @@ Optuna itself takes some sixty statements a trial, and far longer to build them 
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping, Sequence
+import time
+from collections.abc import Container, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from math import isfinite
-from typing import Any, cast
+from typing import Any, LiteralString, cast
 
+import psycopg
 from optuna.distributions import BaseDistribution, json_to_distribution
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy import Connection, Row, TextClause, text
+from sqlalchemy.exc import DBAPIError
 
 _COLUMNS = (
     "SELECT t.trial_id, t.number, CAST(t.state AS text), t.datetime_start, t.datetime_complete, "
@@ -28,44 +31,93 @@ _COLUMNS = (
     "(SELECT json_agg(json_build_array(a.key, a.value_json)) FROM trial_system_attributes a "
     "WHERE a.trial_id = t.trial_id) FROM trials t "
 )
-_ONE = text(_COLUMNS + "WHERE t.trial_id = :trial")
-_SOME = text(
-    _COLUMNS + "WHERE t.study_id = :study AND (t.trial_id > :after OR t.trial_id = ANY(:also)) ORDER BY t.trial_id"
+_ONE = _COLUMNS + "WHERE t.trial_id = %(trial)s"
+_SOME = (
+    _COLUMNS + "WHERE t.study_id = %(study)s AND (t.trial_id > %(after)s OR t.trial_id = ANY(%(also)s)) "
+    "ORDER BY t.trial_id"
 )
-_STUDY = text("SELECT 1 FROM studies WHERE study_id = :study")
+_STUDY = "SELECT 1 FROM studies WHERE study_id = %(study)s"
+# What is not an answer need not be on the disk when its statement ends: the next commit that waits takes it there, and
+# the answer's waits. Should the server crash before, a trial is lost that had no answer yet.
+_LATER = "set_config('synchronous_commit', 'off', true)"
 # a row's lock, so that numbers are given one after the other; the count must come in a statement after it
-_LOCK = text("SELECT study_id FROM studies WHERE study_id = :study FOR UPDATE")
-_MAKE = text(
-    "INSERT INTO trials (number, study_id, state, datetime_start) SELECT count(*), :study, 'RUNNING', :now "
-    "FROM trials WHERE study_id = :study RETURNING trial_id, number"
+_LOCK = f"SELECT study_id, {_LATER} FROM studies WHERE study_id = %(study)s FOR NO KEY UPDATE"
+_MAKE = (
+    "INSERT INTO trials (number, study_id, state, datetime_start) SELECT count(*), %(study)s, 'RUNNING', %(now)s "
+    "FROM trials WHERE study_id = %(study)s HAVING EXISTS (SELECT 1 FROM studies WHERE study_id = %(study)s) "
+    "RETURNING trial_id, number"
 )
-_PARAMS = text(
+_PARAMS = (
+    f"WITH later AS MATERIALIZED (SELECT {_LATER}) "
     "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
-    "SELECT :trial, p ->> 0, CAST(p ->> 1 AS float8), p ->> 2 FROM json_array_elements(CAST(:params AS json)) AS p"
+    "SELECT t.trial_id, p ->> 0, CAST(p ->> 1 AS float8), p ->> 2 "
+    "FROM trials t, later, json_array_elements(CAST(%(params)s AS json)) AS p WHERE t.trial_id = %(trial)s"
 )
-_ANSWER = text(
-    "WITH ended AS (UPDATE trials SET state = 'COMPLETE', datetime_complete = :now "
-    "WHERE trial_id = :trial AND state = 'RUNNING' RETURNING trial_id), "
+_ANSWER = (
+    "WITH ended AS (UPDATE trials SET state = 'COMPLETE', datetime_complete = %(now)s "
+    "WHERE trial_id = %(trial)s AND state = 'RUNNING' "
+    "AND (CAST(%(started)s AS timestamp) IS NULL OR datetime_start = %(started)s) RETURNING trial_id), "
     "valued AS (INSERT INTO trial_values (trial_id, objective, value, value_type) "
     "SELECT trial_id, v.place - 1, CAST(v.value AS float8), 'FINITE' "
-    "FROM ended, json_array_elements_text(CAST(:values AS json)) WITH ORDINALITY AS v(value, place)), "
+    "FROM ended, json_array_elements_text(CAST(%(values)s AS json)) WITH ORDINALITY AS v(value, place)), "
     "limited AS (INSERT INTO trial_system_attributes (trial_id, key, value_json) "
-    "SELECT trial_id, 'constraints:' || c.key, c.value FROM ended, json_each_text(CAST(:constraints AS json)) AS c "
+    "SELECT trial_id, 'constraints:' || c.key, c.value "
+    "FROM ended, json_each_text(CAST(%(constraints)s AS json)) AS c "
     "ON CONFLICT (trial_id, key) DO NOTHING) "
     "SELECT count(*) FROM ended"
 )
+_TRUSTED_SECONDS = 1.0
+"""A connection that was used so lately is not asked whether it still stands."""
+
+Row = tuple[Any, ...]
 
 
 class TrialRows(RDBStorage):
-    """Optuna's storage in Postgres, with what happens at every trial done in few statements."""
+    """Optuna's storage in Postgres, with what happens at every trial done in few statements.
 
-    def _alone(self, statement: TextClause, values: Mapping[str, Any]) -> Sequence[Row[Any]]:
+    These go over one connection that is kept, and past SQLAlchemy, which takes longer than the database does.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._line: psycopg.Connection[Row] | None = None
+        self._used = 0.0
+        self._started: dict[int, datetime] = {}
+        """When the trials started that this process made and nobody has answered."""
+        super().__init__(url, engine_kwargs={"pool_pre_ping": True})
+
+    def close(self) -> None:
+        self._hang_up()
+        self.engine.dispose()
+
+    @contextmanager
+    def _kept(self) -> Generator[psycopg.Connection[Row]]:
+        """The connection, each statement a transaction of its own; errors as SQLAlchemy names them."""
+        try:
+            yield self._connected()
+            self._used = time.monotonic()
+        except psycopg.Error as error:
+            self._hang_up()
+            raise DBAPIError.instance(None, None, error, psycopg.Error) from error
+
+    def _connected(self) -> psycopg.Connection[Row]:
+        if self._line is not None and time.monotonic() - self._used > _TRUSTED_SECONDS and not _stands(self._line):
+            self._hang_up()
+        if self._line is None:
+            found = self.engine.raw_connection()
+            self._line = cast("psycopg.Connection[Row]", found.driver_connection)
+            found.detach()
+            self._line.autocommit = True
+        return self._line
+
+    def _hang_up(self) -> None:
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    def _alone(self, statement: LiteralString, values: Mapping[str, Any]) -> list[Row]:
         """One statement that is a transaction of its own."""
-        with self._connect() as connection:
-            return connection.execute(statement, values).all()
-
-    def _connect(self) -> Connection:
-        return self.engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        with self._kept() as connection:
+            return connection.execute(statement, values, prepare=True).fetchall()
 
     def _get_trials(
         self,
@@ -90,28 +142,52 @@ class TrialRows(RDBStorage):
         if template_trial is not None:
             return super()._create_new_trial(study_id, template_trial)
         now = datetime.now()  # as Optuna's own times, without a zone
-        with self.engine.begin() as connection:
-            if connection.execute(_LOCK, {"study": study_id}).first() is None:
-                raise KeyError(f"there is no study {study_id}")
-            trial_id, number = connection.execute(_MAKE, {"study": study_id, "now": now}).one()
+        asked = {"study": study_id, "now": now}
+        with self._kept() as connection, connection.pipeline():  # all of it on one way there and back
+            with connection.transaction():
+                connection.execute(_LOCK, asked, prepare=True)
+                made = connection.execute(_MAKE, asked, prepare=True)
+            row = made.fetchone()
+        if row is None:
+            raise KeyError(f"there is no study {study_id}")
+        trial_id, number = row
+        self._started[trial_id] = now
         return _frozen(trial_id, number, TrialState.RUNNING, now)
 
     def write_params(self, trial_id: int, params: Sequence[tuple[str, float, str]]) -> None:
         """A whole setting: names, internal values and distributions as text."""
-        with self._connect() as connection:
-            connection.execute(_PARAMS, {"trial": trial_id, "params": json.dumps(params)})
+        with self._kept() as connection:
+            made = connection.execute(_PARAMS, {"trial": trial_id, "params": json.dumps(params)}, prepare=True)
+        if made.rowcount != len(params):
+            raise KeyError(f"there is no trial {trial_id}")
 
     def answer(self, trial_id: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
         """End a running trial. False, and nothing changed, if it does not run, or a figure is not finite."""
         if not all(isfinite(figure) for figure in (*values, *constraints.values())):
             return False
         figures = {"values": json.dumps([*map(float, values)]), "constraints": json.dumps(dict(constraints))}
-        now = datetime.now()  # as Optuna's own times, without a zone
-        return bool(self._alone(_ANSWER, {"trial": trial_id, "now": now, **figures})[0][0])
+        times = {"now": datetime.now(), "started": self._started.get(trial_id)}  # as Optuna's own, without a zone
+        answered = bool(self._alone(_ANSWER, {"trial": trial_id, **times, **figures})[0][0])
+        if answered:
+            self._started.pop(trial_id, None)
+        return answered
+
+    def is_another(self, trial: FrozenTrial) -> bool:
+        """Whether a crash of the server lost the trial that this process made, and the number was given again."""
+        started = self._started.get(trial._trial_id)  # pyright: ignore[reportPrivateUsage]
+        return started is not None and started != trial.datetime_start
 
 
-def _trial(row: Row[Any]) -> FrozenTrial:
-    trial_id, number, state, started, ended, *lists = cast(tuple[Any, ...], row)
+def _stands(connection: psycopg.Connection[Row]) -> bool:
+    try:
+        connection.execute("")
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def _trial(row: Row) -> FrozenTrial:
+    trial_id, number, state, started, ended, *lists = row
     values: list[str] = lists[0] or []
     params: list[tuple[str, float, str]] = lists[1] or []
     user: list[tuple[str, str]] = lists[2] or []

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from optuna.distributions import BaseDistribution, distribution_to_json
 from optuna.storages._cached_storage import _CachedStorage, _StudyInfo  # pyright: ignore[reportPrivateUsage]
@@ -57,6 +59,17 @@ class SharedStorage(_CachedStorage):
         rows, self._unwritten, self._made = self._unwritten, None, None
         if rows and trial_id is not None:
             self.rdb.write_params(trial_id, rows)
+
+    def begin(self, study_id: int) -> tuple[int, int]:
+        """A running trial that has no setting yet: its id, and its number in the study."""
+        trial_id = self.create_new_trial(study_id)
+        with self._lock:
+            return trial_id, self._trial_id_to_study_id_and_number[trial_id][1]
+
+    def write(self, trial_id: int, setting: Mapping[str, tuple[BaseDistribution, Any]]) -> None:
+        """A running trial's whole setting."""
+        rows = [(name, kind.to_internal_repr(value), _written(kind)) for name, (kind, value) in setting.items()]
+        self.rdb.write_params(trial_id, rows)
 
     def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
         trial_id = super().create_new_trial(study_id, template_trial)
@@ -109,14 +122,14 @@ class SharedStorage(_CachedStorage):
         return info
 
     def close(self) -> None:
-        self.rdb.engine.dispose()
+        self.rdb.close()
 
 
 def _open(url: str) -> TrialRows:
     """Several processes may make the tables of a new database at once; one wins, the others look again."""
     for attempt in range(_CREATE_ATTEMPTS):
         try:
-            return TrialRows(url, engine_kwargs={"pool_pre_ping": True})
+            return TrialRows(url)
         except (IntegrityError, ProgrammingError):
             if attempt == _CREATE_ATTEMPTS - 1:
                 raise

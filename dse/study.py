@@ -146,6 +146,12 @@ class Study:
         if self._grid is not None:
             with self._still_there():
                 return self._ask_grid(self._grid, index)
+        sampler = self._study.sampler
+        if isinstance(sampler, LocalSampler):
+            with self._still_there():
+                trials = self._study.get_trials(deepcopy=False)
+                if not any(trial.state == TrialState.WAITING for trial in trials):
+                    return self._ask_local(sampler, trials)
         with warnings.catch_warnings(), self._still_there(), self._written_at_once() as written:
             # a queued setting may lack parameters; the sampler fills them in, which Optuna remarks upon
             warnings.simplefilter("ignore", category=UserWarning)
@@ -158,6 +164,24 @@ class Study:
                     params |= self._decode({name: found})
         return Asked(trial.number, params)
 
+    def _ask_local(self, sampler: LocalSampler, trials: Sequence[FrozenTrial]) -> Asked:
+        """What the sampler proposes is a whole setting and is written as one, not parameter by parameter."""
+        storage = self._storage
+        if not isinstance(storage, SharedStorage):
+            return self._made(sampler.propose(trials, len(trials)))
+        trial_id, number = storage.begin(self._study_id)
+        params = sampler.propose(trials, number)
+        storage.write(
+            trial_id, {name: (self._distributions[name], value) for name, value in self._encode(params).items()}
+        )
+        return Asked(number, params)
+
+    def _made(self, params: dict[str, Value]) -> Asked:
+        known = {name: self._distributions[name] for name in params}
+        template = create_trial(state=TrialState.RUNNING, params=self._encode(params), distributions=known)
+        trial_id = self._storage.create_new_trial(self._study_id, template)
+        return Asked(self._storage.get_trial(trial_id).number, params)
+
     def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
         position = sum(self.counts().values()) if index is None else index
         if position >= len(settings):
@@ -165,11 +189,7 @@ class Study:
                 code="grid-exhausted", what="every setting of the space was tried", where=self.name,
                 limit=f"there are {len(settings)}", hint="nothing is left to search",
             )  # fmt: skip
-        params = dict(settings[position])
-        known = {name: self._distributions[name] for name in params}
-        template = create_trial(state=TrialState.RUNNING, params=self._encode(params), distributions=known)
-        trial_id = self._storage.create_new_trial(self._study_id, template)
-        return Asked(self._storage.get_trial(trial_id).number, params)
+        return self._made(dict(settings[position]))
 
     @contextmanager
     def _written_at_once(self) -> Generator[list[int], None, None]:
@@ -186,7 +206,10 @@ class Study:
             storage.write_params(made[0] if made else None)
 
     def tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
-        """Finish a trial. False, and nothing changed, if it was finished before: the first answer stands."""
+        """Finish a trial. False, and nothing changed, if it was finished before: the first answer stands.
+
+        False also where the database's server crashed since the trial was asked for, and with it the trial is lost.
+        """
         if len(values) != len(self._objectives):
             raise PenstockError(
                 code="bad-objectives", what=f"{len(values)} values for {len(self._objectives)} objectives",
@@ -200,7 +223,7 @@ class Study:
         if isinstance(storage, SharedStorage) and storage.rdb.answer(self._trial_id(number), values, constraints):
             return True
         frozen = self._frozen(number)
-        if frozen.state.is_finished():
+        if frozen.state.is_finished() or (isinstance(storage, SharedStorage) and storage.rdb.is_another(frozen)):
             return False
         trial = self._trial(number)
         for key, value in constraints.items():

@@ -29,7 +29,7 @@ def answer(params: Params) -> tuple[tuple[float, float], dict[str, float]]:
 
 def main() -> None:
     url, name, worker, count, *rest = sys.argv[1:]
-    study = Study.create_or_load(name, CHOICES, storage_url=url, sampler="tpe", seed=1, worker=int(worker))
+    study = Study.create_or_load(name, CHOICES, storage_url=url, seed=1, worker=int(worker))
     for _ in range(int(count)):
         asked = study.ask()
         sys.stdout.write(f"{asked.number}\n")

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.exc import OperationalError
 
 from compiler.errors import PenstockError
 from db import Database
@@ -139,6 +140,13 @@ def shared(study_url: str) -> Iterator[Study]:
     study.close()
 
 
+def execute(url: str, statement: str) -> None:
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text(statement))
+    engine.dispose()
+
+
 def test_processes_share_one_study_from_the_very_start(study_url: str):
     """All of them find an empty schema and make its tables, the study, and different trials."""
     workers = [start(study_url, "fresh", w, 5) for w in range(3)]
@@ -179,6 +187,29 @@ def test_what_one_process_asked_another_may_tell(study_url: str, shared: Study):
     other.close()
     assert not shared.tell(asked.number, (0.0, 0.0), {})
     assert shared.trial(asked.number).values == answer(asked.params)[0]
+
+
+def test_an_answer_is_not_for_whoever_got_the_number_of_a_lost_trial(study_url: str, shared: Study):
+    """A crash of the server may lose a trial without an answer; its number is then given again."""
+    asked = shared.ask()
+    execute(study_url, "UPDATE trials SET datetime_start = datetime_start + interval '1 second'")
+    assert not shared.tell(asked.number, *answer(asked.params))
+    assert shared.trial(asked.number).state == "running"
+
+
+def test_a_connection_that_was_cut_is_found_out(study_url: str, shared: Study, monkeypatch: pytest.MonkeyPatch):
+    cut = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    asked = shared.ask()
+    execute(study_url, cut)
+    with pytest.raises(OperationalError):
+        shared.ask()
+    assert shared.tell(asked.number, *answer(asked.params)), "a new one was made"
+    execute(study_url, cut)
+    monkeypatch.setattr("dse.rows._TRUSTED_SECONDS", 0.0)
+    assert shared.ask().number == 1, "it was tried before it was used"
 
 
 def test_a_deleted_study_is_gone_and_may_be_deleted_again(study_url: str, shared: Study):
