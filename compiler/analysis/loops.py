@@ -122,6 +122,10 @@ class LoopPlan:
     def reduction_starts(self) -> tuple[Term, ...]:
         return tuple(Term(i, "eq", 0) for i, s in enumerate(self.steps) if s.dim in self.reductions)
 
+    def place(self, dim: int) -> AffineExpr:
+        """Where along a dim an iteration's first lane lies."""
+        return self._sum(dim, range(len(self.steps)))
+
     def itensor(self, indexing_map: AffineMap, dtype: Attribute, *, reread: bool = False) -> ITensorType:
         """The type of the stream that feeds an operand (or leaves as the result) in this order."""
         dims = _dims(indexing_map)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import i1
 from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from compiler.analysis.loops import LoopPlan
@@ -24,6 +25,15 @@ def is_reread(task: itensor.TaskOp, operand: int, plan: LoopPlan) -> bool:
     kind = task.operands_[operand].type
     assert isinstance(kind, ITensorType)
     return kind != plan.itensor(task.maps[operand], kind.dtype)
+
+
+def lift_bounds(body: Region) -> list[itensor.WithinOp]:
+    """What a body asks of its loops, in the order of the arguments that it gets for the answers."""
+    found = [op for op in body.block.ops if isinstance(op, itensor.WithinOp)]
+    for op in found:
+        op.result.replace_all_uses_with(body.block.insert_arg(i1, len(body.block.args)))
+        op.detach()
+    return found
 
 
 def split_reduction(task: itensor.TaskOp) -> tuple[Region, Region]:

@@ -13,7 +13,7 @@ from xdsl.ir import Dialect
 from compiler.dialects.itensor_access import EmptyOp, FromStreamOp, InstanceOp, ReadOp, ToStreamOp, WriteOp
 from compiler.dialects.itensor_layouts import CastOp, ChunkOp, ConcatOp, ConverterOp, ForkOp, JoinOp, ReassociateOp
 from compiler.dialects.itensor_memory import LoadOp, StoreOp
-from compiler.dialects.itensor_structure import KernelOp, TaskOp, YieldOp
+from compiler.dialects.itensor_structure import KernelOp, TaskOp, WithinOp, YieldOp
 from compiler.dialects.itensor_types import ITensorType, LayoutAttr, ScheduleAttr, unpack
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "StoreOp",
     "TaskOp",
     "ToStreamOp",
+    "WithinOp",
     "WriteOp",
     "YieldOp",
     "unpack",
@@ -45,7 +46,7 @@ __all__ = [
 ITensor = Dialect(
     "itensor",
     [
-        KernelOp, TaskOp, YieldOp,
+        KernelOp, TaskOp, WithinOp, YieldOp,
         LoadOp, StoreOp,
         ConverterOp, CastOp, ReassociateOp, ForkOp, JoinOp, ChunkOp, ConcatOp,
         EmptyOp, InstanceOp, ReadOp, WriteOp, ToStreamOp, FromStreamOp,

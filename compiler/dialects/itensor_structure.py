@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DictionaryAttr, IntAttr, StringAttr, TensorType, i1
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
@@ -75,6 +75,26 @@ class YieldOp(IRDLOperation):
 
     def __init__(self, values: Sequence[SSAValue]) -> None:
         super().__init__(operands=[list(values)])
+
+
+@irdl_op_definition
+class WithinOp(IRDLOperation):
+    """Whether one of the task's loops is within its first `size` trips: what lies behind them is padding."""
+
+    name = "itensor.within"
+    loop = prop_def(IntAttr)
+    size = prop_def(IntAttr)
+    result = result_def(i1)
+
+    def __init__(self, loop: int, size: int) -> None:
+        super().__init__(properties={"loop": IntAttr(loop), "size": IntAttr(size)}, result_types=[i1])
+
+    def verify_(self) -> None:
+        task = self.parent_op()
+        if isinstance(task, TaskOp):
+            trips = unpack(task.trips)
+            if not (self.loop.data < len(trips) and 0 < self.size.data <= trips[self.loop.data]):
+                raise VerifyException(f"within: {self.size.data} trips of loop {self.loop.data}, the loops are {trips}")
 
 
 @irdl_op_definition

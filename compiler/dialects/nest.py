@@ -42,6 +42,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from compiler.dialects.bindings import bindings_of
 from compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
+from compiler.dialects.nest_within import WithinOp
 from compiler.dialects.stream import BlocksType, StreamType
 from compiler.dialects.types import memref_type, vector_type
 
@@ -61,6 +62,7 @@ __all__ = [
     "SelectOp",
     "StoreOp",
     "Term",
+    "WithinOp",
     "WriteOp",
     "YieldOp",
     "memory_shape",
@@ -126,6 +128,8 @@ class NestOp(IRDLOperation):
                 for term in guard.terms:
                     if not (term.loop < len(trips) and 0 <= term.value < trips[term.loop]):
                         raise VerifyException(f"nest {name}: guard {term} never varies within trips {trips}")
+            if isinstance(op, WithinOp) and op.place.data.num_dims != len(trips):
+                raise VerifyException(f"nest {name}: place {op.place.data} does not fit {len(trips)} loops")
             address = op.properties.get("address")
             if isinstance(address, AffineMapAttr):
                 _verify_address(name, op, address.data, trips)
@@ -359,6 +363,6 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
 
 Nest = Dialect(
     "nest",
-    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, MapOp, YieldOp, ReduceOp, ConstantOp],
+    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, MapOp, YieldOp, ReduceOp, ConstantOp],
     [GuardAttr, LoopsAttr],
 )

@@ -90,6 +90,8 @@ class Batch:
                 kind = op.result.type
                 value = cast(Any, op.value).value.data
                 values[op.result] = np.full((1, *kind.get_shape()), value, numpy_dtype(kind.element_type))
+            case nest.WithinOp():
+                values[op.result] = self.control.within(op)
             case nest.LoadOp():
                 values[op.result] = self._load(op)
             case nest.StoreOp():

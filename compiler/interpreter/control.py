@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from compiler.dialects import nest
+from compiler.dialects.affine import coefficients
 from compiler.dialects.nest import GuardAttr
 from compiler.interpreter.cells import Indices
 from compiler.interpreter.levels import levels
@@ -55,6 +56,13 @@ class Control:
                 holds &= nest.COMPARISONS[term.comparison](cast(Any, self.counters[term.loop]), term.value)
             self._guards[guard] = holds
         return self._guards[guard]
+
+    def within(self, op: nest.WithinOp) -> Mask:
+        """Which lanes are no padding, a row an iteration."""
+        place, factors = np.zeros(self.count, np.int64), coefficients(op.place.data.results[0], len(self.counters))
+        for factor, counter in zip(factors, self.counters, strict=True):
+            place += factor * counter
+        return place[:, None] + np.arange(op.lanes) < op.size.data
 
     def tokens(self, ops: list[nest.ReadOp] | list[nest.WriteOp]) -> Indices:
         """The number of each operation's token in every iteration, counted over all of them in body order."""

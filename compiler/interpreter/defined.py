@@ -51,7 +51,7 @@ class Definedness:
             match op:
                 case nest.ReadOp():
                     values[op.result] = when(op.when)
-                case nest.ConstantOp():
+                case nest.ConstantOp() | nest.WithinOp():
                     values[op.result] = np.ones(self.control.count, bool)
                 case nest.LoadOp() if op in self._read_only:
                     values[op.result] = self._read_only[op]

@@ -98,16 +98,19 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
 def _task(task: itensor.TaskOp, operands: list[Array]) -> Array:
     plan, maps = task_plan(task), task.maps
     shape = [plan.trips[d] if d is not None else 1 for d in projected_dims(maps[-1])]
+    ranks = len(plan.trips)
+    places = {d: np.arange(t).reshape([t if at == d else 1 for at in range(ranks)]) for d, t in enumerate(plan.trips)}
     if task.init is None:
         spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
-        value = np.broadcast_to(run_body(task.body.block, spaced), plan.trips)
+        value = np.broadcast_to(run_body(task.body.block, spaced, places), plan.trips)
         return _gather(value, plan, maps[-1], shape)
     combine, partial = (region.block for region in split_reduction(task))
     start = cast(Any, task.init).value.data
     total = np.full([1 if d in plan.reductions else t for d, t in enumerate(plan.trips)], start, _result_dtype(task))
     spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
     for window in _reduction_windows(plan):
-        products = run_body(partial, [_narrow(v, window) for v in spaced])
+        here = {d: _narrow(place, window) for d, place in places.items()}
+        products = run_body(partial, [_narrow(v, window) for v in spaced], here)
         products = np.broadcast_to(products, [_extent(plan, d, window) for d in range(len(plan.trips))])
         for axis in sorted(plan.reductions):
             products = tree(combine, products, axis)

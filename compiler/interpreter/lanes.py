@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,25 @@ from numpy.typing import NDArray
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from compiler.dialects import itensor
 from compiler.interpreter.scalar import evaluate
 
 Array = NDArray[Any]
 
 
-def run_body(block: Block, arguments: Sequence[Array]) -> Array:
-    """Evaluate a scalar body for all elements of its (mutually broadcastable) arguments at once."""
+def run_body(block: Block, arguments: Sequence[Array], places: Mapping[int, Array] | None = None) -> Array:
+    """Evaluate a scalar body for all elements of its (mutually broadcastable) arguments at once.
+
+    `places` are the elements' places along the loops of a task.
+    """
     values: dict[SSAValue, Array] = dict(zip(block.args, arguments, strict=True))
     terminator = block.last_op
     assert terminator is not None
     for op in block.ops:
-        if op is not terminator:
+        if isinstance(op, itensor.WithinOp):
+            assert places is not None
+            values[op.result] = places[op.loop.data] < op.size.data
+        elif op is not terminator:
             values[op.results[0]] = evaluate(op, [values[o] for o in op.operands])
     return values[terminator.operands[0]]
 

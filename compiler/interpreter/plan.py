@@ -58,7 +58,7 @@ class NestPlan:
                     self.reads.setdefault(o.stream, []).append(o)
                 case nest.WriteOp():
                     self.writes.setdefault(o.stream, []).append(o)
-                case nest.SelectOp() | nest.MapOp() | nest.ReduceOp() | nest.ConstantOp():
+                case nest.SelectOp() | nest.WithinOp() | nest.MapOp() | nest.ReduceOp() | nest.ConstantOp():
                     pass
                 case _:
                     raise PenstockError(code="broken-ir", what=f"{o.name} inside a nest", where=self.where)
@@ -150,8 +150,8 @@ class NestPlan:
     def likeness(self, start: int, stop: int) -> Hashable:
         """Stretches with equal likeness have equal control, but for where in each memory they are.
 
-        They are as long as each other, their guards hold in the same places, and all accesses to a memory moved by
-        the same distance.
+        They are as long as each other, their guards hold in the same places, all accesses to a memory moved by
+        the same distance, and what is compared with padding is the same.
         """
         loop, _, inside = self.cut_loop
         first = self.counters(start)
@@ -165,7 +165,8 @@ class NestPlan:
             elif term.loop == loop:
                 guards.append(bytes(cast(Any, nest.COMPARISONS[term.comparison](cast(Any, trips), term.value))))
         moved = [a.number(first) - self.base(o.memory, first) for o, a in self.access.items()]
-        return stop - start, tuple(guards), tuple(moved)
+        places = [o.place.data.eval(first, []) for o in self.ops if isinstance(o, nest.WithinOp)]
+        return stop - start, tuple(guards), tuple(moved), tuple(places)
 
     @cached_property
     def terms(self) -> list[nest.Term]:

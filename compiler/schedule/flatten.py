@@ -88,6 +88,10 @@ class Flattener:
                 bits = max(self._bits(op.inside), self._bits(op.outside))
                 row = self.library.find("arith.select", bits)
                 self._add(op.result, op.name, [op.inside, op.outside], [(lanes(op.result), row)], bits, bits)
+            case nest.WithinOp():
+                bits = op.size.data.bit_length()  # of the counter that is compared, once for lanes of one bound
+                row = self.library.find("arith.cmpi", bits)
+                self._add(op.result, op.name, [], [(len(set(op.bounds)), row)], 1, bits)
             case nest.ConstantOp():
                 self.bits_of[op.result] = _constant_bits(op.value, op.result.type)
             case nest.MapOp():

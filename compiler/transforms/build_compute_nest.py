@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from compiler.analysis.loops import Access, LoopPlan
-from compiler.analysis.tasks import is_reread, split_reduction, task_plan
+from compiler.analysis.tasks import is_reread, lift_bounds, split_reduction, task_plan
 from compiler.dialects import itensor, nest, stream
 from compiler.dialects.affine import projected_dims
 from compiler.dialects.itensor import ITensorType
@@ -79,6 +79,10 @@ class _NestBuilder:
         space = VectorType(self.dtype, self.result_access.element)
         projections = [_reproject(m, place, len(self.result_access.element)) for m in self.maps[:-1]]
         body = _copy_body(self.task.body.block)
+        for one in lift_bounds(body):
+            lanes.append(self._within(one))
+            dim = place[one.loop.data]
+            projections.append(AffineMap(len(self.result_access.element), 0, (AffineDimExpr(dim),)))
         return self._add(nest.MapOp(lanes, projections, space, body))
 
     def accumulate(self, lanes: list[SSAValue]) -> SSAValue:
@@ -86,7 +90,11 @@ class _NestBuilder:
         combine, partial = split_reduction(self.task)
         unroll, rank = list(self.plan.unroll), len(self.plan.unroll)
         space = VectorType(self.dtype, unroll)
-        products = self._add(nest.MapOp(lanes, list(self.maps[:-1]), space, partial))
+        projections = list(self.maps[:-1])
+        for one in lift_bounds(partial):
+            lanes.append(self._within(one))
+            projections.append(AffineMap(rank, 0, (AffineDimExpr(one.loop.data),)))
+        products = self._add(nest.MapOp(lanes, projections, space, partial))
         reduced = products
         if any(unroll[d] > 1 for d in self.plan.reductions):
             reduced = self._add(nest.ReduceOp(products, sorted(self.plan.reductions), combine.clone()))
@@ -112,6 +120,11 @@ class _NestBuilder:
 
     def finish(self, value: SSAValue, outputs: Sequence[SSAValue]) -> None:
         self.block.add_ops(push(value, outputs, GuardAttr(self.result_access.guard)))
+
+    def _within(self, one: itensor.WithinOp) -> SSAValue:
+        loop = one.loop.data
+        place = AffineMap(len(self.plan.steps), 0, (self.plan.place(loop),))
+        return self._add(nest.WithinOp(place, one.size.data, self.plan.unroll[loop]))
 
     def _buffer(self, name: str, access: Access, lanes: Attribute) -> SSAValue:
         buffer = stream.BufferOp(name, MemRefType(vector_type(lanes).element_type, list(access.kept)))

@@ -2,7 +2,7 @@
 
 A dim is shared by all operations and tensors that walk it together, and so is its padded size. Inputs and parameters
 are padded with zeros, by the host and here; results are cropped by the host. Where a reduction would see the padding,
-or a slice, concatenation or reshape would move it, the design is refused.
+it is masked. Where a slice, concatenation or reshape would move it, the design is refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
 from compiler.layout import pad
 from compiler.program import Program
-from compiler.transforms.pad_values import PaddingContents
+from compiler.transforms.pad_masks import write_mask
+from compiler.transforms.pad_values import Mask, find_masks, obstacle
 
 Sizes = Mapping[int, int]
 """The padded size of each class of dims that has one."""
@@ -83,8 +84,23 @@ class Dims:
     def unfit(self) -> Mapping[int, tuple[str, str]]:
         """The classes that cannot be padded: who is to blame, and why."""
         blocked = self._found[1]
-        wrong = PaddingContents(self.graph, self.of_loop).wrong([n for n in self.sizes if n not in blocked])
-        return {**blocked, **wrong}
+        wrong: dict[int, tuple[str, str]] = {}
+        for operation in self.graph.operations:
+            for loop in range(len(operation.trips)):
+                if reason := obstacle(operation, loop):
+                    wrong.setdefault(self.of_loop(operation, loop), (operation.layer, reason))
+        return {**wrong, **blocked}
+
+    def masks(self, sizes: Sizes) -> tuple[Mask, ...]:
+        """What keeps padding to these sizes out of results."""
+        key = frozenset(sizes)
+        if key not in self._masks:
+            self._masks[key] = find_masks(self.graph, self.of_loop, key)
+        return self._masks[key]
+
+    @cached_property
+    def _masks(self) -> dict[frozenset[int], tuple[Mask, ...]]:
+        return {}
 
     def padded(self, design: Design) -> Sizes:
         """The smallest sizes that every tile of a design divides, for those dims that need another than they have."""
@@ -155,6 +171,8 @@ def pad_module(dims: Dims, sizes: Sizes) -> ModuleOp:
     graph = read_graph(module)
     copied = Dims(graph)  # a copy has its operations, and so its classes, in the same order
     function = graph.function
+    for mask in dims.masks(sizes):
+        write_mask(graph.by_layer[mask.layer], mask)
     for operation in graph.operations:
         _give_start(operation, _shape(copied, sizes, operation.result))
     for value in [*graph.arguments, *(node.result for node in graph.nodes)]:

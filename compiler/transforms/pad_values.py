@@ -1,121 +1,56 @@
-"""What lies in the padding of every tensor: a known number, some finite number, or anything.
+"""What lies in the padding of every tensor, and the masks that keep it out of reductions.
 
-Inputs and parameters are padded with zeros. What an elementwise operation makes of padding follows from its body; a
-reduction over a padded dim is right only where each of its padded terms is the neutral element of its sum.
+Inputs and parameters are padded with zeros. What an operation makes of padding follows from its body; a reduction over
+a padded dim is right only where each of its padded terms is the neutral element of its sum. Where that is not known, a
+mask puts it there: into the term, or once into what an elementwise operation before it makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from xdsl.dialects import arith
-from xdsl.dialects.builtin import AnyFloat
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Operation, OpResult, SSAValue
 
-from compiler.analysis.graph import Graph, TensorOp
+from compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp
 from compiler.dialects.affine import projected_dims
-from compiler.interpreter.scalar import evaluate, numpy_dtype
-
-FINITE, ANY = "finite", "any"
-Content = NDArray[Any] | str
-"""A number (as an array without dims), FINITE, or ANY: it may be infinite or not a number."""
+from compiler.interpreter.scalar import numpy_dtype
+from compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, bounds_of, joined, run_body, same
 
 _NEUTRAL = {"arith.addf": 0.0, "arith.addi": 0, "arith.maximumf": -np.inf, "arith.minimumf": np.inf}
-_STAYS_FINITE = (
-    "arith.addf", "arith.subf", "arith.mulf", "arith.negf", "arith.maximumf", "arith.minimumf", "arith.maxnumf",
-    "arith.minnumf", "arith.select", "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp",
-    "math.absf", "math.tanh", "math.erf", "math.floor", "math.ceil", "math.round", "math.roundeven", "math.trunc",
-    "math.sin", "math.cos",
-)  # fmt: skip
 _TRAPS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 
 Class = int
 ClassOf = Callable[[TensorOp, int], Class]
+Place = frozenset[int]
+"""The loops of an operation, or dims of a tensor, in whose padding an element lies; in all others it does not."""
 
 
-@dataclass
-class PaddingContents:
-    """The contents, tensor by tensor, in the padding of one class of dims at a time.
+@dataclass(frozen=True)
+class Mask:
+    """In the padding of one of its loops, an operation's term (where it reduces) or result is `value` instead."""
 
-    `overall` is what a tensor holds anywhere, its padding included.
-    """
+    layer: str
+    loop: int
+    value: Number
 
-    graph: Graph
-    class_of: ClassOf
-    inside: dict[tuple[SSAValue, Class], Content] = field(default_factory=dict[tuple[SSAValue, Class], Content])
-    overall: dict[SSAValue, Content] = field(default_factory=dict[SSAValue, Content])
 
-    def wrong(self, classes: Collection[Class]) -> dict[Class, tuple[str, str]]:
-        """The classes that cannot be padded, with the layer that is to blame and why."""
-        found: dict[Class, tuple[str, str]] = {}
-        for operation in self.graph.operations:
-            for padded in self._padded(operation, classes):
-                reason = self._visit(operation, padded)
-                if reason:
-                    found.setdefault(padded, (operation.layer, reason))
-            self.overall[operation.result] = self._result(operation, [self._anywhere(v) for v in operation.op.inputs])
-        return found
-
-    def _padded(self, operation: TensorOp, classes: Collection[Class]) -> list[Class]:
-        dims = range(len(operation.trips))
-        return sorted({c for c in (self.class_of(operation, d) for d in dims) if c in classes})
-
-    def _visit(self, operation: TensorOp, padded: Class) -> str:
-        """Fill in the result's padding; where the operation sums over the class, see that its padding is neutral."""
-        if any(op.name in _TRAPS for op in operation.op.body.block.ops):
-            return "it divides whole numbers, which padding may make zero"
-        here = [d for d in range(len(operation.trips)) if self.class_of(operation, d) == padded]
-        contents = [
-            self._read(value, padded) if any(d in here for d in projected_dims(m) if d is not None)
-            else self._anywhere(value)
-            for value, m in zip(operation.op.inputs, operation.operand_maps, strict=True)
-        ]  # fmt: skip
-        reduced = [d for d in here if d in operation.reductions]
-        if reduced and len(here) > 1:
-            return "two of its loops are the same dim"
-        if not reduced:
-            self.inside[operation.result, padded] = self._result(operation, contents)
-            return ""
-        combine, term = _combination(operation)
-        content = _run(operation.op.body.block, contents)[term]
-        neutral = _neutral(combine)
-        if neutral is None:
+def obstacle(operation: TensorOp, loop: int) -> str:
+    """Why a loop of an operation cannot be padded, not even with a mask; empty where it can."""
+    if any(op.name in _TRAPS for op in operation.op.body.block.ops):
+        return "it divides whole numbers, which padding may make zero"
+    if loop in operation.reductions:
+        combine, _ = combination(operation)
+        if _neutral(combine) is None:
             return f"its {combine.name} over the dim knows no padding"
-        if isinstance(content, str) or not np.array_equal(content, neutral):
-            names = {FINITE: "other numbers", ANY: "infinite or undefined numbers"}
-            held = names[content] if isinstance(content, str) else f"{content!s}"
-            return f"its {combine.name} over the dim needs {neutral} in the padding, which holds {held}"
-        return ""
-
-    def _result(self, operation: TensorOp, contents: Sequence[Content]) -> Content:
-        block = operation.op.body.block
-        values = _run(block, contents)
-        if not operation.reductions:
-            terminator = block.last_op
-            assert terminator is not None
-            return values[terminator.operands[0]]
-        combine, term = _combination(operation)
-        content, neutral = values[term], _neutral(combine)
-        if not isinstance(content, str) and neutral is not None and np.array_equal(content, neutral):
-            start = _constant(operation.init, operation.result.type)
-            return start if start is not None else FINITE
-        return ANY if isinstance(content, str) and content == ANY else FINITE
-
-    def _read(self, value: SSAValue, padded: Class) -> Content:
-        if (value, padded) in self.inside:
-            return self.inside[value, padded]
-        return np.zeros((), numpy_dtype(value.type))  # an input or a parameter
-
-    def _anywhere(self, value: SSAValue) -> Content:
-        return self.overall.get(value, FINITE)
+    return ""
 
 
-def _combination(operation: TensorOp) -> tuple[Operation, SSAValue]:
+def combination(operation: TensorOp) -> tuple[Operation, SSAValue]:
     """The operation that sums, and the term that it adds to what was there."""
     block = operation.op.body.block
     terminator = block.last_op
@@ -126,45 +61,160 @@ def _combination(operation: TensorOp) -> tuple[Operation, SSAValue]:
     return combine, next(o for o in combine.operands if o is not running)
 
 
-def _neutral(combine: Operation) -> NDArray[Any] | None:
+def find_masks(graph: Graph, class_of: ClassOf, classes: Collection[Class]) -> tuple[Mask, ...]:
+    """The masks without which padding these classes of dims would change a result."""
+    contents = _Contents(graph, class_of, classes)
+    position = 0
+    while position < len(graph.operations):
+        mask = contents.missing(graph.operations[position])
+        if mask is None:
+            position += 1
+            continue
+        contents.masks[mask.layer, mask.loop] = mask.value
+        position = contents.positions[mask.layer]
+        contents.forget(position)
+    contents.drop_needless()
+    return tuple(Mask(layer, loop, value) for (layer, loop), value in contents.masks.items())
+
+
+@dataclass
+class _Contents:
+    """The contents of every tensor by place, under the masks that were chosen so far."""
+
+    graph: Graph
+    class_of: ClassOf
+    classes: Collection[Class]
+    masks: dict[tuple[str, int], Number] = field(default_factory=dict[tuple[str, int], Number])
+    known: dict[tuple[SSAValue, Place], Content] = field(default_factory=dict[tuple[SSAValue, Place], Content])
+
+    def __post_init__(self) -> None:
+        self.nodes = {node.result: node for node in self.graph.nodes}
+        self.positions = {op.layer: number for number, op in enumerate(self.graph.operations)}
+
+    def forget(self, position: int) -> None:
+        """A mask in an operation changes what is known of it, and of what comes after it."""
+        before = {op.result for op in self.graph.operations[:position]}
+        self.known = {key: content for key, content in self.known.items() if key[0] in before}
+
+    def drop_needless(self) -> None:
+        """A mask that was chosen for one reader may have made another one needless that stands beside it."""
+        readers: dict[str, set[str]] = {}
+        for operation in self.graph.operations:
+            makers = {maker.layer for v in operation.inputs if isinstance(maker := self.nodes.get(v), TensorOp)}
+            for layer in makers & {layer for layer, _ in self.masks}:
+                readers.setdefault(layer, set()).update(makers - {layer})
+        masked = {layer for layer, _ in self.masks}
+        for key in list(self.masks):
+            layer, before = key[0], self.masks
+            if not readers.get(layer, set()) & masked:
+                continue
+            self.masks = {other: number for other, number in before.items() if other != key}
+            self.forget(self.positions[layer])
+            if any(self.missing(op) for op in self.graph.operations[self.positions[layer] :]):
+                self.masks = before
+                self.forget(self.positions[layer])
+
+    def missing(self, operation: TensorOp) -> Mask | None:
+        """The cheapest mask for the first place at which a reduction would see its padding."""
+        reduced = self._padded(operation, operation.reductions)
+        if not reduced:
+            return None
+        combine, _ = combination(operation)
+        neutral = _neutral(combine)
+        assert neutral is not None, f"{operation.layer} cannot be padded"
+        for place in _places(reduced):
+            if place and not same(self._term(operation, place), neutral):
+                found = [
+                    mask
+                    for loop in sorted(place)
+                    for mask in (*self._before(operation, loop, place, neutral), Mask(operation.layer, loop, neutral))
+                ]
+                return min(found, key=lambda mask: self.graph.by_layer[mask.layer].work)
+        return None
+
+    def _before(self, operation: TensorOp, loop: int, place: Place, neutral: Number) -> list[Mask]:
+        """Masks in the elementwise operations whose results it reads, each of which alone would do."""
+        found: list[Mask] = []
+        for value, indexing_map in zip(operation.inputs, operation.operand_maps, strict=True):
+            maker, dims = self.nodes.get(value), projected_dims(indexing_map)
+            if not isinstance(maker, TensorOp) or maker.reductions or loop not in dims:
+                continue
+            outer = projected_dims(maker.result_map)[dims.index(loop)]
+            if outer is None or (maker.layer, outer) in self.masks:
+                continue
+            zero = np.zeros((), numpy_dtype(value.type))
+            for number in (zero, neutral.astype(zero.dtype)):
+                if same(self._term(operation, place, {value: number}), neutral):
+                    found.append(Mask(maker.layer, outer, number))
+                    break
+        return found
+
+    def _padded(self, operation: TensorOp, loops: Sequence[int]) -> list[int]:
+        return [loop for loop in loops if self.class_of(operation, loop) in self.classes]
+
+    def _term(self, operation: TensorOp, place: Place, given: Mapping[SSAValue, Content] | None = None) -> Content:
+        """What an elementwise operation yields at a place, or what a reduction adds."""
+        for (layer, loop), number in reversed(self.masks.items()):
+            if layer == operation.layer and loop in place:
+                return number
+        contents = [
+            given[value] if given and value in given
+            else self._read(value, frozenset(d for d, loop in enumerate(projected_dims(m)) if loop in place))
+            for value, m in zip(operation.inputs, operation.operand_maps, strict=True)
+        ]  # fmt: skip
+        values = run_body(operation.op.body.block, contents)
+        terminator = operation.op.body.block.last_op
+        assert terminator is not None
+        return values[combination(operation)[1] if operation.reductions else terminator.operands[0]]
+
+    def _read(self, value: SSAValue, place: Place) -> Content:
+        if not isinstance(value, OpResult):  # an input or a parameter
+            return np.zeros((), numpy_dtype(value.type)) if place else FINITE
+        if (value, place) not in self.known:
+            self.known[value, place] = self._made(value, place)
+        return self.known[value, place]
+
+    def _made(self, value: SSAValue, place: Place) -> Content:
+        match self.nodes[value]:
+            case Slice() | Reshape() as node:
+                return self._read(node.source, place)
+            case Concat() as node:
+                return joined([self._read(source, place) for source in node.sources])
+            case TensorOp() as node:
+                loops = projected_dims(node.result_map)
+                return self._result(node, frozenset(loop for d in place if (loop := loops[d]) is not None))
+
+    def _result(self, operation: TensorOp, place: Place) -> Content:
+        if not operation.reductions:
+            return self._term(operation, place)
+        reduced = self._padded(operation, operation.reductions)
+        terms = [self._term(operation, place | inside) for inside in _places(reduced)]
+        neutral = _neutral(combination(operation)[0])
+        seen = [term for term in terms if not same(term, neutral)]
+        if seen:
+            return _summed(combination(operation)[0].name, seen)
+        start: Any = getattr(operation.init, "value", None)
+        return FINITE if start is None else np.array(start.data, numpy_dtype(operation.result.type))
+
+
+def _summed(combine: str, terms: Sequence[Content]) -> Content:
+    """One term or many: a sum has their sign, and the largest is one of them."""
+    whole = bounds_of(joined(terms))
+    if whole is None or "max" in combine or "min" in combine:
+        return whole
+    if combine != "arith.addf":
+        return FINITE
+    return Bounds(0.0 if whole.low >= 0 else -np.inf, 0.0 if whole.high <= 0 else np.inf)
+
+
+def _places(loops: Sequence[int]) -> list[Place]:
+    """Every set of them, the small ones first."""
+    return [frozenset(some) for size in range(len(loops) + 1) for some in combinations(loops, size)]
+
+
+def _neutral(combine: Operation) -> Number | None:
     dtype = numpy_dtype(combine.results[0].type)
     if combine.name == "arith.maxsi":
         return np.array(np.iinfo(dtype).min, dtype)
     number = _NEUTRAL.get(combine.name)
     return None if number is None else np.array(number, dtype)
-
-
-def _constant(value: Attribute | None, kind: Attribute) -> NDArray[Any] | None:
-    number: Any = getattr(value, "value", None)
-    return None if number is None else np.array(number.data, numpy_dtype(kind))
-
-
-def _run(block: Block, contents: Sequence[Content]) -> Mapping[SSAValue, Content]:
-    """What every value of a scalar body may be."""
-    values: dict[SSAValue, Content] = dict.fromkeys(block.args, FINITE)
-    values |= dict(zip(block.args, contents, strict=False))
-    for op in block.ops:
-        if op.results:
-            values[op.results[0]] = _scalar(op, [values.get(o, _captured(o)) for o in op.operands])
-    return values
-
-
-def _captured(value: SSAValue) -> Content:
-    """A constant that stands outside of the body."""
-    return _scalar(value.owner, []) if isinstance(value.owner, arith.ConstantOp) else ANY
-
-
-def _scalar(op: Operation, operands: Sequence[Content]) -> Content:
-    numbers = [content for content in operands if not isinstance(content, str)]
-    if len(numbers) == len(operands):
-        return evaluate(op, numbers)
-    floats = isinstance(op.results[0].type, AnyFloat)
-    zero = any(not number.any() for number in numbers)
-    if op.name in ("arith.mulf", "arith.muli") and zero and (ANY not in operands or not floats):
-        return np.zeros((), numpy_dtype(op.results[0].type))
-    if not floats:
-        return FINITE
-    bounded = all(o == FINITE if isinstance(o, str) else bool(np.isfinite(o)) for o in operands)
-    if op.name == "arith.divf" and not isinstance(operands[1], str):
-        return FINITE if bounded and operands[1].any() else ANY
-    return FINITE if bounded and op.name in _STAYS_FINITE else ANY

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith, func
-from xdsl.dialects.builtin import DictionaryAttr, FunctionType, ModuleOp, StringAttr
+from xdsl.dialects.builtin import DictionaryAttr, FunctionType, IndexType, IntegerAttr, ModuleOp, StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
@@ -25,6 +25,9 @@ from compiler.dialects.types import tensor_type
 from compiler.errors import PenstockError
 from compiler.platforms import load_platform
 from compiler.schedule import check_bindings, load_library
+
+_BELOW = 6
+"""The predicate `ult` of a comparison."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +251,10 @@ def _bindings(kernel: KernelDesign) -> DictionaryAttr | None:
 
 
 def task_body(operation: TensorOp) -> Region:
-    """The scalar body, with captured constants brought in; an unused `outs` argument is dropped."""
+    """The scalar body, with captured constants brought in; an unused `outs` argument is dropped.
+
+    What compares a loop's index with its size becomes one operation; there are no indices below linalg.
+    """
     source = operation.op.body.block
     count = len(operation.op.inputs) + (operation.init is not None)
     if operation.init is None and any(True for _ in source.args[-1].uses):
@@ -259,6 +265,12 @@ def task_body(operation: TensorOp) -> Region:
     block = Block(arg_types=[a.type for a in source.args[:count]])
     mapping: dict[SSAValue, SSAValue] = dict(zip(source.args[:count], block.args, strict=True))
     for op in source.ops:
+        if isinstance(op.results[0].type if op.results else None, IndexType):
+            continue
+        if (within := _within(operation.layer, op)) is not None:
+            block.add_op(within)
+            mapping[op.results[0]] = within.result
+            continue
         for operand in op.operands:
             if operand not in mapping:
                 mapping[operand] = _capture(operation.layer, operand, block)
@@ -267,6 +279,21 @@ def task_body(operation: TensorOp) -> Region:
         else:
             block.add_op(op.clone(mapping))
     return Region(block)
+
+
+def _within(layer: str, op: Operation) -> itensor.WithinOp | None:
+    if not any(isinstance(operand.type, IndexType) for operand in op.operands):
+        return None
+    index, size = (operand.owner for operand in op.operands[:2])
+    below = isinstance(op, arith.CmpiOp) and op.predicate.value.data == _BELOW
+    if not below or not isinstance(index, linalg.IndexOp) or not isinstance(size, arith.ConstantOp):
+        raise PenstockError(
+            code="unsupported-op", what=f"{op.name} of a loop's index", where=layer,
+            limit="an index is compared with how much of its loop is no padding, and nothing else",
+        )  # fmt: skip
+    bound = size.value
+    assert isinstance(bound, IntegerAttr)
+    return itensor.WithinOp(index.dim.value.data, bound.value.data)
 
 
 def _capture(layer: str, value: SSAValue, block: Block) -> SSAValue:

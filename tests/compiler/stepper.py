@@ -133,6 +133,8 @@ class _NestRun:
                 value = cast(Any, op.value).value.data
                 self.values[op.result] = np.full(kind.get_shape(), value, numpy_dtype(kind.element_type))
                 return lambda i: None
+            case nest.WithinOp():
+                return self._within(op)
             case _:
                 raise PenstockError(code="broken-ir", what=f"{op.name} inside a nest", where=self.where)
 
@@ -200,6 +202,14 @@ class _NestRun:
                 block = self.machine.queue(memory).popleft()
             self.blocks[memory] = block
         return self.blocks[memory]
+
+    def _within(self, op: nest.WithinOp) -> Action:
+        places, lanes, values = self._corners(op.place.data), op.lanes, self.values
+
+        def act(i: int) -> None:
+            values[op.result] = np.array([places[i, 0] + lane < op.size.data for lane in range(lanes)])
+
+        return act
 
     def _select(self, op: nest.SelectOp) -> Action:
         when, values = self._when(op.when), self.values

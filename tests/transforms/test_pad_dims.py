@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from xdsl.parser import Parser
+from xdsl.rewriter import Rewriter
 
 from compiler.analysis.graph import read_graph
 from compiler.design import Design
@@ -22,6 +23,7 @@ from compiler.transforms.pad_dims import Dims, pad_program
 from profiling.csim import build_csim
 from profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
+from tests.compiler.test_chain import check_csim
 from tests.goldens import check_golden
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -42,6 +44,17 @@ def tiled(program: Program, **tiles: tuple[int, ...]) -> Design:
         for name, kernel in design.kernels.items()
     }  # fmt: skip
     return replace(design, kernels=kernels)
+
+
+def lanes(design: Design, count: int) -> Design:
+    """So many lanes along the innermost dim of every layer."""
+    kernels = {n: replace(k, unroll=(*k.unroll[:-1], count)) for n, k in design.kernels.items()}
+    return replace(design, kernels=kernels)
+
+
+def masks_of(program: Program, design: Design) -> list[tuple[str, int, float]]:
+    dims = Dims(read_graph(program.module))
+    return [(mask.layer, mask.loop, float(mask.value)) for mask in dims.masks(dims.padded(design))]
 
 
 def of_body(body: str, reduction: str, start: str) -> Program:
@@ -85,6 +98,12 @@ def test_golden() -> None:
     assert (padded.params["fc0.weight"][:5, :7] == program.params["fc0.weight"]).all()
 
 
+def test_golden_of_masks() -> None:
+    program = of_body("%t = math.exp %a : f32", "arith.addf", "0.0")
+    padded = pad_program(program, tiled(program, body=(3, 4), sum=(3, 4)))
+    check_golden(GOLDENS / "masked.mlir", str(padded.module) + "\n")
+
+
 def test_whole_tiles_change_nothing() -> None:
     program = prime_layer()
     assert pad_program(program, tiled(program, fc0=(3, 5, 7))) is program
@@ -123,20 +142,51 @@ def test_a_sum_whose_padding_is_zero(body: str, reduction: str, start: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("body", "reduction", "start", "limit"),
+    ("body", "reduction", "start", "mask"),
     [
-        ("%t = math.exp %a : f32", "arith.addf", "0.0", "needs 0.0 in the padding, which holds 1.0"),
-        ("%t = arith.mulf %a, %b : f32", "arith.maximumf", "0xFF800000", "needs -inf in the padding, which holds 0.0"),
-        ("%t = arith.divf %a, %b : f32", "arith.addf", "0.0", "needs 0.0 in the padding, which holds nan"),
-        ("%t = arith.addf %a, %b : f32", "arith.mulf", "1.0", "arith.mulf over the dim knows no padding"),
+        ("%t = math.exp %a : f32", "arith.addf", "0.0", 0.0),
+        ("%t = arith.mulf %a, %b : f32", "arith.maximumf", "0xFF800000", -np.inf),
+        ("%t = arith.divf %a, %b : f32", "arith.addf", "0.0", 0.0),
+        ("%t = arith.subf %a, %b : f32", "arith.minimumf", "0x7F800000", np.inf),
     ],
-)  # fmt: skip
-def test_a_reduction_that_would_see_the_padding_is_refused(body: str, reduction: str, start: str, limit: str) -> None:
+)
+def test_a_reduction_that_would_see_the_padding_is_masked(
+    body: str, reduction: str, start: str, mask: float, tmp_path: Path
+) -> None:
+    """Once, in what it reads; with two lanes, four and one, in tiles that the dim ends in and at."""
     program = of_body(body, reduction, start)
+    batch = [
+        lower(program, tiled(program, body=(3, 4), sum=(3, 8))),
+        lower(program, lanes(tiled(program, body=(2, 8), sum=(2, 8)), 4)),
+        lower(program, lanes(tiled(program, body=(3, 2), sum=(3, 4)), 1)),
+    ]
+    for lowered in batch:
+        assert masks_of(program, lowered.design) == [("body", 1, mask)]
+        for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=3)):
+            assert comparison.equal, comparison
+    check_csim(batch, tmp_path)
+
+
+def test_a_term_is_masked_where_nothing_before_it_can_be() -> None:
+    """An input's zeros are no neutral elements of a maximum; there is no operation before it to change them."""
+    program = of_body("%t = arith.addf %a, %b : f32", "arith.maximumf", "0xFF800000")
+    graph = read_graph(program.module)
+    before = graph.by_layer["body"]
+    before.result.replace_all_uses_with(graph.arguments[0])
+    Rewriter.erase_op(before.op)
+    design = tiled(program, sum=(3, 4))
+    assert masks_of(program, design) == [("sum", 1, -np.inf)]
+    lowered = lower(program, design)
+    for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=3)):
+        assert comparison.equal, comparison
+
+
+def test_a_reduction_without_neutral_element_is_refused() -> None:
+    program = of_body("%t = arith.addf %a, %b : f32", "arith.mulf", "1.0")
     with pytest.raises(PenstockError) as caught:
         lower(program, tiled(program, body=(3, 4), sum=(3, 4)))
     assert caught.value.code == "tile-does-not-divide"
-    assert limit in caught.value.limit
+    assert "arith.mulf over the dim knows no padding" in caught.value.limit
     assert "divisor of 7" in caught.value.hint
     rows = lower(program, tiled(program, body=(2, 7), sum=(2, 7)))  # the rows may be padded all the same
     assert all(c.equal for c in verify_levels(rows, make_inputs(rows, random_sets=2)))

@@ -101,6 +101,8 @@ class NestEmitter:
                 self._store(op)
             case nest.SelectOp():
                 self._select(op)
+            case nest.WithinOp():
+                self._within(op)
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -204,6 +206,15 @@ class NestEmitter:
         with self.out.lanes(_shape(op.result)) as index:
             inside, outside = self._at(op.inside, index), self._at(op.outside, index)
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
+
+    def _within(self, op: nest.WithinOp) -> None:
+        place, lanes = self._linear(op.place.data.results, (1,)), _shape(op.result)
+        if lanes == (1,):
+            self._single(op.result, "within", f"{place} < {op.size.data}")
+            return
+        self._declare(op.result, "within")
+        with self.out.lanes(lanes) as index:
+            self.out.add(f"{self._at(op.result, index)} = {total([place, *index])} < {op.size.data};")
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(_is_start(v) for v in op.inputs) else "term" if _is_reduced(op.result) else "y"

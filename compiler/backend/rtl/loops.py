@@ -101,6 +101,18 @@ class Loops:
             self.linear[key] = self._joined(moving, offset, label) or self._register(factors, offset, most, label)
         return self.linear[key], most
 
+    def at_most(self, coefficients: Sequence[int], bound: int, label: str, stage: int) -> str:
+        """Whether `sum(coefficient * counter)` is no more than a number, as a flag of a stage."""
+        text, most = self.affine(coefficients, 0, f"{label}_place")
+        if not 0 <= bound < most:
+            return "1'b0" if bound < 0 else "1'b1"
+        key = f"{text} <= {bound}"
+        if key not in self.flags:
+            name = self.flags[key] = self.stages.fresh(f"{label}_to_{bound}")
+            self.stages.declare(name, 1)
+            self.wires.append(f"assign {name} = {key};")
+        return self.stages.later(self.flags[key], 0, stage, 1)
+
     def _joined(self, moving: list[tuple[int, int]], offset: int, label: str) -> str | None:
         """Counters side by side, where their bits do not meet."""
         pieces: list[str] = []

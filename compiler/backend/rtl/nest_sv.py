@@ -21,7 +21,7 @@ from compiler.backend.rtl.stages import Stages, Value, lane, wide
 from compiler.backend.rtl.task_memory import TaskMemories
 from compiler.backend.rtl.timing import Timing
 from compiler.dialects import nest
-from compiler.dialects.affine import projected_dims
+from compiler.dialects.affine import coefficients, projected_dims
 from compiler.dialects.nest import GuardAttr
 from compiler.dialects.stream import BlocksType
 from compiler.dialects.types import vector_type
@@ -143,6 +143,8 @@ class NestEmitter:
                 self._store(op)
             case nest.SelectOp():
                 self._select(op)
+            case nest.WithinOp():
+                self._within(op)
             case nest.ConstantOp():
                 literal = literal_of(op.value)
                 shape = _shape(op.result)
@@ -238,6 +240,16 @@ class NestEmitter:
             delayed = self.stages.later(name, start, end, found.width, result.lanes)
             result = Value(delayed, shape, result.lanes, found, inside.bits, end)
         self.values[op.result] = result
+
+    def _within(self, op: nest.WithinOp) -> None:
+        """One comparison a bound in stage 0; the lanes share its bit."""
+        (_, stage), shape, name = self.timing.spans[op], _shape(op.result), self.stages.fresh("unpadded")
+        self.stages.declare(name, 1, prod(shape))
+        factors = coefficients(op.place.data.results[0], len(self.op.trips))
+        for number, bound in enumerate(op.bounds):
+            flag = self.loops.at_most(factors, bound, name, stage)
+            self.out.add(f"assign {lane(name, prod(shape), str(number))} = {flag};")
+        self.values[op.result] = Value(name, shape, prod(shape), type_range(op.result.type), 1, stage)
 
     def _map(self, op: nest.MapOp) -> None:
         shape, kept = _shape(op.result), self.kept.get(op)
