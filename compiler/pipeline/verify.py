@@ -62,10 +62,11 @@ def compare(
         if tolerance == 0.0:
             same = (a == b) | ((a != a) & (b != b))
         else:
-            scale = float(np.max(np.abs(b), initial=0.0)) or 1.0
+            scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0)) or 1.0
             same = np.isclose(a, b, rtol=0.0, atol=tolerance * scale, equal_nan=True)
         mismatches += int(np.size(same) - np.count_nonzero(same))
-        difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        with np.errstate(invalid="ignore"):  # equal infinities have no difference
+            difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
         largest = max(largest, float(np.max(difference[np.isfinite(difference)], initial=0.0)))
     return Comparison(level, reference, values, mismatches, largest, tolerance)
 

@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from compiler.analysis.graph import read_graph
+from compiler.backend.host.runtime.penstock_runtime.host import compare_whole
 from compiler.design.default import default_design
 from compiler.frontend import import_model
 from compiler.pipeline import Lowered, emit, lower, prepare
+from compiler.pipeline.verify import compare
 from compiler.platforms import load_platform
 from compiler.program import Array, Evaluation, Program
 from profiling.tool_runner import ToolRunner
@@ -109,3 +111,15 @@ def test_one_wrong_weight_in_the_cpp_is_seen(lowered: Lowered, emitted: Path, tm
 def _expected(checked: Checked) -> Array:
     assert checked.expected.evaluation is not None
     return checked.expected.evaluation
+
+
+@pytest.mark.parametrize("theirs", [np.inf, -np.inf, np.nan, 1.0])
+@pytest.mark.parametrize("ours", [np.inf, np.nan, 1.0, 2.0])
+def test_what_is_not_finite_on_one_side_alone_is_no_small_difference(ours: float, theirs: float) -> None:
+    """Python's max passes over NaN, and a tolerance of the largest value is no tolerance if that is infinite."""
+    a, b = np.array([3.0, ours], np.float32), np.array([3.0, theirs], np.float32)
+    same = ours == theirs or (np.isnan(ours) and np.isnan(theirs))
+    judged = compare_whole([b, a], [b, b])
+    assert judged["max_abs_error"] == (abs(ours - theirs) if np.isfinite(ours - theirs) and not same else 0.0)
+    assert judged["undefined"] == int(not same and not np.isfinite(ours - theirs))
+    assert compare("here", "there", [a], [b], 0.1).equal is bool(same)

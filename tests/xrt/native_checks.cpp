@@ -101,6 +101,8 @@ static void check_numbers(const std::string &folder) {
     std::uint64_t wide = 0;
     check(!convert(std::int64_t{-1}, wide) && !convert(1e30, wide) && !convert(0.5, wide),
           "no sign is lost, no fraction");
+    float real_number = 0;
+    check(!convert(1e300, real_number) && convert(-1.5, real_number) && real_number == -1.5F, "nothing becomes infinite");
 }
 
 static void check_files(const std::string &folder) {

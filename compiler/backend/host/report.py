@@ -162,6 +162,7 @@ class WholeCheck(Record):
 
     max_abs_error: float | None = Field(description="of float results; null: there are none")
     tolerance: float | None
+    undefined: int = Field(default=0, description="float results that are NaN or infinite on one side alone")
     indices: Count = Field(description="whole numbers among the results, such as the places of largest values")
     indices_equal: Count
     indices_must_equal: bool = Field(description="false for quantised designs: near ties may fall the other way")

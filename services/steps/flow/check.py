@@ -198,17 +198,22 @@ def check_whole(lowered: Lowered, host: HostGraph, csim: Callable[[Sequence[Arra
     outputs = [o.reshape(p.shape) for o, p in
                zip(csim(program.quantise_inputs(sent)), program.signature.outputs, strict=True)]  # fmt: skip
     judged = compare_whole(host.after(kept, program.dequantise_outputs(outputs)), parts.outputs)
-    largest = max((float(np.max(np.abs(y), initial=0.0)) for y in parts.outputs if y.dtype.kind == "f"), default=0.0)
+    largest = max((_largest(y) for y in parts.outputs if y.dtype.kind == "f"), default=0.0)
     exact = lowered.design.quantize is None
     error = judged["max_abs_error"]
     tolerance = None if error is None else (FLOAT_TOLERANCE if exact else W8A8_TOLERANCE) * (largest or 1.0)
-    within = error is None or tolerance is None or error <= tolerance
+    within = (error is None or tolerance is None or error <= tolerance) and not judged["undefined"]
     return WholeCheck(
         **judged,
         tolerance=tolerance,
         indices_must_equal=exact,
         ok=within and (not exact or judged["indices_equal"] == judged["indices"]),
     )
+
+
+def _largest(values: Array) -> float:
+    """The largest magnitude; infinities tell nothing of a tolerance."""
+    return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
 
 
 def _sample_answers(lowered: Lowered) -> list[Array]:
@@ -245,7 +250,7 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
     samples = lowered.program.samples
     if c is None or samples is None:
         return PytorchCheck(max_abs_error=None, tolerance=None, ok=None, note="the model came without samples")
-    largest = max(float(np.max(np.abs(y), initial=0.0)) for y in samples.outputs)
+    largest = max(_largest(y) for y in samples.outputs)
     return PytorchCheck(
         max_abs_error=c.max_difference,
         tolerance=c.tolerance * (largest or 1.0),

@@ -16,7 +16,7 @@ from .backends import BACKENDS, open_backend
 from .errors import PackageError
 from .host import compare_whole
 from .package import Evaluation, Package, Samples, open_package
-from .ports import Array, same_values
+from .ports import Array, largest_difference, same_values
 
 SHADES = " .:-=+*#%@"
 
@@ -87,14 +87,13 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
             lines.append(f"samples   {equal} of {total} values equal the compiler's interpreter, {how}")
             passed = passed and equal == total
         tolerance = package.json("report.json")["verify"]["pytorch"]["tolerance"]
-        error = max(
-            float(np.max(np.abs(a - b.reshape(a.shape)), initial=0.0))
-            for a, b in zip(accelerator.dequantise(exact), samples.outputs)
-        )
-        result.update(max_abs_error=error, tolerance=tolerance)
+        pairs = list(zip(accelerator.dequantise(exact), samples.outputs))
+        apart = [largest_difference(a, b.reshape(a.shape)) for a, b in pairs]
+        error, undefined = max(one for one, _ in apart), sum(odd for _, odd in apart)
+        result.update(max_abs_error=error, undefined=undefined, tolerance=tolerance)
         reference = package.json("report.json")["verify"]["pytorch"].get("reference", "PyTorch")
         lines.append(f"{reference:<9} largest difference {error:.6g}, tolerance {_or_not_measured(tolerance)}")
-        passed = passed and (tolerance is None or error <= tolerance)
+        passed = _undefined(lines, undefined) and passed and (tolerance is None or error <= tolerance)
     whole = package.host_samples()
     if accelerator.host is not None and whole is not None:
         passed = _whole_model(accelerator, whole, result, lines) and passed
@@ -118,7 +117,14 @@ def _whole_model(accelerator: Accelerator, samples: Samples, result: dict[str, A
     if total:
         lines.append(f"whole     with the host: {found} of {total} indices equal PyTorch's")
     within = error is None or tolerance is None or error <= tolerance
-    return within and (found == total or not all_equal)
+    return _undefined(lines, judged["undefined"]) and within and (found == total or not all_equal)
+
+
+def _undefined(lines: list[str], count: int) -> bool:
+    """Whether no value is NaN or infinite on one side alone; they are said otherwise."""
+    if count:
+        lines.append(f"          {count} values are NaN or infinite here or there, but not both")
+    return not count
 
 
 def evaluate(accelerator: Accelerator, as_json: bool) -> int:

@@ -121,6 +121,15 @@ def same_values(ours: Array, theirs: Array, tolerance: float) -> Array:
         return same | (np.abs(ours - theirs) <= allowed)
 
 
+def largest_difference(ours: Array, theirs: Array) -> tuple[float, int]:
+    """How far values are apart at most, and how many are NaN or infinite on one side alone, which no distance tells."""
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(ours.astype(np.float64) - theirs.astype(np.float64))
+    apart[same_bits(ours, theirs)] = 0.0
+    finite = np.isfinite(apart)
+    return float(np.max(apart[finite], initial=0.0)), int(apart.size - np.count_nonzero(finite))
+
+
 def _equal_lengths(arrays: Sequence[Array]) -> bool:
     return len({len(a) for a in arrays}) == 1
 

@@ -13,6 +13,7 @@
 #include <experimental/xrt_xclbin.h>
 #endif
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <string>
@@ -156,9 +157,10 @@ private:
         const auto arguments = kernel.get_args();
         bool same = arguments.size() == memories.size();
         for (const Memory &memory : memories)
-            for (const auto &argument : arguments)
-                if (static_cast<int>(argument.get_index()) == memory.position && argument.get_name() != memory.argument)
-                    same = false;
+            same = same && std::any_of(arguments.begin(), arguments.end(), [&](const auto &argument) {
+                       return static_cast<int>(argument.get_index()) == memory.position &&
+                              argument.get_name() == memory.argument;
+                   });
         if (!same)
             throw Failure(BAD_DEVICE, file + ": the arguments of " + design_.top + " are not those of this package",
                           "load the bitstream that was linked from this package");

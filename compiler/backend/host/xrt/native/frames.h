@@ -37,7 +37,7 @@ template <typename To, typename From>
 bool convert(From value, To &to) {
     if constexpr (std::is_floating_point_v<To>) {
         to = static_cast<To>(value);
-        return std::isfinite(static_cast<double>(value));
+        return std::isfinite(static_cast<double>(to));
     } else if constexpr (std::is_floating_point_v<From>) {
         const double low = static_cast<double>(std::numeric_limits<To>::min());
         const double high = std::ldexp(1.0, std::numeric_limits<To>::digits);
