@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 
 from db.records import RungDifference, RungPair
@@ -13,25 +13,35 @@ from db.repositories.base import Repository
 from db.tables import rung_pairs
 
 NEWEST = 2000
-"""Pairs that are read at most: older ones are of older models of hardware."""
+"""Pairs of a family that are kept and read: older ones are of older models of hardware."""
 
+_KEY = tuple(rung_pairs.primary_key.columns)
+_NEWEST_FIRST = (rung_pairs.c.created_at.desc(), rung_pairs.c.design, *_KEY)
 _FIELDS = tuple(rung_pairs.c[name] for name in RungPair.__dataclass_fields__)
 
 
 class RungPairs(Repository):
-    def add(self, run_id: str | None, pairs: Sequence[RungPair]) -> None:
-        """Record pairs; what is known of the same design is replaced."""
+    def add(self, run_id: str | None, pairs: Sequence[RungPair], *, keep: int = NEWEST) -> None:
+        """Record pairs; what is known of the same design is replaced, and older ones than are read go."""
         for pair in sorted(pairs, key=lambda p: (p.model, p.design, p.weaker, p.stronger)):
             row = asdict(pair) | {"run_id": run_id, "created_at": func.now()}
             added = insert(rung_pairs).values(row)
             self.connection.execute(
                 added.on_conflict_do_update(index_elements=list(rung_pairs.primary_key.columns), set_=row)
             )
+        for family in sorted({pair.family for pair in pairs}):
+            self._forget(family, keep)
+
+    def _forget(self, family: str, keep: int) -> None:
+        """All but the newest of a family, and what somebody else is writing at the moment."""
+        old = select(*_KEY).where(rung_pairs.c.family == family).order_by(*_NEWEST_FIRST).offset(keep)
+        free = select(*_KEY).where(tuple_(*_KEY).in_(old)).with_for_update(skip_locked=True)
+        self.connection.execute(delete(rung_pairs).where(tuple_(*_KEY).in_(free)))
 
     def of_family(self, family: str) -> tuple[RungPair, ...]:
         """The newest pairs of one family of platforms, the oldest of these first."""
         statement = select(*_FIELDS).where(rung_pairs.c.family == family)
-        newest = statement.order_by(rung_pairs.c.created_at.desc(), rung_pairs.c.design).limit(NEWEST)
+        newest = statement.order_by(*_NEWEST_FIRST).limit(NEWEST)
         return self._all(RungPair, newest)[::-1]
 
     def differences(self, run_id: str | None = None) -> tuple[RungDifference, ...]:

@@ -139,3 +139,19 @@ def test_pairs_of_rungs_are_replaced_and_outlive_their_run(database: Database) -
         assert [p.design for p in tx.rung_pairs.of_family("ecp5")] == ["e", "d"]
         assert tx.rung_pairs.differences(run.id) == ()
         assert [one.designs for one in tx.rung_pairs.differences()] == [2]
+
+
+def test_only_pairs_that_are_read_are_kept(database: Database) -> None:
+    pair = RungPair("m", "d", "modelled", "simulated", "ecp5", "II = 1", 100.0, 90.0)
+    with database.begin() as tx:
+        tx.rung_pairs.add(None, [replace(pair, family="u55c", design="other")])
+    for design in "abcd":
+        with database.begin() as tx:
+            tx.rung_pairs.add(None, [replace(pair, design=design)], keep=3)
+    with database.begin() as tx:
+        assert [p.design for p in tx.rung_pairs.of_family("ecp5")] == ["b", "c", "d"]
+    with database.begin() as tx:  # looked at again, the oldest becomes the newest
+        tx.rung_pairs.add(None, [replace(pair, design="b"), replace(pair, design="b", stronger="csynth")], keep=3)
+        kept = {(p.design, p.stronger) for p in tx.rung_pairs.of_family("ecp5")}
+        assert kept == {("b", "simulated"), ("b", "csynth"), ("d", "simulated")}
+        assert len(tx.rung_pairs.of_family("u55c")) == 1, "another family's are left alone"
