@@ -68,10 +68,6 @@ class Profile:
     report: Mapping[str, Any] | None = None
     """What else the tool's report says, as JSON of the profiler's own."""
 
-    @property
-    def latency_s(self) -> float:
-        return self.latency_cycles / (self.clock_mhz * 1e6)
-
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, **asdict(self)}
 

@@ -71,20 +71,6 @@ def compare(
     return Comparison(level, reference, values, mismatches, largest, tolerance)
 
 
-@dataclass(frozen=True)
-class Verification:
-    """All comparisons of one design; the C simulation's is missing where it was not run."""
-
-    chain: tuple[Comparison, ...]
-    csim: Comparison | None
-    pytorch: Comparison | None
-
-    @property
-    def passed(self) -> bool:
-        checks = [*self.chain, *(c for c in (self.csim, self.pytorch) if c is not None)]
-        return all(c.equal for c in checks)
-
-
 def stream_work(lowered: Lowered) -> int:
     """Pipeline slots of one run: what the time of the stream interpreter follows."""
     return sum(nest.iterations for _, nest in lowered.nests)

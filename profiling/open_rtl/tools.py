@@ -204,9 +204,3 @@ def status(name: ToolName) -> Status:
         return Status(name, FINDERS[name](), "", "")
     except ProfilingError as error:
         return Status(name, None, error.what, error.hint)
-
-
-def can_measure() -> Status:
-    """Whether cycles can be measured at all; the first tool that is missing otherwise."""
-    found = [status("verilator"), status("c++")]
-    return next((one for one in found if one.tool is None), found[0])

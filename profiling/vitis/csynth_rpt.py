@@ -10,10 +10,9 @@ from profiling.vitis.reading import read_text, unreadable
 from profiling.vitis.records import Fifo, Instance, Loop, Memory, Module, Operator, Span, SynthesisReport, Usage
 from profiling.vitis.summary_rpt import is_summary, read_summary
 from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, decimal, name_of, span, usage, whole
+from profiling.vitis.values import Notes, decimal, facts, flow_of, name_of, span, usage, version_of, whole
 
 _TOP = re.compile(r"^== .*Report for '([^'\n]{1,500})'", re.MULTILINE)
-_FACT = re.compile(r"^\s*\* (Version|Solution|Product family|Target device):[ \t]*(\S.*)$", re.MULTILINE)
 _UNITS = {"s": 1e9, "sec": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3}
 
 
@@ -29,16 +28,6 @@ def read_csynth_report(path: Path) -> SynthesisReport:
     if any(not table.closed for table in tables[-1:]):
         raise unreadable(path, "the report ends inside a table", hint="it was cut off: run the step again")
     return _report(found.group(1), facts(text), tables, path.name)
-
-
-def facts(text: str) -> dict[str, str]:
-    """The lines "* Version: ..." at the top."""
-    return {key.lower(): value.strip() for key, value in _FACT.findall(text[:8192])}
-
-
-def flow_of(solution: str | None) -> str | None:
-    found = re.search(r"\((\w+) .*Flow Target\)", solution or "")
-    return found.group(1).lower() if found else None
 
 
 def _report(top: str, head: dict[str, str], tables: list[Table], source: str) -> SynthesisReport:
@@ -59,17 +48,13 @@ def _report(top: str, head: dict[str, str], tables: list[Table], source: str) ->
         kind = name_of(latency.cell(row, "pipeline"))
     module = Module(top, clock[2], cycles, interval, kind, used, available)
     return SynthesisReport(
-        source=source, top=top, version=_version(head.get("version")), part=name_of(head.get("target device")),
-        family=name_of(head.get("product family")), flow=flow_of(head.get("solution")), clock_target_ns=clock[0],
+        source=source, top=top, version=version_of(head), part=name_of(head.get("target device")),
+        family=name_of(head.get("product family")), flow=flow_of(head), clock_target_ns=clock[0],
         clock_uncertainty_ns=clock[1], clock_estimated_ns=clock[2], kind=kind, latency=cycles, latency_average=None,
         interval=interval, used=used, available=available, loops=tuple(_loops(tables, top, notes)),
         modules=(module,), instances=tuple(_instances(tables, top)), fifos=tuple(_fifos(tables, top)),
         memories=tuple(_memories(tables, top)), operators=tuple(_operators(tables, top)), notes=notes.lines(),
     )  # fmt: skip
-
-
-def _version(text: str | None) -> str | None:
-    return text.split()[0] if text else None
 
 
 def _first(tables: list[Table], *headings: str) -> Table | None:

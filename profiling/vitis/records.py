@@ -158,9 +158,6 @@ class SynthesisReport:
     def fmax_mhz(self) -> float | None:
         return None if not self.clock_estimated_ns else 1e3 / self.clock_estimated_ns
 
-    def loops_of(self, module: str) -> tuple[Loop, ...]:
-        return tuple(loop for loop in self.loops if loop.module == module)
-
     def module(self, name: str) -> Module | None:
         return next((module for module in self.modules if module.name == name), None)
 

@@ -7,10 +7,9 @@ import re
 from profiling.vitis.reading import unreadable
 from profiling.vitis.records import Loop, Module, SynthesisReport, Usage
 from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, name_of, span, usage
+from profiling.vitis.values import Notes, facts, flow_of, name_of, span, usage, version_of
 
 _TOP = re.compile(r"^== Synthesis Summary Report of '([^'\n]{1,500})'", re.MULTILINE)
-_FACT = re.compile(r"^\s*\* (Version|Solution|Product family|Target device):[ \t]*(\S.*)$", re.MULTILINE)
 _ROW = re.compile(r"(\s*)([+o])(\s*)(\S.*?)(\*?)\s*\Z")
 
 
@@ -24,7 +23,7 @@ def read_summary(text: str, source: str) -> SynthesisReport:
     table = next((t for t in read_tables(text) if t.column("modules") == 0), None)
     if found is None or table is None or not table.closed or not table.rows:
         raise unreadable(source, "the table of modules and loops is missing or cut off")
-    head = {key.lower(): value.strip() for key, value in _FACT.findall(text[:8192])}
+    head = facts(text)
     notes = Notes()
     if table.crooked:
         notes.add(f"{table.crooked} rows of modules and loops do not fit their columns: left out")
@@ -33,11 +32,10 @@ def read_summary(text: str, source: str) -> SynthesisReport:
     top = next((module for module in modules if module.name == found.group(1)), None)
     if top is None:
         notes.add(f"the top {found.group(1)} is not among the modules")
-    solution = re.search(r"\((\w+) .*Flow Target\)", head.get("solution", ""))
     return SynthesisReport(
-        source=source, top=found.group(1), version=head["version"].split()[0] if "version" in head else None,
+        source=source, top=found.group(1), version=version_of(head),
         part=name_of(head.get("target device")), family=name_of(head.get("product family")),
-        flow=solution.group(1).lower() if solution else None, clock_target_ns=None, clock_uncertainty_ns=None,
+        flow=flow_of(head), clock_target_ns=None, clock_uncertainty_ns=None,
         clock_estimated_ns=None, kind=top.kind if top else None, latency=top.latency if top else None,
         latency_average=None, interval=top.interval if top else None, used=top.used if top else Usage(),
         available=Usage(), loops=tuple(loops), modules=tuple(modules), instances=(), fifos=(), memories=(),

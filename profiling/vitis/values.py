@@ -12,6 +12,7 @@ ABSENT = frozenset({"", "-", "?", "na", "n/a", "undef", "unknown", "inf", "infin
 
 _WHOLE = re.compile(r"[0-9]{1,18}\Z")
 _DECIMAL = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?\Z")
+_FACT = re.compile(r"^\s*\* (Version|Solution|Product family|Target device):[ \t]*(\S.*)$", re.MULTILINE)
 _MAX_NOTES = 100
 
 ALIASES: Mapping[str, str] = {
@@ -107,6 +108,20 @@ def name_of(text: str | None) -> str | None:
     """A word, or None where the report leaves it out."""
     text = (text or "").strip()
     return text if text and text.lower() not in ABSENT else None
+
+
+def facts(text: str) -> dict[str, str]:
+    """The lines "* Version: ..." at the top of a text report of HLS."""
+    return {key.lower(): value.strip() for key, value in _FACT.findall(text[:8192])}
+
+
+def version_of(head: Mapping[str, str]) -> str | None:
+    return next(iter(head.get("version", "").split()), None)
+
+
+def flow_of(head: Mapping[str, str]) -> str | None:
+    found = re.search(r"\((\w+) .*Flow Target\)", head.get("solution", ""))
+    return found.group(1).lower() if found else None
 
 
 def usage(cells: Mapping[str, str | None]) -> Usage:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiling.open_rtl import tools
-from profiling.open_rtl.tools import FINDERS, can_measure, find_cxx, find_verilator, status, waits_for_translation
+from profiling.open_rtl.tools import FINDERS, find_cxx, find_verilator, status, waits_for_translation
 from profiling.protocol import ProfilingError
 from services.cli.doctor import open_tools
 
@@ -64,7 +64,7 @@ def test_without_a_compiler_there_are_no_measured_cycles(tmp_path: Path, monkeyp
     with pytest.raises(ProfilingError, match="no C\\+\\+ compiler") as caught:
         find_cxx()
     assert caught.value.kind == "tool-missing"
-    missing = can_measure()
+    missing = status("c++")
     assert missing.tool is None
     assert "simulated" in missing.consequence
 

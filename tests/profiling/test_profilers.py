@@ -49,7 +49,6 @@ class TestContract:
         assert profile.key == asked.key(profiler.tool, profiler.version())
         assert 0 < profile.initial_delay_cycles <= profile.latency_cycles
         assert profile.interval_cycles > 0
-        assert profile.latency_s == pytest.approx(profile.latency_cycles / 100e6)
 
     def test_a_profile_survives_the_database(self, profiler: Profiler):
         profile = profiler.profile(request())

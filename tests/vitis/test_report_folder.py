@@ -9,13 +9,11 @@ from textwrap import dedent
 import pytest
 
 from profiling.protocol import ProfilingError
-from profiling.vitis.any_report import read_any_report
 from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.records import CosimReport, ImplementedReport, Span, SynthesisReport, TimingReport
+from profiling.vitis.records import Span
 from profiling.vitis.report_folder import read_report_folder
 from tests.vitis.corpus import SAMPLE, rows
 from tests.vitis.test_generations import NESTED_XML, OLD_TEXT
-from tests.vitis.test_implemented_reports import ROUTED_EXPORT, SITES, TIMING
 
 
 def test_text_adds_what_the_xml_does_not_say():
@@ -37,8 +35,8 @@ def test_an_older_tool_spreads_its_modules_over_files(tmp_path: Path):
     report = read_report_folder(tmp_path)
     assert report.top == "blur"
     assert [module.name for module in report.modules] == ["blur", "helper", "other"]
-    assert [loop.name for loop in report.loops_of("blur")] == ["rows", "columns"]
-    assert [loop.name for loop in report.loops_of("helper")] == ["lines", "columns"]
+    assert [loop.name for loop in report.loops if loop.module == "blur"] == ["rows", "columns"]
+    assert [loop.name for loop in report.loops if loop.module == "helper"] == ["lines", "columns"]
     assert [fifo.name for fifo in report.fifos] == ["im_1_U"]
     module = report.module("helper")
     assert module is not None
@@ -78,24 +76,3 @@ def test_a_function_that_is_one_pipeline_has_a_depth(tmp_path: Path):
     )
     (tmp_path / "csynth.xml.gz").write_bytes(gzip.compress(text.encode()))
     assert read_report_folder(tmp_path).depth == Span(7, 7)
-
-
-def test_a_report_is_known_by_what_it_contains(tmp_path: Path):
-    some = SAMPLE / "streamhls__polybench__vitis__atax"
-    wanted = {
-        some / "csynth.xml.gz": SynthesisReport, some / "kernel_csynth.rpt": SynthesisReport,
-        some / "_cosim.rpt": CosimReport, some / "results_rtl_cosim.rpt": CosimReport,
-    }  # fmt: skip
-    for name, text, kind in (
-        ("a.txt", SITES.format(state="Routed"), ImplementedReport), ("b.txt", TIMING, TimingReport),
-        ("c.txt", OLD_TEXT, SynthesisReport), ("d.txt", NESTED_XML, SynthesisReport),
-        ("f.txt", ROUTED_EXPORT + "| Criteria | Status |  Latency", ImplementedReport),
-    ):  # fmt: skip
-        (tmp_path / name).write_text(dedent(text))
-        wanted[tmp_path / name] = kind
-    for path, kind in wanted.items():
-        assert type(read_any_report(path)) is kind
-    (tmp_path / "e.txt").write_text("dear diary")
-    with pytest.raises(ProfilingError) as caught:
-        read_any_report(tmp_path / "e.txt")
-    assert caught.value.kind == "report-unreadable"
