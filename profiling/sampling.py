@@ -6,8 +6,8 @@ patterns: the tokens at which bursts begin and end.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from itertools import product
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,19 +19,43 @@ from profiling.protocol import ProfilingError
 Times = NDArray[np.int64]
 
 MAX_TOKENS = 4096
+_CORNER_LEVELS = 8
 
 
 def iterations_of(pattern: TokenPattern, tokens: Times) -> Times:
     """`TokenPattern.iteration` for many tokens at once."""
-    left, position = tokens.copy(), np.zeros(tokens.shape, np.int64)
-    for level in reversed(pattern.levels):
-        left, index = np.divmod(left, level.count)
-        if len(level.runs) == 1:
-            counter = index + level.runs[0][0]
+    levels, base = _regular(pattern)
+    position, left = np.full(tokens.shape, base, np.int64), tokens
+    for number, (count, stride, counters) in enumerate(levels, 1):
+        if number < len(levels):
+            outer = left // count
+            left, index = outer, left - outer * count
         else:
-            counter = np.concatenate([np.arange(first, first + n) for first, n in level.runs])[index]
-        position += counter * level.stride
+            index = left  # nothing outside it
+        position += (index if counters is None else counters[index]) * stride
     return position
+
+
+def _regular(pattern: TokenPattern) -> tuple[list[tuple[int, int, Times | None]], int]:
+    """Levels as (count, stride, counters unless they are 0, 1, 2, …), innermost first, as few as they can be.
+
+    What every token has in common is the second result: where the counters of a level begin.
+    """
+    levels: list[tuple[int, int, Times | None]] = []
+    base = 0
+    for level in reversed(pattern.levels):
+        count, stride, counters = level.count, level.stride, None
+        if len(level.runs) == 1:
+            base += level.runs[0][0] * stride
+            if count == 1:
+                continue
+            if levels and levels[-1][2] is None and levels[-1][0] * levels[-1][1] == stride:
+                levels[-1] = (levels[-1][0] * count, levels[-1][1], None)
+                continue
+        else:
+            counters = np.concatenate([np.arange(first, first + n) for first, n in level.runs])
+        levels.append((count, stride, counters))
+    return levels, base
 
 
 def handovers(port: PortSchedule, schedule: NestSchedule) -> TokenPattern:
@@ -42,47 +66,78 @@ def handovers(port: PortSchedule, schedule: NestSchedule) -> TokenPattern:
     return TokenPattern(outer)
 
 
-def sample_tokens(network: Network, known: dict[Hashable, Times]) -> dict[str, Times]:
+@dataclass(frozen=True, eq=False)
+class Ends:
+    """How nests meet channels in one run, by port in the order in which they name them first."""
+
+    ports: tuple[str, ...]
+    writes: tuple[bool, ...]
+    counts: tuple[int, ...]
+    corners: tuple[Times, ...]
+
+
+def ends_of(nests: Sequence[NestSchedule]) -> Ends:
+    """Tokens that pass at each port, and those at which bursts begin and end where there are many."""
+    writes: dict[str, bool] = {}
+    counts: dict[str, int] = {}
+    corners: dict[str, Times] = {}
+    for schedule in nests:
+        for port in schedule.ports:
+            if port.kind == "external":
+                continue
+            pattern = handovers(port, schedule)
+            first = counts.get(port.channel, 0)
+            writes[port.channel] = port.direction == "write"
+            counts[port.channel] = first + pattern.count
+            known = corners.get(port.channel, _NONE)
+            many = pattern.count > MAX_TOKENS
+            corners[port.channel] = np.concatenate((known, _corners(pattern) + first)) if many else known
+    return Ends(tuple(counts), tuple(writes.values()), tuple(counts.values()), tuple(corners.values()))
+
+
+def sample_tokens(network: Network, ends: Mapping[str, Ends], known: dict[Hashable, Times]) -> dict[str, Times]:
     """The tokens to look at in each channel; refuses a channel whose ends do not match.
 
-    Equal samples are the same array, which is kept in `known`.
+    Equal samples are the same array, which is kept in `known`. `ends` are those of each task.
     """
-    counts: dict[tuple[str, str], int] = {}
-    corners: dict[str, set[int]] = {name: set() for name in network.channels}
+    put: dict[str, tuple[int, Times]] = {}
+    got: dict[str, tuple[int, Times]] = {}
     for task in network.tasks:
-        for schedule in task.nests:
-            for port in schedule.ports:
-                if port.kind == "external":
-                    continue
-                name, pattern = task.channel(port.channel), handovers(port, schedule)
-                first = counts.get((name, port.direction), 0)
-                counts[name, port.direction] = first + pattern.count
-                if pattern.count > MAX_TOKENS:
-                    corners[name] |= {first + c for c in _corners(pattern)}
+        side = ends[task.name]
+        for port, writes, count, corners in zip(side.ports, side.writes, side.counts, side.corners, strict=True):
+            (put if writes else got)[task.channel(port)] = (count, corners)
     samples: dict[str, Times] = {}
     for name in network.channels:
-        put, got = counts.get((name, "write"), 0), counts.get((name, "read"), 0)
-        if put != got or put == 0:
+        (count, corners), (taken, others) = put.get(name, (0, _NONE)), got.get(name, (0, _NONE))
+        if count != taken or count == 0:
             raise ProfilingError(
-                "bad-request", what=f"{put} tokens are written and {got} read in one run", where=name,
+                "bad-request", what=f"{count} tokens are written and {taken} read in one run", where=name,
                 limit="a channel must be emptied in every run",
                 hint="report this design: its ends do not match",
             )  # fmt: skip
-        key = (put, frozenset(corners[name]))
+        both = _NONE if count <= MAX_TOKENS else _distinct(corners, others)
+        key = (count, both.tobytes())
         if key not in known:
-            even = np.arange(put) if put <= MAX_TOKENS else np.linspace(0, put - 1, MAX_TOKENS).astype(np.int64)
-            known[key] = np.unique(np.concatenate([even, np.array(sorted(corners[name]), np.int64)]))
+            if count <= MAX_TOKENS:
+                known[key] = np.arange(count)
+            else:
+                known[key] = _distinct(np.linspace(0, count - 1, MAX_TOKENS).astype(np.int64), both)
         samples[name] = known[key]
     return samples
 
 
-def _corners(pattern: TokenPattern) -> set[int]:
+_NONE = np.zeros(0, np.int64)
+
+
+def _distinct(first: Times, second: Times) -> Times:
+    """All of both, in order, once."""
+    both = np.sort(np.concatenate((first, second)), kind="stable")
+    return both[np.concatenate(([True], both[1:] != both[:-1]))] if len(both) else both
+
+
+def _corners(pattern: TokenPattern) -> Times:
     """Tokens at which every level is at its first or its last count: where bursts begin and end."""
-    sizes = [level.count for level in pattern.levels if level.count > 1]
-    result: set[int] = set()
-    for choice in product((0, 1), repeat=min(len(sizes), 8)):
-        token = 0
-        for size, last in zip(sizes[-8:], choice, strict=True):
-            token = token * size + (size - 1 if last else 0)
-        result.add(token)
-    return result
+    tokens = np.zeros(1, np.int64)
+    for size in [level.count for level in pattern.levels if level.count > 1][-_CORNER_LEVELS:]:
+        tokens = (tokens[:, None] * size + np.array([0, size - 1])).ravel()
+    return tokens

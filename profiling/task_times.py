@@ -7,16 +7,16 @@ largest lateness of what it has met so far, so all times follow from cumulative 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from math import ceil
 
 import numpy as np
 
 from compiler.schedule import NestSchedule
-from profiling.network import Task
-from profiling.sampling import Times, handovers, iterations_of
+from profiling.sampling import Ends, Times, handovers, iterations_of
 
+Lag = Times | int
+"""Of each access, or of all alike."""
 _GAP = 2  # cycles between the nests of a task
 
 
@@ -29,7 +29,7 @@ class TaskTimes:
     waited: int
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Access:
     """The sampled accesses of one port: local times of the access, and when a wait for it takes effect."""
 
@@ -39,60 +39,74 @@ class _Access:
     waits: Times
     """Local time at which the access (or for a block, its first part) must be possible."""
     part: slice
-    is_block: bool = False
+    whole: bool
+    """Whether no other nest of the task meets the channel."""
+    is_block: bool
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class _Lateness:
+    """How late a nest is after so many accesses of one port: the largest lateness among them, 0 after none."""
+
+    by: _Access
+    writes: bool
+    values: Times
+    most: int
+
+
+@dataclass(eq=False)
 class _Nest:
-    """One nest, its accesses merged and sorted once; what each access sees of earlier waits never changes."""
+    """One nest and its accesses. What each access sees of earlier waits never changes, and is found when asked for."""
 
     schedule: NestSchedule
     period: float
     reads: list[_Access]
     writes: list[_Access]
+    issued: int
+    """How much earlier than it writes an iteration last waits for what it reads."""
+    latency: int
+    _seen: dict[tuple[int, int, int], Times] = field(default_factory=dict[tuple[int, int, int], Times])
 
-    def prepare(self, flushing: bool, read_stage: int) -> None:
-        empty = np.zeros(0, np.int64)
-        read_at = np.concatenate([a.waits for a in self.reads] or [empty])
-        write_at = np.concatenate([a.waits for a in self.writes] or [empty])
-        self.read_order = np.argsort(read_at, kind="stable")
-        self.write_order = np.argsort(write_at, kind="stable")
-        sorted_reads, sorted_writes = read_at[self.read_order], write_at[self.write_order]
+    def offset(self, access: _Access, late: Sequence[_Lateness], *, issued: int = 0, claims: bool = False) -> Lag:
+        """How late an access is, by what the nest has waited for before it; `claims` for the first part of a block.
 
-        def seen(by: Times, of: Times) -> Times:
-            return np.searchsorted(of, by, side="right")
-
-        self.reads_seen: list[tuple[Times, Times]] = []
-        for access in self.reads:
-            self.reads_seen.append((seen(access.local, sorted_reads), seen(access.local, sorted_writes)))
-        self.writes_seen: list[tuple[Times, Times]] = []
-        for access in self.writes:
-            stage = next(p.stage for p in self.schedule.ports if p.direction == "write")
-            issued = access.local - (stage - read_stage) if flushing else access.local
-            self.writes_seen.append((seen(issued, sorted_reads), seen(access.local, sorted_writes)))
-        self.claims_seen: list[tuple[Times, Times]] = []
-        for access in self.writes:
-            self.claims_seen.append((seen(access.waits, sorted_reads), seen(access.waits, sorted_writes)))
-
-    @property
-    def latency(self) -> int:
-        return ceil(self.period * (self.schedule.iterations - 1)) + self.schedule.depth
+        `issued` is how much earlier it no longer waits for what is read.
+        """
+        at = access.waits if claims else access.local
+        found: Lag = 0
+        for one in late if len(at) else ():
+            most, earlier = one.most, 0 if one.writes else issued
+            if isinstance(found, int) and most <= found:
+                continue
+            if int(one.values[1]) == most and int(one.by.waits[0]) <= int(at[0]) - earlier:
+                found = max(found, most) if isinstance(found, int) else np.maximum(found, most)
+                continue
+            if one.by is access and (claims or not access.is_block):
+                values = one.values[1:]  # each sees itself
+            else:
+                key = (id(at), id(one.by), earlier)
+                if key not in self._seen:
+                    self._seen[key] = one.by.waits.searchsorted(at - earlier if earlier else at, side="right")
+                values = one.values[self._seen[key]]
+            found = values if isinstance(found, int) and not found else np.maximum(found, values)
+        return found
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class Work:
     """What a task does whatever it waits for: its nests, and the tokens of the channels that it reads and writes."""
 
     nests: list[_Nest]
-    indices: tuple[Times, ...]
+    sizes: tuple[int, ...]
+    """Tokens that are looked at of each channel."""
     reads: tuple[int, ...]
     """Positions of the channels that it reads, and writes, in the order in which its ports name them first."""
     writes: tuple[int, ...]
-    claims: tuple[int, ...]
+    busy: int
 
-    @cached_property
-    def busy(self) -> int:
-        return sum(n.latency + _GAP for n in self.nests) - _GAP
+    @property
+    def bytes(self) -> int:
+        return 32 * sum(self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,85 +120,102 @@ class Run:
 
 
 def work_of(
-    task: Task, names: Mapping[str, int], indices: tuple[Times, ...], *, share: float, flushing: bool, read_stage: int
-) -> Work:
-    """`names` gives each channel its position, `indices` the tokens to look at; `share` is cycles a bit of traffic."""
+    nests: Sequence[NestSchedule], ends: Ends, indices: tuple[Times, ...], *, share: float, flushing: bool,
+    read_stage: int,
+) -> Work:  # fmt: skip
+    """`indices` are the tokens to look at by port of `ends`; `share` is cycles a bit of external traffic takes."""
+    positions = {port: position for position, port in enumerate(ends.ports)}
     base: dict[int, int] = {}
-    nests = [_nest(task, s, names, base, indices, share) for s in task.nests]
-    for nest in nests:
-        nest.prepare(flushing, read_stage)
-    reads = dict.fromkeys(a.channel for n in nests for a in n.reads)
-    writes = dict.fromkeys(a.channel for n in nests for a in n.writes)
-    claims = dict.fromkeys(a.channel for n in nests for a in n.writes if a.is_block)
-    return Work(nests, indices, tuple(reads), tuple(writes), tuple(claims))
+    found: list[_Nest] = []
+    for schedule in nests:
+        period = max([float(schedule.ii), *(p.bits * share for p in schedule.ports if p.kind == "external")])
+        accesses = _accesses(schedule, period, positions, base, ends, indices)
+        reads = [access for access, direction in accesses if direction == "read"]
+        writes = [access for access, direction in accesses if direction == "write"]
+        stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
+        latency = ceil(period * (schedule.iterations - 1)) + schedule.depth
+        found.append(_Nest(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
+    read = dict.fromkeys(a.channel for n in found for a in n.reads)
+    written = dict.fromkeys(a.channel for n in found for a in n.writes)
+    busy = sum(n.latency + _GAP for n in found) - _GAP
+    return Work(found, tuple([len(index) for index in indices]), tuple(read), tuple(written), busy)
 
 
-def _nest(
-    task: Task,
-    schedule: NestSchedule,
-    names: Mapping[str, int],
-    base: dict[int, int],
+def _accesses(
+    schedule: NestSchedule, period: float, positions: Mapping[str, int], base: dict[int, int], ends: Ends,
     indices: Sequence[Times],
-    share: float,
-) -> _Nest:
-    period = max([float(schedule.ii), *(p.bits * share for p in schedule.ports if p.kind == "external")])
-    nest = _Nest(schedule, period, [], [])
+) -> list[tuple[_Access, str]]:  # fmt: skip
+    """The accesses of one nest with their directions. `base` counts the tokens that earlier nests passed."""
+    found: list[tuple[_Access, str]] = []
     for port in schedule.ports:
         if port.kind == "external":
             continue
-        channel = names[task.channel(port.channel)]
-        first = base.get(channel, 0)
-        pattern = handovers(port, schedule)
+        channel = positions[port.channel]
+        first, pattern, tokens = base.get(channel, 0), handovers(port, schedule), indices[channel]
         base[channel] = first + pattern.count
-        index = indices[channel]
-        low, high = np.searchsorted(index, [first, first + pattern.count])
-        tokens = index[low:high] - first
-        at = np.ceil(iterations_of(pattern, tokens) * period).astype(np.int64)
-        access = _Access(channel, at + port.stage, at + port.stage, slice(int(low), int(high)))
+        whole, part = pattern.count == ends.counts[channel], slice(0, len(tokens))
+        if not whole:
+            low, high = tokens.searchsorted([first, first + pattern.count])
+            part = slice(int(low), int(high))
+            tokens = tokens[part] - first
+        iterations = iterations_of(pattern, tokens)
+        waits = local = _cycles(iterations, period) + port.stage
         if port.kind == "block":
-            last = np.ceil((iterations_of(pattern, tokens) + schedule.block_iterations - 1) * period)
             # a block passes at its last access, but must be there (or be free) at its first
-            access = _Access(channel, last.astype(np.int64) + port.stage, at + port.stage, access.part, True)
-        (nest.writes if port.direction == "write" else nest.reads).append(access)
-    return nest
+            local = _cycles(iterations + (schedule.block_iterations - 1), period) + port.stage
+        found.append((_Access(channel, local, waits, part, whole, port.kind == "block"), port.direction))
+    return found
+
+
+def _cycles(iterations: Times, period: float) -> Times:
+    if period.is_integer():
+        return iterations * int(period)
+    return np.ceil(iterations * period).astype(np.int64)
 
 
 def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Times]) -> Run:
-    """One run of a task. Tokens of `arrivals` were written then; without `freed` there is always a slot."""
-    run = Run(
-        {position: np.empty(work.indices[position].shape, np.int64) for position in work.reads},
-        {position: np.empty(work.indices[position].shape, np.int64) for position in work.writes},
-        {position: np.empty(work.indices[position].shape, np.int64) for position in work.claims},
-        TaskTimes(0, 0, 0),
-    )
+    """One run of a task. Tokens of `arrivals` were written then; slots that `freed` does not name are always there."""
+    read: dict[int, Times] = {}
+    written: dict[int, Times] = {}
+    claimed: dict[int, Times] = {}
     start, waited, begun = 0, 0, 0
     for number, nest in enumerate(work.nests):
-        late_reads = [arrivals[a.channel][a.part] + 1 - (start + a.waits) for a in nest.reads]
-        late_writes = [freed[a.channel][a.part] - (start + a.waits) for a in nest.writes] if freed else []
-        reads = _running_max(late_reads, nest.read_order)
-        writes = _running_max(late_writes, nest.write_order) if freed else None
-        for access, seen in zip(nest.reads, nest.reads_seen, strict=True):
-            run.read[access.channel][access.part] = start + access.local + _offset(reads, writes, seen)
-        for access, seen in zip(nest.writes, nest.writes_seen, strict=True):
-            run.written[access.channel][access.part] = start + access.local + _offset(reads, writes, seen)
-        for access, seen in zip(nest.writes, nest.claims_seen, strict=True):
-            if access.is_block:
-                run.claimed[access.channel][access.part] = start + access.waits + _offset(reads, writes, seen)
-        wait = int(reads[-1]) if writes is None else int(max(reads[-1], writes[-1]))
+        late = [_lateness(a, False, arrivals[a.channel], start - 1) for a in nest.reads]
         if number == 0:
             # a wait before the first read is no work yet
-            begun = max([0, *(int(late[0]) for late in late_reads if late.size)])
+            begun = max([0, *(int(one.values[1]) for one in late if len(one.values) > 1)])
+        late += [_lateness(a, True, freed[a.channel], start) for a in nest.writes if a.channel in freed]
+        late = [one for one in late if one.most > 0]
+        for access in nest.reads:
+            _put(read, access, access.local, nest.offset(access, late), start, work)
+        for access in nest.writes:
+            _put(written, access, access.local, nest.offset(access, late, issued=nest.issued), start, work)
+            if access.is_block:
+                _put(claimed, access, access.waits, nest.offset(access, late, claims=True), start, work)
+        wait = max([0, *(one.most for one in late)])
         waited += wait
         start += nest.latency + wait + _GAP
-    return replace(run, times=TaskTimes(begun, start - _GAP, waited - begun))
+    return Run(read, written, claimed, TaskTimes(begun, start - _GAP, waited - begun))
 
 
-def _offset(reads: Times, writes: Times | None, seen: tuple[Times, Times]) -> Times:
-    """How late an access is, by what the nest has waited for before it."""
-    return reads[seen[0]] if writes is None else np.maximum(reads[seen[0]], writes[seen[1]])
+def _lateness(access: _Access, writes: bool, possible: Times, start: int) -> _Lateness:
+    """Of the accesses of one port, each of which is `possible` from a cycle on, by a nest that starts at `start`."""
+    values = np.empty(len(access.waits) + 1, np.int64)
+    values[0] = 0
+    np.subtract(possible if access.whole else possible[access.part], access.waits, out=values[1:])
+    if start:
+        values[1:] -= start
+    values = np.maximum.accumulate(values)
+    return _Lateness(access, writes, values, int(values[-1]))
 
 
-def _running_max(parts: list[Times], order: Times) -> Times:
-    """Largest lateness of the first n accesses in local order, from n = 0; never negative."""
-    late = np.concatenate([*parts])[order] if parts else np.zeros(0, np.int64)
-    return np.concatenate(([0], np.maximum(np.maximum.accumulate(late), 0) if late.size else late))
+def _put(times: dict[int, Times], access: _Access, local: Times, offset: Lag, start: int, work: Work) -> None:
+    """Cycles of accesses at local times, so late in a nest that starts at `start`, where they belong."""
+    late = offset + start
+    found = local if isinstance(late, int) and not late else local + late
+    if access.whole:
+        times[access.channel] = found
+        return
+    if access.channel not in times:
+        times[access.channel] = np.empty(work.sizes[access.channel], np.int64)
+    times[access.channel][access.part] = found

@@ -21,7 +21,7 @@ from compiler.platforms import MEMORY_EFFICIENCY, Platform
 from profiling.channel_times import ChannelTimes
 from profiling.network import Network, Task
 from profiling.protocol import ProfilingError
-from profiling.sampling import Times, sample_tokens
+from profiling.sampling import Ends, Times, ends_of, sample_tokens
 from profiling.task_times import Run, TaskTimes, Work, run_task, work_of
 
 _MAX_SWEEPS = 4000
@@ -56,10 +56,12 @@ class TimelineMemory:
 
     def clear(self) -> None:
         self._bytes = 0
+        self.ends: dict[int, tuple[Ends, object]] = {}
         self.samples: dict[Hashable, Times] = {}
         self.work: dict[Hashable, tuple[Work, object]] = {}
         self.runs: dict[Hashable, tuple[Run, object]] = {}
         self.channels: dict[Hashable, ChannelTimes] = {}
+        self.slots: dict[tuple[int, int], tuple[int, Times]] = {}
 
     def grow(self, size: int) -> None:
         self._bytes += size + 1024
@@ -68,6 +70,25 @@ class TimelineMemory:
         """Between two networks: what one is made of must not go while it is looked at."""
         if self._bytes > self.most_bytes:
             self.clear()
+
+    def ends_of(self, task: Task) -> Ends:
+        found = self.ends.get(id(task.nests))
+        if found is None:
+            found = self.ends[id(task.nests)] = (ends_of(task.nests), task.nests)
+            self.grow(0)
+        return found[0]
+
+    def slots_of(self, index: Times, depth: int) -> tuple[int, Times]:
+        """The first sample that has to wait for a slot, and for it and all later ones the sample that frees theirs."""
+        key = (id(index), depth)
+        if key not in self.slots:
+            first = int(index.searchsorted(depth))
+            # the nearest sample not before the token whose slot is needed: later is safe, but none waits for itself
+            place = index.searchsorted(index[first:] - depth)
+            place -= place >= np.arange(first, len(index))
+            self.slots[key] = (first, place)
+            self.grow(place.nbytes)
+        return self.slots[key]
 
 
 def compute_timeline(
@@ -83,8 +104,8 @@ def compute_timeline(
     """All token times. `bounded` makes writers wait for full channels; without it depths are ignored."""
     solver = _Solver(network, flushing, read_stage, platform, clock_mhz, memory or TimelineMemory())
     solver.run_free()
-    if bounded and solver.too_shallow():
-        solver.settle()
+    if bounded and (shallow := solver.too_shallow()):
+        solver.settle(shallow)
     return solver.result()
 
 
@@ -101,30 +122,33 @@ class _Solver:
         memory.make_room()
         self.network, self.memory = network, memory
         self.flushing, self.read_stage = flushing, read_stage
-        self.samples = sample_tokens(network, memory.samples)
+        ends = {task.name: memory.ends_of(task) for task in network.tasks}
+        self.samples = sample_tokens(network, ends, memory.samples)
         self.share = _memory_share(network, platform, clock_mhz)
-        self.names = {task.name: _channels_of(task) for task in network.tasks}
-        self.work = {task.name: self._work(task) for task in network.tasks}
+        self.names = {task.name: [task.channel(p) for p in ends[task.name].ports] for task in network.tasks}
+        self.work = {task.name: self._work(task, ends[task.name]) for task in network.tasks}
         self.written: dict[str, Times] = {}
         self.claimed: dict[str, Times] = {}
         self.read: dict[str, Times] = {}
         self.times: dict[str, TaskTimes] = {}
 
-    def _work(self, task: Task) -> Work:
-        names = self.names[task.name]
-        indices = tuple([self.samples[name] for name in names])
-        key = (id(task.nests), self.share, *map(id, indices))
+    def _work(self, task: Task, ends: Ends) -> Work:
+        indices = tuple([self.samples[name] for name in self.names[task.name]])
+        share = self.share if any(p.kind == "external" for n in task.nests for p in n.ports) else 0.0
+        key = (id(task.nests), share, *map(id, indices))
         found = self.memory.work.get(key)
         if found is None:
-            work = work_of(task, names, indices, share=self.share, flushing=self.flushing, read_stage=self.read_stage)
+            work = work_of(
+                task.nests, ends, indices, share=share, flushing=self.flushing, read_stage=self.read_stage
+            )  # fmt: skip
             found = self.memory.work[key] = (work, task.nests)
-            self.memory.grow(sum(index.nbytes for index in indices) * 8)
+            self.memory.grow(work.bytes)
         return found[0]
 
     def run_free(self) -> None:
         """Every task once, writers first, as if no channel were ever full."""
         for task in self.network.tasks:
-            work, names = self.work[task.name], list(self.names[task.name])
+            work, names = self.work[task.name], self.names[task.name]
             arrivals = {position: self.written[names[position]] for position in work.reads}
             key = (id(work), *map(id, arrivals.values()))
             found = self.memory.runs.get(key)
@@ -135,15 +159,15 @@ class _Solver:
             self._take(task, found[0])
 
     def _take(self, task: Task, run: Run) -> None:
-        names = list(self.names[task.name])
-        self.read |= {names[position]: times for position, times in run.read.items()}
-        self.written |= {names[position]: times for position, times in run.written.items()}
-        self.claimed |= {names[position]: times for position, times in run.claimed.items()}
+        names = self.names[task.name]
+        self.read.update({names[position]: times for position, times in run.read.items()})
+        self.written.update({names[position]: times for position, times in run.written.items()})
+        self.claimed.update({names[position]: times for position, times in run.claimed.items()})
         self.times[task.name] = run.times
 
     def _run_again(self, task: Task) -> bool:
         """The task with the slots that its readers have freed so far. Whether anything moved."""
-        work, names = self.work[task.name], list(self.names[task.name])
+        work, names = self.work[task.name], self.names[task.name]
         arrivals = {position: self.written[names[position]] for position in work.reads}
         freed = {position: self._free(names[position]) for position in work.writes}
         run = run_task(work, arrivals, freed)
@@ -155,39 +179,36 @@ class _Solver:
         ):
             for position, times in found.items():
                 name = names[position]
-                if not np.array_equal(times, held[name]):
+                if times is not held[name] and not np.array_equal(times, held[name]):
                     moved = True
+                    held[name] = times  # what did not move stays the same array, and is known
                     self._waiting.add(self._ends[name][end])
-        self._take(task, run)
+        self.times[task.name] = run.times
         return moved
 
     def _free(self, name: str) -> Times:
         """From when a slot is free for each sampled token; the far past for those that find one at the start."""
         index = self.samples[name]
+        first, place = self.memory.slots_of(index, self.network.channels[name].depth)
         free = np.full(index.shape, _PAST, np.int64)
-        before = index - self.network.channels[name].depth
-        known = before >= 0
-        # the nearest sample not before the token whose slot is needed: later is safe, but no token waits for itself
-        place = np.searchsorted(index, before[known], side="left")
-        place -= index[place] >= index[known]
-        free[known] = self.read[name][place] + 1
+        free[first:] = self.read[name][place] + 1
         return free
 
-    def too_shallow(self) -> bool:
-        channels = self.network.channels
-        return any(self._channel(name).high_water > channels[name].depth for name in channels)
+    def too_shallow(self) -> set[str]:
+        """Channels whose writer would have to wait."""
+        return {n for n, c in self.network.channels.items() if self._channel(n).high_water > c.depth}
 
-    def settle(self) -> None:
+    def settle(self, shallow: set[str]) -> None:
         """Let full channels hold their writers back until nothing moves; one that never settles is stuck."""
         self._ends = self.network.ends()
-        self._waiting = {task.name for task in self.network.tasks}
+        self._waiting = {self._ends[name][0] for name in shallow}
         bound = 4 * (sum(t.busy for t in self.network.tasks) + max(t.end for t in self.times.values()))
         for _ in range(_MAX_SWEEPS):
             if not self._sweep():
                 return
             if max(t.end for t in self.times.values()) > bound:
                 break
-        shallow = [n for n, c in self.network.channels.items() if self._channel(n).high_water >= c.depth]
+        shallow = {n for n, c in self.network.channels.items() if self._channel(n).high_water >= c.depth}
         raise ProfilingError(
             "deadlock", what="the network does not settle with these channel depths",
             where=", ".join(sorted(shallow)),
@@ -225,12 +246,6 @@ class _Solver:
         ]
         busy = {name: work.busy for name, work in self.work.items()}
         return Timeline(dict(self.times), channels, busy, min(firsts, default=0), exact)
-
-
-def _channels_of(task: Task) -> dict[str, int]:
-    """The channels of a task by position, in the order in which its ports name them first."""
-    names = dict.fromkeys(task.channel(p.channel) for s in task.nests for p in s.ports if p.kind != "external")
-    return {name: position for position, name in enumerate(names)}
 
 
 def _memory_share(network: Network, platform: Platform, clock_mhz: float) -> float:
