@@ -9,20 +9,32 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate
 from math import prod
 from typing import Any
 
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute
 
 from compiler.analysis.converting import choose_plan
+from compiler.analysis.loops import LoopPlan
+from compiler.analysis.nests import NestFacts, Place, PlaceKind
 from compiler.analysis.one_pass import OnePassPlan
 from compiler.analysis.packing import choose_layout, word_order
-from compiler.dialects import itensor
+from compiler.analysis.tasks import Computation, is_reread
 from compiler.dialects.itensor_types import ITensorType, LayoutAttr
+from compiler.dialects.types import tensor_type
+from compiler.transforms.build_compute_nest import Source, build_compute_nest
+from compiler.transforms.build_converter_nests import Conversion, Process, build_converter
+from compiler.transforms.build_dma_nests import Transfer, build_load, build_store
+from compiler.transforms.build_part_nests import Range, build_chunk, build_concat
 from compiler.transforms.fold_itensors import fits_tiles
 from compiler.transforms.names import c_name
 
-Build = Callable[[Sequence[SSAValue]], Operation]
+BuildNests = Callable[[Sequence[Place], Sequence[Sequence[Place]]], Conversion]
+"""From the FIFOs of its inputs, and of the readers of each output."""
+
+PIECE = "piece"
+"""What a part is called while it is looked at alone."""
 
 
 class Order:
@@ -75,12 +87,10 @@ class Part:
 
     name: str
     facts: Hashable
-    build: Build
-    """The operation itself, from values of the types of its operands."""
-    operands: tuple[Attribute, ...]
+    build: BuildNests
+    """Its nests, under the name of a piece."""
     inputs: list[Stream]
     outputs: list[Stream] = field(default_factory=list[Stream])
-    is_task: bool = False
 
     @property
     def c_name(self) -> str:
@@ -91,6 +101,22 @@ class Part:
         siblings = [s for s in self.inputs if s.maker is stream.maker]
         number = f"_{siblings.index(stream)}" if len(siblings) > 1 else ""
         return f"{stream.maker.c_name}__{self.c_name}{number}"
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What a kernel's schedule says of its nest and its streams."""
+
+    plan: LoopPlan
+    computation: Computation
+    bindings: tuple[tuple[str, str], ...]
+    operands: tuple[Order | None, ...]
+    """None for a parameter that lies on the chip."""
+    tensors: tuple[Attribute, ...]
+    """The types of the operands."""
+    result: Order
+    facts: Hashable
+    """Stands for all that its nest depends on; kernels of equal bodies and loops share theirs."""
 
 
 @dataclass(frozen=True)
@@ -167,55 +193,85 @@ def _c_name(name: str) -> str:
     return c_name(name)
 
 
-def load_part(name: str, access: Access, memory: Attribute, layout: LayoutAttr | None) -> Part:
-    """A load of a tensor; what it makes is in `access.outside`."""
-    through = access.through and access.through.kind
+def load_part(name: str, access: Access, memory: Attribute, layout: LayoutAttr | None, kind: PlaceKind) -> Part:
+    """A load of a tensor; what it makes is in `access.outside`. `kind` says where the tensor lies."""
 
-    def build(values: Sequence[SSAValue]) -> Operation:
-        return itensor.LoadOp(name, values[0], access.outside.kind, layout, through)
+    def build(_inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
+        return build_load(_transfer(access, layout), _memory("memory0", kind, memory), outputs[0])
 
-    part = Part(name, ("load", memory, layout, access), build, (memory,), [])
-    return _made(part, [access.outside])
+    return _made(Part(name, ("load", memory, layout, access), build, []), [access.outside])
 
 
-def store_part(name: str, stream: Stream, access: Access, memory: Attribute, layout: LayoutAttr | None) -> Part:
+def store_part(
+    name: str, stream: Stream, access: Access, memory: Attribute, layout: LayoutAttr | None, kind: PlaceKind
+) -> Part:
     """A store of a stream, which is in the order of `access.outside`."""
-    through = access.through and access.through.kind
 
-    def build(values: Sequence[SSAValue]) -> Operation:
-        return itensor.StoreOp(name, values[0], memory, layout, through)
+    def build(inputs: Sequence[Place], _outputs: Sequence[Sequence[Place]]) -> Conversion:
+        return build_store(_transfer(access, layout), _memory("output_0", kind, memory), inputs[0])
 
-    part = Part(name, ("store", memory, layout, access), build, (stream.order.kind,), [stream])
-    return _made(part, [])
+    return _made(Part(name, ("store", memory, layout, access), build, [stream]), [])
+
+
+def _transfer(access: Access, layout: LayoutAttr | None) -> Transfer:
+    return Transfer(PIECE, access.outside.kind, layout, access.through and access.through.kind)
+
+
+def _memory(name: str, kind: PlaceKind, tensor: Attribute) -> Place:
+    shaped = tensor_type(tensor)
+    return Place(name, kind, shaped.get_shape(), shaped.element_type)
 
 
 def convert_part(name: str, stream: Stream, order: Order) -> Part:
-    def build(values: Sequence[SSAValue]) -> Operation:
-        return itensor.ConverterOp(name, values[0], order.kind)
+    def build(inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
+        return build_converter(PIECE, (stream.order.kind, order.kind), inputs[0], outputs[0])
 
-    return _made(Part(name, ("convert", stream.order, order), build, (stream.order.kind,), [stream]), [order])
+    return _made(Part(name, ("convert", stream.order, order), build, [stream]), [order])
 
 
 def chunk_part(name: str, stream: Stream, dim: int, starts: Sequence[int], orders: Sequence[Order]) -> Part:
-    def build(values: Sequence[SSAValue]) -> Operation:
-        return itensor.ChunkOp(name, values[0], dim, starts, [o.kind for o in orders])
+    def build(inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
+        parts = [
+            Range(start, order.kind.data_shape()[dim], fifos)
+            for start, order, fifos in zip(starts, orders, outputs, strict=True)
+        ]
+        return _alone(build_chunk(stream.order.kind, dim, inputs[0], parts))
 
     facts = ("chunk", dim, tuple(starts), stream.order, tuple(orders))
-    return _made(Part(name, facts, build, (stream.order.kind,), [stream]), orders)
+    return _made(Part(name, facts, build, [stream]), orders)
 
 
 def concat_part(name: str, streams: Sequence[Stream], dim: int, order: Order) -> Part:
-    def build(values: Sequence[SSAValue]) -> Operation:
-        return itensor.ConcatOp(name, values, dim, order.kind)
+    def build(inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
+        sizes = [stream.order.kind.data_shape()[dim] for stream in streams]
+        starts = accumulate(sizes[:-1], initial=0)
+        parts = [Range(start, size, [fifo]) for start, size, fifo in zip(starts, sizes, inputs, strict=True)]
+        return _alone(build_concat(order.kind, dim, parts, outputs[0]))
 
     facts = ("concat", dim, tuple(s.order for s in streams), order)
-    return _made(Part(name, facts, build, tuple(s.order.kind for s in streams), list(streams)), [order])
+    return _made(Part(name, facts, build, list(streams)), [order])
 
 
-def task_part(
-    name: str, facts: Hashable, build: Build, operands: tuple[Attribute, ...], streams: Sequence[Stream], order: Order
-) -> Part:
-    return _made(Part(name, facts, build, operands, list(streams), is_task=True), [order])
+def task_part(name: str, planned: Planned, streams: Sequence[Stream]) -> Part:
+    """A compute task; its operands are streams, or parameters that lie on the chip."""
+
+    def build(inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
+        fifos = iter(inputs)
+        sources = [
+            Source(_memory(f"rom_{index}", "rom", tensor)) if order is None
+            else Source(next(fifos), is_reread(order.kind, indexing_map, planned.plan))
+            for index, (order, tensor, indexing_map) in enumerate(
+                zip(planned.operands, planned.tensors, planned.computation.maps[:-1], strict=True)
+            )
+        ]  # fmt: skip
+        bindings = dict(planned.bindings)
+        return _alone(build_compute_nest(planned.computation, planned.plan, sources, outputs[0], bindings))
+
+    return _made(Part(name, planned.facts, build, list(streams)), [planned.result])
+
+
+def _alone(facts: NestFacts) -> Conversion:
+    return Conversion((Process("", facts),))
 
 
 def _made(part: Part, orders: Sequence[Order]) -> Part:

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from io import StringIO
 
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.printer import Printer
 
 from compiler.analysis import orders as passing
 from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
-from compiler.analysis.loops import LoopPlan
+from compiler.analysis.nests import PlaceKind
 from compiler.analysis.parts import part_of
-from compiler.design import Design, KernelDesign
+from compiler.analysis.tasks import Computation
+from compiler.design import Design
 from compiler.dialects.itensor_types import LayoutAttr
 from compiler.dialects.types import tensor_type
 from compiler.platforms import Platform
 from compiler.transforms.tile_to_kernels import (
     assign_groups,
-    build_task,
     check_bindings_of,
     check_layers,
     check_results,
@@ -31,6 +31,7 @@ from dse.flow import (
     Order,
     Orders,
     Part,
+    Planned,
     Stream,
     chunk_part,
     concat_part,
@@ -39,19 +40,6 @@ from dse.flow import (
     store_part,
     task_part,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Planned:
-    """What a kernel's schedule says of its streams."""
-
-    kernel: KernelDesign
-    plan: LoopPlan
-    operands: tuple[Order | None, ...]
-    """None for a parameter that lies on the chip."""
-    result: Order
-    facts: Hashable
-    """All that its nest depends on; kernels of equal bodies and loops share theirs."""
 
 
 class Flows:
@@ -63,7 +51,11 @@ class Flows:
         self.orders = Orders()
         self.params = frozenset(a for a in graph.arguments if graph.is_param(a))
         self.labels: dict[SSAValue, str] = {argument: graph.name(argument) for argument in graph.arguments}
+        self.memory: PlaceKind = "array" if platform.has_array_arguments else "external"
+        """Where tensors lie that are loaded and stored."""
         self._bodies = {operation.layer: _text(operation) for operation in graph.operations}
+        self._computations: dict[str, Computation] = {}
+        self._facts: dict[Hashable, object] = {}
         self._planned: dict[Hashable, Planned] = {}
         self._frames: dict[Hashable, list[_Frame]] = {}
         self._readers: dict[SSAValue, list[Node]] = {}
@@ -72,13 +64,14 @@ class Flows:
         """The parts of every kernel of a design, in program order."""
         check_layers(design, self.graph)
         frames = self._frames_of(design)
+        planned = {operation.layer: self.planned(operation, design) for operation in self.graph.operations}
         plain: set[SSAValue] = set()
         for operation in self.graph.operations:
-            planned = self.planned(operation, design)
-            plain |= {v for v, order in zip(operation.inputs, planned.operands, strict=True) if order is None}
+            operands = planned[operation.layer].operands
+            plain |= {v for v, order in zip(operation.inputs, operands, strict=True) if order is None}
         memory = _Memory(design.port_bits if self.packs else 0, dict(self.labels), dict.fromkeys(plain))
         return [
-            _Kernel(self, design, frame, memory, "" if position == 0 else f".group{frame.number}").parts()
+            _Kernel(self, design, planned, frame, memory, "" if position == 0 else f".group{frame.number}").parts()
             for position, frame in enumerate(frames)
         ]
 
@@ -96,8 +89,25 @@ class Flows:
                 operands.append(None if param and kernel.weights == "rom" else self.orders.of(kind))
             result = plan.itensor(operation.result_map, passing.dtype_of(operation.result))
             facts = (self._bodies[operation.layer], plan.steps, plan.unroll, tuple(operands), bindings)
-            self._planned[key] = Planned(kernel, plan, tuple(operands), self.orders.of(result), facts)
+            self._planned[key] = Planned(
+                plan=plan,
+                computation=self._computation(operation),
+                bindings=bindings,
+                operands=tuple(operands),
+                tensors=tuple([value.type for value in operation.inputs]),
+                result=self.orders.of(result),
+                facts=self._facts.setdefault(facts, object()),
+            )
         return self._planned[key]
+
+    def _computation(self, operation: TensorOp) -> Computation:
+        """What an operation computes; equal ones share theirs."""
+        text = self._bodies[operation.layer]
+        if text not in self._computations:
+            maps, dtype = (*operation.operand_maps, operation.result_map), passing.dtype_of(operation.result)
+            body = task_body(operation).block
+            self._computations[text] = Computation.of(operation.layer, maps, dtype, operation.init, body)
+        return self._computations[text]
 
     def reads(self, value: SSAValue) -> Sequence[Node]:
         """The nodes that read a value."""
@@ -195,6 +205,8 @@ class _Kernel:
 
     flows: Flows
     design: Design
+    planned: Mapping[str, Planned]
+    """By layer."""
     frame: _Frame
     memory: _Memory
     suffix: str
@@ -249,7 +261,7 @@ class _Kernel:
         of = self.flows.orders.of
         match node:
             case TensorOp():
-                operands = self.flows.planned(node, self.design).operands
+                operands = self.planned[node.layer].operands
                 return [(v, order) for v, order in zip(node.inputs, operands, strict=True) if order is not None]
             case Slice():
                 return [(node.source, of(self._passing.cut(node)))]
@@ -290,21 +302,15 @@ class _Kernel:
         return self.waiting[value, order].pop(0)
 
     def _task(self, node: TensorOp, wanted: Sequence[tuple[SSAValue, Order]]) -> None:
-        planned = self.flows.planned(node, self.design)
+        planned = self.planned[node.layer]
         self.memory.names[node.result] = node.layer
         streams: list[Stream] = []
-        operands: list[Attribute] = []
         for position, (value, order) in enumerate(zip(node.inputs, planned.operands, strict=True)):
-            operands.append(value.type if order is None else order.kind)
             if order is not None:
                 param = value in self.flows.params
                 own = self._load(f"load.{node.layer}.{position}", value, order) if param else None
                 streams.append(own or self.waiting[value, order].pop(0))
-
-        def build(values: Sequence[SSAValue]) -> Operation:
-            return build_task(node, planned.kernel, planned.plan, values)
-
-        part = task_part(node.layer, planned.facts, build, tuple(operands), streams, planned.result)
+        part = task_part(node.layer, planned, streams)
         self._finish(node.result, self._made(part))
 
     def _finish(self, value: SSAValue, stream: Stream) -> None:
@@ -338,7 +344,7 @@ class _Kernel:
         layout = self.memory.layouts[value]
         access = self.flows.orders.load(order, layout)
         memory = value.type if layout is None else self.flows.orders.packed(order, layout)
-        loaded = self._made(load_part(name, access, memory, layout))
+        loaded = self._made(load_part(name, access, memory, layout, self.flows.memory))
         if access.outside is order:
             return loaded
         return self._made(convert_part(f"unpack.{name.removeprefix('load.')}", loaded, order))
@@ -353,7 +359,7 @@ class _Kernel:
         memory = value.type if layout is None else self.flows.orders.packed(order, layout)
         if access.outside is not order:
             stream = self._made(convert_part(f"pack.{label}", stream, access.outside))
-        self._add(store_part(name, stream, access, memory, layout))
+        self._add(store_part(name, stream, access, memory, layout, self.flows.memory))
 
     def _made(self, part: Part) -> Stream:
         return self._add(part).outputs[0]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineMap
 
 from compiler.analysis.loops import LoopPlan
 from compiler.dialects import itensor, nest
@@ -20,11 +24,9 @@ def task_plan(task: itensor.TaskOp) -> LoopPlan:
     )  # fmt: skip
 
 
-def is_reread(task: itensor.TaskOp, operand: int, plan: LoopPlan) -> bool:
+def is_reread(kind: ITensorType, indexing_map: AffineMap, plan: LoopPlan) -> bool:
     """Whether an operand's stream sends it again for every tile, rather than once."""
-    kind = task.operands_[operand].type
-    assert isinstance(kind, ITensorType)
-    return kind != plan.itensor(task.maps[operand], kind.dtype)
+    return kind != plan.itensor(indexing_map, kind.dtype)
 
 
 def lift_bounds(body: Region) -> list[itensor.WithinOp]:
@@ -36,9 +38,8 @@ def lift_bounds(body: Region) -> list[itensor.WithinOp]:
     return found
 
 
-def split_reduction(task: itensor.TaskOp) -> tuple[Region, Region]:
+def split_reduction(source: Block, layer: str) -> tuple[Region, Region]:
     """`combine(acc, expr)` apart: a two-argument region for combine, and the body that yields expr."""
-    source = task.body.block
     accumulator = source.args[-1]
     terminator = source.last_op
     assert terminator is not None
@@ -52,7 +53,7 @@ def split_reduction(task: itensor.TaskOp) -> tuple[Region, Region]:
     ):
         raise PenstockError(
             code="unsupported-op", what="a reduction that is not combine(accumulator, value)",
-            where=task.sym_name.data, hint="only sums, products, minima and maxima are accumulated",
+            where=layer, hint="only sums, products, minima and maxima are accumulated",
         )  # fmt: skip
     combining = last.op
     pair = Block(arg_types=[accumulator.type, accumulator.type])
@@ -67,3 +68,41 @@ def split_reduction(task: itensor.TaskOp) -> tuple[Region, Region]:
             body.add_op(op.clone(mapping))
     body.add_op(nest.YieldOp(mapping[value]))
     return Region(pair), Region(body)
+
+
+@dataclass(frozen=True, eq=False)
+class Computation:
+    """What a task computes, however it is scheduled: what is common to all nests that it may become."""
+
+    maps: tuple[AffineMap, ...]
+    """Of the operands, then of the result."""
+    dtype: Attribute
+    """Of the result."""
+    init: Attribute | None
+    body: Region
+    """For a lane: the term of a reduction, or the whole body. Its last arguments answer `bounds`."""
+    combine: Region | None
+    """How a reduction joins two terms."""
+    bounds: tuple[itensor.WithinOp, ...]
+
+    @staticmethod
+    def of(layer: str, maps: Sequence[AffineMap], dtype: Attribute, init: Attribute | None, body: Block) -> Computation:
+        """From the body of a task, which stays as it is."""
+        combine, lanes = (None, _copy_body(body)) if init is None else split_reduction(body, layer)
+        return Computation(tuple(maps), dtype, init, lanes, combine, tuple(lift_bounds(lanes)))
+
+    @staticmethod
+    def of_task(task: itensor.TaskOp) -> Computation:
+        assert isinstance(task.result.type, ITensorType)
+        return Computation.of(task.sym_name.data, task.maps, task.result.type.dtype, task.init, task.body.block)
+
+
+def _copy_body(source: Block) -> Region:
+    block = Block(arg_types=[a.type for a in source.args])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(source.args, block.args, strict=True))
+    for op in source.ops:
+        if isinstance(op, itensor.YieldOp):
+            block.add_op(nest.YieldOp(mapping[op.values[0]]))
+        else:
+            block.add_op(op.clone(mapping))
+    return Region(block)

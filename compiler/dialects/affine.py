@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
+from xdsl.ir.affine import (
+    AffineBinaryOpExpr,
+    AffineBinaryOpKind,
+    AffineConstantExpr,
+    AffineDimExpr,
+    AffineExpr,
+    AffineMap,
+)
 
 
 def evaluate_map(affine_map: AffineMap, values: Sequence[int]) -> tuple[int, ...]:
@@ -24,8 +31,28 @@ def linear_sum(terms: Sequence[tuple[int, int]]) -> AffineExpr:
 
 def coefficients(expression: AffineExpr, num_dims: int) -> tuple[int, ...]:
     """The coefficient of each dim in a linear expression."""
-    origin = expression.eval([0] * num_dims, [])
-    return tuple(expression.eval([int(i == dim) for i in range(num_dims)], []) - origin for dim in range(num_dims))
+    factors = [0] * num_dims
+    _add_coefficients(expression, 1, factors)
+    return tuple(factors)
+
+
+def _add_coefficients(expression: AffineExpr, times: int, factors: list[int]) -> None:
+    match expression:
+        case AffineDimExpr():
+            factors[expression.position] += times
+        case AffineConstantExpr():
+            pass
+        case AffineBinaryOpExpr(AffineBinaryOpKind.Add, left, right):
+            _add_coefficients(left, times, factors)
+            _add_coefficients(right, times, factors)
+        case AffineBinaryOpExpr(AffineBinaryOpKind.Mul, left, AffineConstantExpr() as factor):
+            _add_coefficients(left, times * factor.value, factors)
+        case AffineBinaryOpExpr(AffineBinaryOpKind.Mul, AffineConstantExpr() as factor, right):
+            _add_coefficients(right, times * factor.value, factors)
+        case _:  # what moves it from the origin
+            origin = expression.eval([0] * len(factors), [])
+            for dim in range(len(factors)):
+                factors[dim] += times * (expression.eval([int(i == dim) for i in range(len(factors))], []) - origin)
 
 
 def projected_dims(affine_map: AffineMap) -> tuple[int | None, ...]:

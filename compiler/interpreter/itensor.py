@@ -104,7 +104,7 @@ def _task(task: itensor.TaskOp, operands: list[Array]) -> Array:
         spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
         value = np.broadcast_to(run_body(task.body.block, spaced, places), plan.trips)
         return _gather(value, plan, maps[-1], shape)
-    combine, partial = (region.block for region in split_reduction(task))
+    combine, partial = (region.block for region in split_reduction(task.body.block, task.sym_name.data))
     start = cast(Any, task.init).value.data
     total = np.full([1 if d in plan.reductions else t for d, t in enumerate(plan.trips)], start, _result_dtype(task))
     spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]

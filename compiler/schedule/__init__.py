@@ -11,7 +11,7 @@ from compiler.schedule.memory import (
     memory_choices,
     uram_count,
 )
-from compiler.schedule.nest import schedule_nest
+from compiler.schedule.nest import schedule_facts, schedule_nest
 from compiler.schedule.pattern import Level, TokenPattern
 from compiler.schedule.records import Bound, NestSchedule, OpStage, PortSchedule
 
@@ -34,6 +34,7 @@ __all__ = [
     "library_names",
     "load_library",
     "memory_choices",
+    "schedule_facts",
     "schedule_nest",
     "uram_count",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 from compiler.errors import PenstockError
@@ -106,10 +106,17 @@ class OperatorLibrary:
 
     def find(self, op: str, bits: int, binding: str | None = None) -> Operator:
         """The first row for the operator that is wide enough and has the binding, if one is asked for."""
-        return _find(self, op, bits, binding)
+        key = (op, bits, binding)
+        if key not in self._found:
+            self._found[key] = _find(self, op, bits, binding)
+        return self._found[key]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, int, str | None], Operator]:
+        """Rows that were asked for before; a cache of functions would hash all of the library each time."""
+        return {}
 
 
-@cache
 def _find(library: OperatorLibrary, op: str, bits: int, binding: str | None) -> Operator:
     rows = [row for row in library.operators if op in row.ops]
     for row in rows:

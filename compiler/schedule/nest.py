@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from xdsl.dialects.builtin import AffineMapAttr
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
 
-from compiler.dialects import nest, stream
-from compiler.dialects.nest import memory_shape
-from compiler.dialects.stream import BlocksType
+from compiler.analysis.nests import NestFacts, Place, read_nest
+from compiler.dialects import nest
 from compiler.errors import PenstockError
-from compiler.platforms import Resources
+from compiler.platforms import Resources, total
 from compiler.schedule.carried import reuse_distance, stands_still
-from compiler.schedule.flatten import Step, flatten, guard_of, target_name, vector_shape
+from compiler.schedule.flatten import BodyMemory, Step, flatten
 from compiler.schedule.library import OperatorLibrary
 from compiler.schedule.memory import MemoryUse, build_memory
 from compiler.schedule.pattern import TokenPattern
@@ -37,18 +36,16 @@ class _Carried:
 
 def schedule_nest(op: nest.NestOp, library: OperatorLibrary) -> NestSchedule:
     """The nest's schedule. Its own bindings choose among a library's rows."""
+    return schedule_facts(read_nest(op), library)
+
+
+def schedule_facts(facts: NestFacts, library: OperatorLibrary, memory: BodyMemory | None = None) -> NestSchedule:
+    """The same of a nest that need not be operations. `memory` is of other nests and the same library."""
     try:
-        steps = flatten(op, library)
+        steps = flatten(facts, library, memory)
     except PenstockError as error:
-        raise found_in(error, nest_name(op)) from error
-    return _Scheduler(op, library, steps).run()
-
-
-def nest_name(op: nest.NestOp) -> str:
-    """The nest's name, after its task's where it stands in one."""
-    task = op.parent_op()
-    prefix = f"{task.sym_name.data}." if isinstance(task, stream.TaskOp) else ""
-    return prefix + op.sym_name.data
+        raise found_in(error, facts.name) from error
+    return _Scheduler(facts, library, steps).run()
 
 
 def found_in(error: PenstockError, where: str) -> PenstockError:
@@ -58,14 +55,16 @@ def found_in(error: PenstockError, where: str) -> PenstockError:
 
 
 class _Scheduler:
-    def __init__(self, op: nest.NestOp, library: OperatorLibrary, steps: list[Step]) -> None:
-        self.nest, self.library, self.steps, self.trips = op, library, steps, op.trips
-        self.memory_steps: dict[SSAValue, list[int]] = defaultdict(list)
+    def __init__(self, facts: NestFacts, library: OperatorLibrary, steps: list[Step]) -> None:
+        self.facts, self.library, self.steps, self.trips = facts, library, steps, facts.trips
+        self.budget = library.budget_ns
+        self.memory_steps: dict[Place, list[int]] = defaultdict(list)
         for index, step in enumerate(steps):
             if step.kind in ("load", "store") and step.target is not None:
                 self.memory_steps[step.target].append(index)
-        self.held = {m for m, users in self.memory_steps.items() if self._is_local(m) and self._all_stand_still(users)}
-        self.not_before = [0] * len(steps)
+        self.held = {m for m, users in self.memory_steps.items() if m.kind == "buffer" and self._all_stand_still(users)}
+        self.timing = [self._timing(step) for step in steps]
+        self.not_before = [library.read_stage if step.kind == "read" else 0 for step in steps]
         self.start = [0] * len(steps)
         self.end: list[tuple[int, float]] = [(0, 0.0)] * len(steps)
 
@@ -73,7 +72,7 @@ class _Scheduler:
         carried = self._carried()
         ports = self._port_bounds()
         ii = max([1, *(b.ii for b in ports)])
-        self._place()
+        self._place(self.not_before)
         recurrences = [b for c in carried if (b := self._recurrence(c)) is not None]
         ii = max([ii, *(b.ii for b in recurrences)])
         ii = self._settle(carried, ii)
@@ -89,9 +88,9 @@ class _Scheduler:
                     self.end[index] = (depth - 1, 0.0)
         memories = self._memories()
         return NestSchedule(
-            name=nest_name(self.nest),
-            iterations=self.nest.iterations,
-            block_iterations=prod(self.trips[self.nest.block_loops.data :]),
+            name=self.facts.name,
+            iterations=prod(self.trips),
+            block_iterations=prod(self.trips[self.facts.block_loops :]),
             ii=ii,
             bounds=bounds,
             depth=depth,
@@ -105,37 +104,39 @@ class _Scheduler:
 
     # -- time
 
-    def _place(self) -> None:
+    def _place(self, not_before: Sequence[int]) -> None:
         """As soon as possible, except for what depends on memories alone: that may wait until it is needed."""
-        self._place_forward(self.not_before)
-        self._place_forward(self._latest_starts())
+        self._place_forward(not_before)
+        self._place_forward(self._latest_starts(not_before))
 
-    def _place_forward(self, not_before: list[int]) -> None:
+    def _place_forward(self, not_before: Sequence[int]) -> None:
         """Every step after its inputs, chained within a cycle where delays fit."""
-        budget = self.library.budget_ns
+        start, end, budget = self.start, self.end, self.budget
         for index, step in enumerate(self.steps):
-            stage, used = max((self.end[i] for i in step.inputs), default=(0, 0.0))
-            first = max(not_before[index], self.library.read_stage if step.kind == "read" else 0)
-            if first > stage:
-                stage, used = first, 0.0
-            latency, delay = self._timing(step)
-            if used + delay > budget and used > 0:
+            stage, used = 0, 0.0
+            for i in step.inputs:
+                if end[i] > (stage, used):
+                    stage, used = end[i]
+            if not_before[index] > stage:
+                stage, used = not_before[index], 0.0
+            latency, delay = self.timing[index]
+            if used > 0 and used + delay > budget:
                 stage, used = stage + 1, 0.0
-            self.start[index] = stage
-            self.end[index] = (stage + latency, 0.0) if latency else (stage, used + delay)
+            start[index] = stage
+            end[index] = (stage + latency, 0.0) if latency else (stage, used + delay)
 
-    def _latest_starts(self) -> list[int]:
+    def _latest_starts(self, not_before: Sequence[int]) -> list[int]:
         """How late loads, and what is made of loads alone, may start without delaying anything else.
 
         Partial sums come back in time for their next use then, and registers are saved.
         """
-        starts = list(self.not_before)
+        starts = list(not_before)
         rooted = self._made_of_loads()
         first_use: dict[int, int] = {}
         for index in range(len(self.steps) - 1, -1, -1):
             start = self.start[index]
             if rooted[index] and index in first_use:
-                start = max(start, first_use[index] - self._timing(self.steps[index])[0])
+                start = max(start, first_use[index] - self.timing[index][0])
                 starts[index] = max(starts[index], start)
             for i in self.steps[index].inputs:
                 first_use[i] = min(first_use.get(i, start), start)
@@ -154,7 +155,7 @@ class _Scheduler:
         match step.kind:
             case "load":
                 assert step.target is not None
-                if _is_external(step.target):
+                if step.target.kind == "external":
                     return memory.external_load_latency, 0.0
                 return (0, 0.0) if step.target in self.held else (memory.load_latency, 0.0)
             case "read" | "write" | "store":
@@ -164,20 +165,21 @@ class _Scheduler:
                 return step.operator.latency, step.operator.delay_ns
 
     def _settle(self, carried: list[_Carried], ii: int) -> int:
-        """Delay loads until every carried dependence holds; raise the II if that never ends."""
+        """Delay loads of what was placed until every carried dependence holds; raise the II if that never ends."""
         while ii <= _MAX_II:
-            self.not_before = [0] * len(self.steps)
+            not_before = list(self.not_before)
             for _ in range(len(self.steps) + 2):
-                self._place()
                 late = [(c.load, n) for c in carried if (n := self._ready(c) - ii * c.distance) > self.start[c.load]]
                 if not late:
                     return ii
                 for load, stage in late:
-                    self.not_before[load] = max(self.not_before[load], stage)
+                    not_before[load] = max(not_before[load], stage)
+                self._place(not_before)
             ii += 1
+            self._place(self.not_before)
         raise PenstockError(
             code="unschedulable", what="no initiation interval satisfies the carried dependences",
-            where=nest_name(self.nest), limit=f"II up to {_MAX_II} was tried",
+            where=self.facts.name, limit=f"II up to {_MAX_II} was tried",
             hint="report this design: its nests should never need so many",
         )  # fmt: skip
 
@@ -188,24 +190,20 @@ class _Scheduler:
 
     # -- bounds on the initiation interval
 
-    def _is_local(self, memory: SSAValue) -> bool:
-        return isinstance(memory, OpResult) and isinstance(memory.op, stream.BufferOp)
-
     def _all_stand_still(self, users: list[int]) -> bool:
-        return all(stands_still(_address(self.steps[i]).data, self.trips) for i in users)
+        return all(stands_still(_address(self.steps[i]), self.trips) for i in users)
 
     def _carried(self) -> list[_Carried]:
         found: list[_Carried] = []
         for memory, users in self.memory_steps.items():
-            if not self._is_local(memory):
+            if memory.kind != "buffer":
                 continue
             loads = [i for i in users if self.steps[i].kind == "load"]
             stores = [i for i in users if self.steps[i].kind == "store"]
             for store in stores:
                 for load in loads:
                     distance = reuse_distance(
-                        _address(self.steps[store]).data, _address(self.steps[load]).data,
-                        _access_shape(self.steps[load]), self.trips,
+                        _address(self.steps[store]), _address(self.steps[load]), self.steps[load].shape, self.trips,
                     )  # fmt: skip
                     if distance is not None:
                         found.append(_Carried(store, load, distance, memory in self.held))
@@ -218,12 +216,12 @@ class _Scheduler:
             return None
         stages = self._ready(c) - self.start[c.load]
         ii = max(1, -(-stages // c.distance))
-        slowest = max(path, key=lambda i: (self._timing(self.steps[i])[0], self.steps[i].kind == "compute"))
+        slowest = max(path, key=lambda i: (self.timing[i][0], self.steps[i].kind == "compute"))
         memory = self.steps[c.load].target
         assert memory is not None
         over = "every iteration" if c.distance == 1 else f"over {c.distance} iterations"
         reason = (
-            f"II = {ii}: loop-carried {self.steps[slowest].name} on {target_name(memory)}, "
+            f"II = {ii}: loop-carried {self.steps[slowest].name} on {memory.name}, "
             f"{stages} {'stage' if stages == 1 else 'stages'} {over}"
         )
         return Bound("recurrence", ii, reason)
@@ -244,106 +242,93 @@ class _Scheduler:
 
     def _port_bounds(self) -> list[Bound]:
         bounds: list[Bound] = []
-        streams: Counter[tuple[SSAValue, str]] = Counter(
+        streams: Counter[tuple[Place, str]] = Counter(
             (s.target, s.kind) for s in self.steps if s.kind in ("read", "write") and s.target is not None
         )
         for (target, kind), count in streams.items():
-            reason = f"II = {count}: {count} {kind}s of {target_name(target)} an iteration, one fits a cycle"
+            reason = f"II = {count}: {count} {kind}s of {target.name} an iteration, one fits a cycle"
             bounds.append(Bound("stream ports", count, reason))
         for memory, users in self.memory_steps.items():
             if memory in self.held:
                 continue
-            ports = 1 if _is_external(memory) else self.library.memory.ports
+            ports = 1 if memory.kind == "external" else self.library.memory.ports
             ii = -(-len(users) // ports)
-            reason = f"II = {ii}: {len(users)} accesses to {target_name(memory)} an iteration on {ports} ports"
-            bounds.append(Bound("external ports" if _is_external(memory) else "memory ports", ii, reason))
+            reason = f"II = {ii}: {len(users)} accesses to {memory.name} an iteration on {ports} ports"
+            bounds.append(Bound("external ports" if memory.kind == "external" else "memory ports", ii, reason))
         return bounds
 
     # -- results
 
     def _ports(self) -> tuple[PortSchedule, ...]:
-        return tuple(
-            PortSchedule(
-                channel=target_name(step.target),
-                kind=_port_kind(step.target),
-                direction=_direction(step),
-                bits=step.bits * step.lanes,
-                stage=self.start[index],
-                pattern=TokenPattern.of(guard_of(step.op), self.trips),
+        patterns: dict[int, TokenPattern] = {}
+        found: list[PortSchedule] = []
+        for index, step in enumerate(self.steps):
+            kind = None if step.target is None else _PORTS.get(step.target.kind)
+            if step.target is None or kind is None:
+                continue
+            guard = step.when  # often one for several ports
+            if id(guard) not in patterns:
+                patterns[id(guard)] = TokenPattern.of(guard, self.trips)
+            found.append(
+                PortSchedule(
+                    channel=step.target.name,
+                    kind=kind,
+                    direction=_direction(step),
+                    bits=step.bits * step.lanes,
+                    stage=self.start[index],
+                    pattern=patterns[id(guard)],
+                )
             )
-            for index, step in enumerate(self.steps)
-            if step.target is not None and step.op is not None and not _is_memory_of_task(step.target)
-            if not stream.lies_on_chip(step.target)
-        )
+        return tuple(found)
 
     def _memories(self) -> tuple[MemoryUse, ...]:
         found: list[MemoryUse] = []
         for memory, users in self.memory_steps.items():
-            if not _is_memory_of_task(memory):
+            if not memory.is_own:
                 continue
             widest = max(users, key=lambda i: self.steps[i].lanes)
             width = self.steps[widest].lanes
-            words = -(-prod(memory_shape(memory)) // width)
-            rom = isinstance(memory, OpResult) and isinstance(memory.op, stream.RomOp)
+            words = -(-prod(memory.shape) // width)
             bits = width * self.steps[widest].bits
-            found.append(build_memory(self.library, target_name(memory), words, bits, rom=rom))
+            found.append(build_memory(self.library, memory.name, words, bits, rom=memory.kind == "rom"))
         return tuple(found)
 
     def _logic(self, memories: tuple[MemoryUse, ...]) -> Resources:
         counters = sum((t - 1).bit_length() for t in self.trips)
         control = self.library.control
-        area = Resources(
-            lut=control.lut + control.lut_per_counter_bit * counters,
-            ff=control.ff + control.ff_per_counter_bit * counters,
-        )
+        parts = [
+            Resources(
+                lut=control.lut + control.lut_per_counter_bit * counters,
+                ff=control.ff + control.ff_per_counter_bit * counters,
+            )
+        ]
         last_use = [0] * len(self.steps)
         for index, step in enumerate(self.steps):
             for i in step.inputs:
                 last_use[i] = max(last_use[i], self.start[index])
             if step.operator is not None:
-                area = area + step.operator.area(step.operand_bits) * step.lanes
+                parts.append(step.operator.area(step.operand_bits) * step.lanes)
         registers = 0
         for index, step in enumerate(self.steps):
             held = max(0, last_use[index] - self.end[index][0])
             registers += held * step.lanes * step.bits
         in_luts = {m.name for m in memories if m.kind == "lutram"}
         registers += sum(
-            s.lanes * s.bits for s in self.steps if s.kind == "load" and s.target and target_name(s.target) in in_luts
+            s.lanes * s.bits for s in self.steps if s.kind == "load" and s.target and s.target.name in in_luts
         )
-        return area + Resources(ff=registers)
+        return total([*parts, Resources(ff=registers)])
 
     def _label(self, step: Step) -> str:
-        return f"{step.name} {target_name(step.target)}" if step.target is not None else step.name
+        return f"{step.name} {step.target.name}" if step.target is not None else step.name
 
 
-def _is_external(memory: SSAValue) -> bool:
-    return not isinstance(memory, OpResult) and not stream.lies_on_chip(memory)
-
-
-def _is_memory_of_task(target: SSAValue) -> bool:
-    return isinstance(target, OpResult) and isinstance(target.op, stream.BufferOp | stream.RomOp)
-
-
-def _port_kind(target: SSAValue) -> PortKind:
-    if _is_external(target):
-        return "external"
-    return "block" if isinstance(target.type, BlocksType) else "stream"
+_PORTS: dict[str, PortKind] = {"stream": "stream", "block": "block", "external": "external"}
 
 
 def _direction(step: Step) -> Direction:
     return "read" if step.kind in ("read", "load") else "write"
 
 
-def _address(step: Step) -> AffineMapAttr:
-    return _accessing(step).address
-
-
-def _accessing(step: Step) -> nest.LoadOp | nest.StoreOp:
-    assert isinstance(step.op, nest.LoadOp | nest.StoreOp)
-    return step.op
-
-
-def _access_shape(step: Step) -> tuple[int, ...]:
-    op: Operation = _accessing(step)
-    data = op.results[0] if op.results else op.operands[0]
-    return vector_shape(data)
+def _address(step: Step) -> AffineMap:
+    assert step.address is not None, "loads and stores have one"
+    return step.address

@@ -6,14 +6,15 @@ Where the stream's slices are no runs of words, the words go through a block: on
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from xdsl.ir import Block, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from compiler.analysis.converter import plan_converter
+from compiler.analysis.nests import Load, NestFacts, Place, Statement, Store
 from compiler.analysis.packing import split_at_tiles, word_address
 from compiler.analysis.walks import LoopOf, read_walk
-from compiler.dialects import itensor, nest
+from compiler.dialects import itensor
 from compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_itensor
 from compiler.dialects.nest import ALWAYS
 from compiler.transforms.build_converter_nests import (
@@ -21,58 +22,71 @@ from compiler.transforms.build_converter_nests import (
     Process,
     block_channel,
     block_reader,
+    collect,
     corners,
     named,
-    push,
+    send,
     token_of,
 )
 
 
-def build_load(op: itensor.LoadOp, memory: SSAValue, targets: Sequence[SSAValue]) -> Conversion:
+@dataclass(frozen=True)
+class Transfer:
+    """What a load or store moves: a stream, and the words that pass the memory's port where they differ."""
+
+    name: str
+    kind: ITensorType
+    layout: LayoutAttr | None = None
+    through: ITensorType | None = None
+
+    @staticmethod
+    def of(op: itensor.LoadOp | itensor.StoreOp) -> Transfer:
+        return Transfer(op.sym_name.data, expect_itensor(op.stream), op.layout, op.through)
+
+    @property
+    def words(self) -> ITensorType:
+        return self.through or self.kind
+
+
+def build_load(transfer: Transfer, memory: Place, targets: Sequence[Place]) -> Conversion:
     """From a memory into the FIFOs `targets`."""
-    kind, words = expect_itensor(op.result), op.words
-    if op.through is None:
-        loops = _loops(read_walk(words).loops, op.layout)
-        body = Block()
-        value = nest.LoadOp(memory, _address(loops, words, op.layout), ALWAYS, token_of(words))
-        body.add_ops([value, *push(value.result, targets, ALWAYS)])
-        return Conversion((Process("", [nest.NestOp("load", named(loops), Region(body))]),))
-    plan = plan_converter(words, kind)
-    block = block_channel(op.sym_name.data, plan, words)
-    shared, inside = _loops(plan.shared, op.layout), _loops(plan.source, op.layout)
-    loops = [*shared, *inside]
-    body = Block()
-    value = nest.LoadOp(memory, _address(loops, words, op.layout, len(shared)), ALWAYS, token_of(words))
-    place = corners(loops, words, len(shared))
-    body.add_ops([value, nest.StoreOp(value.result, block.result, place, ALWAYS)])
-    fetch = nest.NestOp("fetch", named(loops, len(shared)), Region(body), block_loops=len(shared))
-    return Conversion((Process("_fetch", [fetch]), block_reader(plan, kind, block, targets)), block)
+    words, layout = transfer.words, transfer.layout
+    if transfer.through is None:
+        loops = _loops(read_walk(words).loops, layout)
+        statements = send(memory, _address(loops, words, layout), words, targets)
+        return Conversion((Process("", NestFacts("load", named(loops), statements)),))
+    plan = plan_converter(words, transfer.kind)
+    block = block_channel(transfer.name, plan, words)
+    shared, inside = _loops(plan.shared, layout), _loops(plan.source, layout)
+    loops, skip = [*shared, *inside], len(shared)
+    statements = _move(words, memory, _address(loops, words, layout, skip), block, corners(loops, words, skip))
+    fetch = NestFacts("fetch", named(loops, skip), statements, skip)
+    return Conversion((Process("_fetch", fetch), block_reader(plan, transfer.kind, block, targets)), block)
 
 
-def build_store(op: itensor.StoreOp, memory: SSAValue, source: SSAValue) -> Conversion:
+def build_store(transfer: Transfer, memory: Place, source: Place) -> Conversion:
     """From the FIFO `source` to a memory."""
-    kind, words = expect_itensor(op.source), op.words
-    if op.through is None:
-        loops = _loops(read_walk(words).loops, op.layout)
-        body, value = Block(), nest.ReadOp(source, ALWAYS)
-        body.add_ops([value, nest.StoreOp(value.result, memory, _address(loops, words, op.layout), ALWAYS)])
-        return Conversion((Process("", [nest.NestOp("store", named(loops), Region(body))]),))
+    kind, words, layout = transfer.kind, transfer.words, transfer.layout
+    if transfer.through is None:
+        loops = _loops(read_walk(words).loops, layout)
+        statements = collect(source, memory, _address(loops, words, layout))
+        return Conversion((Process("", NestFacts("store", named(loops), statements)),))
     plan = plan_converter(kind, words)
-    block = block_channel(op.sym_name.data, plan, kind)
-    skip = len(plan.shared)
-    loops: list[LoopOf] = [*plan.shared, *plan.source]
-    body, value = Block(), nest.ReadOp(source, ALWAYS)
-    body.add_ops([value, nest.StoreOp(value.result, block.result, corners(loops, kind, skip), ALWAYS)])
-    writer = nest.NestOp("write", named(loops, skip), Region(body), block_loops=skip)
+    block = block_channel(transfer.name, plan, kind)
+    loops, skip = [*plan.shared, *plan.source], len(plan.shared)
+    writer = NestFacts("write", named(loops, skip), collect(source, block, corners(loops, kind, skip)), skip)
 
-    shared, inside = _loops(plan.shared, op.layout), _loops(plan.target, op.layout)
-    loops = [*shared, *inside]
-    body = Block()
-    value = nest.LoadOp(block.result, corners(loops, words, len(shared)), ALWAYS, token_of(words))
-    address = _address(loops, words, op.layout, len(shared))
-    body.add_ops([value, nest.StoreOp(value.result, memory, address, ALWAYS)])
-    drain = nest.NestOp("drain", named(loops, len(shared)), Region(body), block_loops=len(shared))
-    return Conversion((Process("_write", [writer]), Process("_drain", [drain])), block)
+    shared, inside = _loops(plan.shared, layout), _loops(plan.target, layout)
+    loops, skip = [*shared, *inside], len(shared)
+    statements = _move(words, block, corners(loops, words, skip), memory, _address(loops, words, layout, skip))
+    drain = NestFacts("drain", named(loops, skip), statements, skip)
+    return Conversion((Process("_write", writer), Process("_drain", drain)), block)
+
+
+def _move(words: ITensorType, source: Place, taken: AffineMap, target: Place, put: AffineMap) -> list[Statement]:
+    """A word from one memory to another."""
+    word = token_of(words)
+    return [Load(source, taken, ALWAYS, word), Store(word, target, put, ALWAYS)]
 
 
 def _loops(loops: Sequence[LoopOf], layout: LayoutAttr | None) -> list[LoopOf]:

@@ -21,19 +21,23 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
 from compiler.analysis.channels import FREE, channel_name, destinations
+from compiler.analysis.nests import NestFacts, Place
 from compiler.analysis.packing import layout_of
+from compiler.analysis.tasks import Computation, is_reread, task_plan
 from compiler.design import Design
 from compiler.dialects import itensor, stream
-from compiler.dialects.itensor import ITensorType, LayoutAttr
+from compiler.dialects.bindings import bindings_of
+from compiler.dialects.itensor import ITensorType, LayoutAttr, unpack
 from compiler.dialects.itensor_types import expect_itensor
-from compiler.dialects.stream import StreamType
+from compiler.dialects.stream import BlocksType, StreamType
 from compiler.dialects.types import tensor_type
 from compiler.platforms import load_platform
-from compiler.transforms.build_compute_nest import build_compute_nest
-from compiler.transforms.build_converter_nests import Conversion, build_converter
-from compiler.transforms.build_dma_nests import build_load, build_store
-from compiler.transforms.build_part_nests import build_chunk, build_concat, build_join
+from compiler.transforms.build_compute_nest import Source, build_compute_nest
+from compiler.transforms.build_converter_nests import BLOCKS, Conversion, build_converter
+from compiler.transforms.build_dma_nests import Transfer, build_load, build_store
+from compiler.transforms.build_part_nests import Range, build_chunk, build_concat, build_join
 from compiler.transforms.names import c_name
+from compiler.transforms.write_nests import write_nests
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class LowerToStreams:
 class _Lowering:
     """Channels first, then tasks in program order. `outer` maps a kernel's arguments to what they are in @main.
 
-    `fifo` is what a reader pops, `targets` what the maker of a stream pushes into.
+    `fifo` is what a reader pops, `targets` what the maker of a stream pushes into; nests are built as facts that name
+    `places`, and written as operations then.
     """
 
     design: Design
@@ -61,11 +66,12 @@ class _Lowering:
     channels: list[Operation] = field(default_factory=list[Operation])
     tasks: list[Operation] = field(default_factory=list[Operation])
     names: dict[Operation, str] = field(default_factory=dict[Operation, str])
-    fifo: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    targets: dict[SSAValue, list[SSAValue]] = field(default_factory=dict[SSAValue, list[SSAValue]])
+    fifo: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    targets: dict[SSAValue, list[Place]] = field(default_factory=dict[SSAValue, list[Place]])
+    places: dict[Place, SSAValue] = field(default_factory=dict[Place, SSAValue])
     outer: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    memories: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    outputs: list[SSAValue] = field(default_factory=list[SSAValue])
+    memories: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    outputs: list[Place] = field(default_factory=list[Place])
     top: Block = field(default_factory=Block)
     top_names: list[str] = field(default_factory=list[str])
     top_kinds: list[str] = field(default_factory=list[str])
@@ -108,11 +114,13 @@ class _Lowering:
             case itensor.ConverterOp():
                 self._convert(op)
             case itensor.ChunkOp():
-                self._task(self.names[op], op.sym_name.data, [build_chunk(op, self.fifo, self.targets)])
+                self._chunk(op)
             case itensor.ConcatOp():
-                self._task(self.names[op], op.sym_name.data, [build_concat(op, self.fifo, self.targets)])
+                self._concat(op)
             case itensor.JoinOp():
-                self._task(self.names[op], op.sym_name.data, [build_join(op, self.fifo, self.targets)])
+                fifos = [self.fifo[source] for source in op.sources]
+                joined = build_join(expect_itensor(op.sources[0]), fifos, self.targets[op.result])
+                self._task(self.names[op], op.sym_name.data, joined)
             case itensor.TaskOp():
                 self._compute(op)
             case _:
@@ -140,10 +148,11 @@ class _Lowering:
             op = stream.StreamOp(name, StreamType.of(VectorType(kind.dtype, kind.element_shape), depth))
             op.result.name_hint = name
             self.channels.append(op)
-            self.fifo[last] = op.result
-            self.targets.setdefault(value, []).append(op.result)
+            fifo = self.fifo[last] = Place(name, "stream", kind.element_shape, kind.dtype)
+            self.places[fifo] = op.result
+            self.targets.setdefault(value, []).append(fifo)
 
-    def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> SSAValue:
+    def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> Place:
         shaped = tensor_type(tensor)
         self.top_names.append(name)
         self.top_kinds.append(kind)
@@ -153,7 +162,9 @@ class _Lowering:
         memory = MemRefType(shaped.element_type, list(shaped.get_shape()), memory_space=space)
         argument = self.top.insert_arg(memory, len(self.top.args))
         argument.name_hint = c_name(name)
-        return argument
+        place = Place(name, "array" if arrays else "external", memory.get_shape(), memory.element_type)
+        self.places[place] = argument
+        return place
 
     def _load(self, op: itensor.LoadOp) -> None:
         source = self.outer[op.source]
@@ -161,7 +172,7 @@ class _Lowering:
         if memory is None:  # a streamed parameter: a port for each task that reads it
             memory = self._memory(self._attribute(source, "penstock.name"), "parameter", source.type, op.layout)
         layer = self._attribute(source, "penstock.name") if isinstance(source, BlockArgument) else op.sym_name.data
-        self._processes(op, layer, build_load(op, memory, self.targets[op.result]))
+        self._processes(op, layer, build_load(Transfer.of(op), memory, self.targets[op.result]))
 
     def _store(self, op: itensor.StoreOp) -> None:
         """Into an output of the accelerator, or into external memory for a later kernel."""
@@ -173,7 +184,7 @@ class _Lowering:
             name = op.sym_name.data
             kept = f"{name.removeprefix('spill.')}.memory"
             memory = self.memories[result] = self._memory(kept, "buffer", op.result.type, op.layout)
-        self._processes(op, name, build_store(op, memory, self.fifo[op.source]))
+        self._processes(op, name, build_store(Transfer.of(op), memory, self.fifo[op.source]))
 
     def _leaving(self, op: itensor.StoreOp) -> SSAValue:
         """The kernel's result that a store yields."""
@@ -187,23 +198,52 @@ class _Lowering:
         name = op.sym_name.data
         self._processes(op, name, build_converter(name, kinds, self.fifo[op.source], self.targets[op.result]))
 
+    def _chunk(self, op: itensor.ChunkOp) -> None:
+        dim = op.dim.data
+        parts = [
+            Range(start, expect_itensor(part).data_shape()[dim], self.targets[part])
+            for start, part in zip(unpack(op.starts), op.parts, strict=True)
+        ]
+        chunk = build_chunk(expect_itensor(op.source), dim, self.fifo[op.source], parts)
+        self._task(self.names[op], op.sym_name.data, chunk)
+
+    def _concat(self, op: itensor.ConcatOp) -> None:
+        dim = op.dim.data
+        parts = [
+            Range(start, expect_itensor(source).data_shape()[dim], [self.fifo[source]])
+            for start, source in zip(op.starts, op.sources, strict=True)
+        ]
+        concat = build_concat(expect_itensor(op.result), dim, parts, self.targets[op.result])
+        self._task(self.names[op], op.sym_name.data, concat)
+
     def _compute(self, op: itensor.TaskOp) -> None:
-        roms = {
-            index: self._attribute(self.outer[value], "penstock.name")
-            for index, value in enumerate(op.operands_)
-            if isinstance(value, BlockArgument)
-        }
-        streams = {index: self.fifo[v] for index, v in enumerate(op.operands_) if index not in roms}
-        memories, compute = build_compute_nest(op, streams, roms, self.targets[op.result])
-        self._task(self.names[op], op.sym_name.data, [*memories, compute])
+        plan = task_plan(op)
+        sources: list[Source] = []
+        for index, value in enumerate(op.operands_):
+            if isinstance(value, BlockArgument):
+                kind, parameter = tensor_type(value), self._attribute(self.outer[value], "penstock.name")
+                place = Place(f"rom_{index}", "rom", kind.get_shape(), kind.element_type, parameter)
+                sources.append(Source(place))
+            else:
+                sources.append(Source(self.fifo[value], is_reread(expect_itensor(value), op.maps[index], plan)))
+        bindings = bindings_of(op)
+        compute = build_compute_nest(Computation.of_task(op), plan, sources, self.targets[op.result], bindings)
+        self._task(self.names[op], op.sym_name.data, compute)
 
     def _processes(self, op: Operation, layer: str, built: Conversion) -> None:
         if built.block is not None:
-            self.channels.append(built.block)
+            self._blocks(built.block)
         for process in built.processes:
-            self._task(self.names[op] + process.suffix, layer, process.ops)
+            self._task(self.names[op] + process.suffix, layer, process.nest)
 
-    def _task(self, name: str, layer: str, ops: list[Operation]) -> None:
+    def _blocks(self, block: Place) -> None:
+        op = stream.BlocksOp(block.name, BlocksType.of(MemRefType(block.dtype, block.shape), BLOCKS))
+        op.result.name_hint = c_name(block.name)
+        self.channels.append(op)
+        self.places[block] = op.result
+
+    def _task(self, name: str, layer: str, facts: NestFacts) -> None:
+        ops = write_nests([facts], self.places)
         self.tasks.append(stream.TaskOp(c_name(name), layer, Region(Block(ops)), self.group))
 
     def _attribute(self, argument: SSAValue, key: str) -> str:

@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 
 from compiler.analysis.graph import TensorOp, read_graph
 from compiler.design import Design, KernelDesign
+from compiler.dialects.bindings import mixture
 from compiler.frontend.context import make_context
 from compiler.program import Port, Program, Signature
 from compiler.schedule import implementations, load_library
@@ -209,7 +210,8 @@ def _kernels(draw: st.DrawFn, operation: TensorOp, trips: list[int], wide: bool)
     library, bindings = load_library("vitis-ultrascale-plus", 300.0), dict[str, str]()
     for name in dict.fromkeys(op.name for op in operation.op.body.block.ops if wide):
         if len(known := implementations(library, name, 8 if name.endswith("i") else 32)) > 1 and draw(st.booleans()):
-            bindings[name] = draw(st.sampled_from(known))
+            some = draw(st.integers(0, 4))  # of the first implementation, all others of the second
+            bindings[name] = mixture(some, *known[:2]) if some else draw(st.sampled_from(known))
     return KernelDesign(tile, unroll, order, draw(st.sampled_from(["rom", "stream"])), bindings)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
+from compiler.dialects import nest
 from compiler.errors import PenstockError
 from compiler.frontend.context import make_context
 from compiler.pipeline import lower
@@ -26,6 +27,7 @@ from profiling.network import Network, network_of
 from profiling.protocol import ProfilingError
 from profiling.timeline import compute_timeline
 from tests.compiler.designs import Dense, build_network, designs, networks
+from tests.transforms.test_pad_dims import lanes, of_body, tiled
 
 
 def shape_of(network: Network) -> object:
@@ -33,6 +35,7 @@ def shape_of(network: Network) -> object:
     tasks = {
         (task.name, task.group): [
             (n.iterations, n.block_iterations, n.ii, n.depth, n.memories, n.logic,
+             [(b.kind, b.ii) for b in n.bounds], [(s.start, s.end) for s in n.stages],
              [(p.kind, p.direction, p.bits, p.stage, p.pattern,
                task.channel(p.channel) if p.kind != "external" else "") for p in n.ports])
             for n in task.nests
@@ -46,12 +49,24 @@ def shape_of(network: Network) -> object:
 @settings(max_examples=10, deadline=None)
 def test_the_pieces_make_the_network_that_lowering_makes(data: st.DataObject):
     program = data.draw(networks())
-    platform = load_platform("u55c")
-    assembler = Assembler(program, platform, 300.0)
-    library = load_library(platform.operators, 300.0)
+    platform = load_platform(data.draw(st.sampled_from(["u55c", "ecp5-85k"])))
+    assembler = Assembler(program, platform, platform.clock_mhz)
+    library = load_library(platform.operators, platform.clock_mhz)
     for _ in range(2):
-        design = data.draw(designs(program.module, wide=True))
+        drawn = data.draw(designs(program.module, wide=platform.name == "u55c"))
+        design = replace(drawn, platform=platform.name, clock_mhz=platform.clock_mhz)
         whole = network_of(lower(program, design).top, library)
+        assert shape_of(assembler.network(design)) == shape_of(whole)
+
+
+def test_the_pieces_of_a_padded_reduction_have_its_masks():
+    program, platform = of_body("%t = math.exp %a : f32", "arith.addf", "0.0"), load_platform("u55c")
+    assembler = Assembler(program, platform, 100.0)
+    for count in (1, 2, 4):
+        design = lanes(tiled(program, body=(3, 8), sum=(3, 8)), count)
+        lowered = lower(program, design)
+        assert any(isinstance(op, nest.WithinOp) for _, one in lowered.nests for op in one.body.block.ops)
+        whole = network_of(lowered.top, assembler.library)
         assert shape_of(assembler.network(design)) == shape_of(whole)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
+from compiler.analysis.nests import read_nest
 from compiler.backend.rtl.lane_sv import Span
 from compiler.dialects import nest
 from compiler.dialects.types import vector_type
@@ -32,7 +33,7 @@ class Timing:
 
 def time_nest(op: nest.NestOp, library: OperatorLibrary) -> Timing:
     schedule = schedule_nest(op, library)
-    steps = flatten(op, library)
+    steps = flatten(read_nest(op), library)
     waiting = [(step, (at.start, at.end)) for step, at in zip(steps, schedule.stages, strict=True)]
     timing = Timing(schedule)
     waiting.reverse()

@@ -1,0 +1,236 @@
+"""A nest as plain facts: its loops, and what one iteration does with which memories and channels.
+
+Nests are built as facts and read off operations as facts; schedules look at nothing else. So a search, which wants
+schedules only, makes no operations, and there is still one builder and one scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Literal
+
+from xdsl.dialects.builtin import StringAttr, VectorType
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from compiler.dialects import nest, stream
+from compiler.dialects.bindings import bindings_of
+from compiler.dialects.nest import GuardAttr, Loop, memory_shape
+from compiler.dialects.stream import BlocksType, StreamType
+from compiler.dialects.types import vector_type
+
+PlaceKind = Literal["stream", "block", "external", "array", "buffer", "rom"]
+
+
+@dataclass(eq=False, slots=True)
+class Place:
+    """A channel or memory. `shape` is a token's, a block's or the whole memory's; two places are never equal."""
+
+    name: str
+    kind: PlaceKind
+    shape: tuple[int, ...]
+    dtype: Attribute
+    parameter: str = ""
+    """What a ROM holds."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a memory inside the task."""
+        return self.kind in ("buffer", "rom")
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """A vector of lanes that a step makes."""
+
+    shape: tuple[int, ...]
+    dtype: Attribute
+
+    @property
+    def lanes(self) -> int:
+        return prod(self.shape)
+
+
+@dataclass(eq=False, slots=True)
+class Read:
+    place: Place
+    when: GuardAttr
+    result: Value
+
+
+@dataclass(eq=False, slots=True)
+class Write:
+    value: Value
+    place: Place
+    when: GuardAttr
+
+
+@dataclass(eq=False, slots=True)
+class Load:
+    place: Place
+    address: AffineMap
+    when: GuardAttr
+    result: Value
+
+
+@dataclass(eq=False, slots=True)
+class Store:
+    value: Value
+    place: Place
+    address: AffineMap
+    when: GuardAttr
+
+
+@dataclass(eq=False, slots=True)
+class Select:
+    inside: Value
+    outside: Value
+    when: GuardAttr
+    result: Value
+
+
+@dataclass(eq=False, slots=True)
+class Constant:
+    value: Attribute
+    result: Value
+
+
+@dataclass(eq=False, slots=True)
+class Map:
+    """A scalar body on every lane. The body may be shared with other nests: it is copied, never changed."""
+
+    inputs: tuple[Value, ...]
+    lanes: tuple[AffineMap, ...]
+    result: Value
+    body: Region
+
+
+@dataclass(eq=False, slots=True)
+class Reduce:
+    """Lanes along `dims` combined; the body may be shared."""
+
+    value: Value
+    dims: tuple[int, ...]
+    result: Value
+    body: Region
+
+
+@dataclass(eq=False, slots=True)
+class Other:
+    """Any other operation; it stands in no block, or in the one that it was read from."""
+
+    op: Operation
+    inputs: tuple[Value, ...]
+    result: Value
+
+
+Statement = Read | Write | Load | Store | Select | Constant | Map | Reduce | Other
+
+
+@dataclass(eq=False)
+class NestFacts:
+    """The loop nest. `block_loops` leading loops hand over a block on every block channel once an iteration."""
+
+    name: str
+    loops: tuple[Loop, ...]
+    statements: list[Statement]
+    block_loops: int = 0
+    bindings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def trips(self) -> tuple[int, ...]:
+        return tuple([loop.trip for loop in self.loops])
+
+
+def nest_name(op: nest.NestOp) -> str:
+    """The nest's name, after its task's where it stands in one."""
+    task = op.parent_op()
+    prefix = f"{task.sym_name.data}." if isinstance(task, stream.TaskOp) else ""
+    return prefix + op.sym_name.data
+
+
+def place_name(target: SSAValue) -> str:
+    """The channel's or memory's name; for an argument of the top, the argument's."""
+    if isinstance(target, OpResult):
+        name = target.op.properties["sym_name"]
+        assert isinstance(name, StringAttr)
+        return name.data
+    assert isinstance(target, BlockArgument)
+    top = target.owner.parent_op()
+    if isinstance(top, stream.TopOp):
+        return top.argument_names.data[target.index].data
+    return target.name_hint or f"argument {target.index}"
+
+
+def read_nest(op: nest.NestOp) -> NestFacts:
+    """The facts of a nest that stands as an operation."""
+    return _Reader(op).facts
+
+
+class _Reader:
+    def __init__(self, op: nest.NestOp) -> None:
+        self.places: dict[SSAValue, Place] = {}
+        self.values: dict[SSAValue, Value] = {}
+        statements = [self._statement(inner) for inner in op.body.block.ops]
+        self.facts = NestFacts(nest_name(op), op.loops.data, statements, op.block_loops.data, bindings_of(op))
+
+    def _statement(self, op: Operation) -> Statement:
+        match op:
+            case nest.ReadOp():
+                return Read(self._place(op.stream), op.when, self._value(op.result))
+            case nest.WriteOp():
+                return Write(self._value(op.value), self._place(op.stream), op.when)
+            case nest.LoadOp():
+                return Load(self._place(op.memory), op.address.data, op.when, self._value(op.result))
+            case nest.StoreOp():
+                return Store(self._value(op.value), self._place(op.memory), op.address.data, op.when)
+            case nest.SelectOp():
+                return Select(self._value(op.inside), self._value(op.outside), op.when, self._value(op.result))
+            case nest.ConstantOp():
+                return Constant(op.value, self._value(op.result))
+            case nest.MapOp():
+                lanes = tuple(m.data for m in op.lanes)
+                return Map(tuple(self._value(v) for v in op.inputs), lanes, self._value(op.result), op.body)
+            case nest.ReduceOp():
+                return Reduce(
+                    self._value(op.value), tuple(d.data for d in op.dims), self._value(op.result), op.body
+                )  # fmt: skip
+            case _:
+                return Other(op, tuple(self._value(v) for v in op.operands), self._value(op.results[0]))
+
+    def _value(self, value: SSAValue) -> Value:
+        if value not in self.values:
+            kind = value.type
+            if isinstance(kind, VectorType):
+                vector = vector_type(value)
+                self.values[value] = Value(tuple(vector.get_shape()), vector.element_type)
+            else:
+                self.values[value] = Value((), kind)
+        return self.values[value]
+
+    def _place(self, target: SSAValue) -> Place:
+        if target not in self.places:
+            kind: Any = target.type
+            if isinstance(kind, StreamType):
+                token = vector_type(kind.token)
+                shape, dtype = tuple(token.get_shape()), token.element_type
+            else:
+                shape, dtype = memory_shape(target), (kind.block if isinstance(kind, BlocksType) else kind).element_type
+            self.places[target] = Place(place_name(target), _kind_of(target), shape, dtype)
+        return self.places[target]
+
+
+def _kind_of(target: SSAValue) -> PlaceKind:
+    if stream.lies_on_chip(target):
+        return "array"
+    if not isinstance(target, OpResult):
+        return "external"
+    match target.op:
+        case stream.BufferOp():
+            return "buffer"
+        case stream.RomOp():
+            return "rom"
+        case _:
+            return "block" if isinstance(target.type, BlocksType) else "stream"

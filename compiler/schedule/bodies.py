@@ -1,0 +1,177 @@
+"""A scalar body as timed steps of one lane: what each operation is built of, and how wide it really is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float16Type, Float32Type, FloatAttr, IntegerAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+
+from compiler.dialects import nest
+from compiler.dialects.bindings import Allotment
+from compiler.dialects.scaling import scaling_of
+from compiler.dialects.types import integer_width
+from compiler.schedule.library import Operator, OperatorLibrary
+
+_FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
+_SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
+ADDS = {"arith.addi", "arith.subi"}
+
+
+@dataclass(frozen=True, slots=True)
+class BodyStep:
+    """One operation. An input is the position of a step of the body, or below 0 the argument `~input`."""
+
+    name: str
+    inputs: tuple[int, ...]
+    count: int
+    bits: int
+    operator: Operator
+    operand_bits: int
+
+
+@dataclass(frozen=True)
+class FlatBody:
+    """The steps of a body, and which of them (or of its arguments) give its result, so wide."""
+
+    steps: tuple[BodyStep, ...]
+    made_by: tuple[int, ...]
+    bits: int
+
+
+@dataclass(frozen=True)
+class Operators:
+    """What operations are built of."""
+
+    library: OperatorLibrary
+    allotment: Allotment
+
+    def of(self, op: Operation, bits: int, count: int, *, added: bool) -> list[tuple[int, Operator]]:
+        """What the lanes of an operation are built of, and how many of them of each."""
+        return [(taken, self._one(op, bits, choice, added)) for taken, choice in self.allotment.take(op, count)]
+
+    def _one(self, op: Operation, bits: int, choice: str | None, added: bool) -> Operator:
+        name = op.name
+        if name in _SHIFTS:
+            name = "shift"
+        elif name == "arith.divf" and _constant_value(op.operands[0]) == 1:
+            name = "reciprocal"
+        elif name == "arith.muli" and _is_added(op.results[0], added):
+            name = "mac"
+        elif self.library.knows("scale") and scaling_of(op) is not None:
+            return self.library.find("scale", bits)
+        return self.library.find(name, bits, choice)
+
+
+def flatten_body(
+    block: Block, bits: Sequence[int], stepped: Sequence[bool], operators: Operators, count: int, added: bool
+) -> FlatBody:
+    """The steps of a body for `count` lanes. `bits` are its arguments' widths, `stepped` says which a step makes.
+
+    `added` says whether its result goes straight into a sum.
+    """
+    body = _Body(operators, count, added)
+    for index, (argument, width, made) in enumerate(zip(block.args, bits, stepped, strict=True)):
+        body.made_by[argument] = (~index,) if made else ()
+        body.bits_of[argument] = width
+    for op in block.ops:
+        if isinstance(op, nest.YieldOp):
+            return FlatBody(tuple(body.steps), body.made_by.get(op.value, ()), body.bits(op.value))
+        body.visit(op)
+    raise AssertionError("the verifier has seen that a body yields")
+
+
+class _Body:
+    def __init__(self, operators: Operators, count: int, added: bool) -> None:
+        self.operators, self.count, self.added = operators, count, added
+        self.steps: list[BodyStep] = []
+        self.made_by: dict[SSAValue, tuple[int, ...]] = {}
+        self.bits_of: dict[SSAValue, int] = {}
+
+    def visit(self, op: Operation) -> None:
+        result = op.results[0]
+        width = type_bits(result.type)
+        if isinstance(op, arith.ConstantOp):
+            self.bits_of[result] = constant_bits(op.value, result.type)
+            return
+        bits = [self.bits(o) for o in op.operands]
+        if op.name in _FREE:
+            self._alias(result, op.operands[0], min(bits[0] + (op.name == "arith.extui"), width))
+            return
+        if op.name in _SHIFTS and (amount := _constant_value(op.operands[1])) is not None:
+            moved = bits[0] + amount if op.name == "arith.shli" else max(bits[0] - amount, 1)
+            self._alias(result, op.operands[0], min(moved, width))
+            return
+        rows = self.operators.of(op, max(bits), self.count, added=self.added)
+        inputs = tuple([step for o in op.operands for step in self.made_by.get(o, ())])
+        grown, first = min(result_bits(op, bits), width), len(self.steps)
+        self.steps += [BodyStep(op.name, inputs, count, grown, row, max(bits)) for count, row in rows]
+        self.made_by[result] = tuple(range(first, len(self.steps)))
+        self.bits_of[result] = grown
+
+    def bits(self, value: SSAValue) -> int:
+        found = self.bits_of.get(value)
+        return type_bits(value.type) if found is None else found
+
+    def _alias(self, new: SSAValue, old: SSAValue, bits: int) -> None:
+        self.made_by[new] = self.made_by.get(old, ())
+        self.bits_of[new] = bits
+
+
+def first_op(block: Block) -> Operation:
+    """What a reduction combines with."""
+    return next(iter(block.ops))
+
+
+def _is_added(product: SSAValue, added: bool) -> bool:
+    """Whether a product goes straight into a sum: in its own body, or where the body's result does."""
+    return any(
+        use.operation.name in ADDS or (added and isinstance(use.operation, nest.YieldOp)) for use in product.uses
+    )
+
+
+def result_bits(op: Operation, bits: Sequence[int]) -> int:
+    """The bits that a result needs when its operands have so many."""
+    match op.name:
+        case "arith.muli":
+            return sum(bits)
+        case "arith.addi" | "arith.subi":
+            return max(bits) + 1
+        case "arith.cmpi" | "arith.cmpf":
+            return 1
+        case "arith.select":
+            return max(bits[1:])
+        case "arith.maxsi" | "arith.minsi" | "arith.maxui" | "arith.minui":
+            return max(bits)
+        case _:
+            return type_bits(op.results[0].type)
+
+
+@lru_cache(maxsize=256)
+def type_bits(kind: Attribute) -> int:
+    """Of a scalar, or of one element of a vector."""
+    element: Attribute = getattr(kind, "element_type", kind)
+    width = integer_width(element)
+    if width is not None:
+        return width
+    return 16 if isinstance(element, Float16Type) else 32 if isinstance(element, Float32Type) else 64
+
+
+def _constant_value(value: SSAValue) -> int | None:
+    """A constant integer, or the float one; that is all that operators are chosen by."""
+    if isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp):
+        constant = value.op.value
+        if isinstance(constant, IntegerAttr):
+            return constant.value.data
+        if isinstance(constant, FloatAttr) and constant.value.data == 1.0:
+            return 1
+    return None
+
+
+def constant_bits(value: Attribute, kind: Attribute) -> int:
+    if isinstance(value, IntegerAttr):
+        return min(int(value.value.data).bit_length() + 1, type_bits(kind))
+    return type_bits(kind)
