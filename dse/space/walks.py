@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineMap
 
 from compiler.analysis.converting import converter_bits
 from compiler.analysis.graph import TensorOp
-from compiler.analysis.loops import LoopPlan
+from compiler.analysis.loops import LoopPlan, Step
 from compiler.analysis.orders import dtype_of
 from compiler.design import KernelDesign
 from compiler.dialects.itensor_types import ITensorType
@@ -73,16 +73,18 @@ def _least_memory(
     result: tuple[AffineMap, Attribute, bool],
     streams: Streams,
 ) -> Order:
-    def memory(order: Order) -> tuple[int, int]:
-        plan = LoopPlan.of(layer, trips, iterators, tile, unroll, order)
+    def memory(plan: LoopPlan) -> tuple[int, int]:
         kept = [(plan.operand(m), kind) for m, kind in operands]
         if result[2]:
             kept.append((plan.result(result[0]), result[1]))
         converters = sum(converter_bits(made, plan.itensor(m, made.dtype)) for m, made in streams)
         return converters, sum(prod(access.kept) * _width(kind) for access, kind in kept if access.reused)
 
-    orders = [usual, *(o for o in permutations(range(len(trips))) if o != usual)]
-    return min(orders, key=memory)
+    plans: dict[tuple[Step, ...], LoopPlan] = {}
+    for order in (usual, *permutations(range(len(trips)))):
+        plan = LoopPlan.of(layer, trips, iterators, tile, unroll, order)
+        plans.setdefault(plan.steps, plan)  # where a dim stands that does not move makes no difference
+    return min(plans.values(), key=memory).order
 
 
 def made_in(op: TensorOp, trips: Order, kernel: KernelDesign) -> ITensorType:
