@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from profiling.tool_runner import Outcome, ToolCommand, ToolProcess, ToolResult, ToolRunner, clean_environment
+from tests.fixtures.processes import working_in
 
 # Traps TERM, forks a grandchild in a session of its own whose parent ends at once, and another in the
 # background; each writes its pid. This is what launchers of vendor tools look like from outside.
@@ -39,18 +40,6 @@ def run(folder: Path, *argv: str, **changes: Any) -> ToolResult:
 
 def shell(folder: Path, script: str, **changes: Any) -> ToolResult:
     return run(folder, "sh", "-c", script, **changes)
-
-
-def marked_alive(folder: Path) -> list[psutil.Process]:
-    """Processes whose working folder is the test's: all that a tool started there."""
-    alive: list[psutil.Process] = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                alive.append(process)
-        except psutil.Error:
-            continue
-    return alive
 
 
 def wait_for(condition: Any, seconds: float = 10.0) -> None:
@@ -98,7 +87,7 @@ def test_a_deadline_ends_the_tool(tmp_path: Path) -> None:
     result = shell(tmp_path, "sleep 1000", timeout=0.3)
     assert result.outcome is Outcome.TIMEOUT
     assert result.seconds < 5
-    assert not marked_alive(tmp_path)
+    assert not working_in(tmp_path)
 
 
 def test_a_memory_limit_holds(tmp_path: Path) -> None:
@@ -157,7 +146,7 @@ def test_what_a_tool_leaves_running_is_killed_when_it_ends(tmp_path: Path) -> No
     result = shell(tmp_path, "(setsid sleep 1000 &) ; exit 0")
     assert result.ok
     assert result.left_behind == 1
-    assert not marked_alive(tmp_path)
+    assert not working_in(tmp_path)
 
 
 def test_a_polite_tool_may_clean_up_at_a_cancel(tmp_path: Path) -> None:
@@ -179,13 +168,13 @@ def test_cancelling_a_stubborn_tree_leaves_nothing_alive(tmp_path: Path) -> None
     )
     thread.start()
     wait_for(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
-    assert len(marked_alive(tmp_path)) >= 4
+    assert len(working_in(tmp_path)) >= 4
     started = time.monotonic()
     runner.cancel_all()
     thread.join(15)
     assert time.monotonic() - started < 15
     assert [r.outcome for r in results] == [Outcome.CANCELLED]
-    assert not marked_alive(tmp_path)
+    assert not working_in(tmp_path)
     after = runner.run(command(tmp_path, "touch", "never"))
     assert after.outcome is Outcome.CANCELLED
     assert not (tmp_path / "never").exists()
@@ -210,7 +199,7 @@ def test_a_watch_that_raises_ends_the_tool_first(tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/fd"))
     with pytest.raises(InterruptedError):
         ToolRunner().run(command(tmp_path, "sh", "-c", STUBBORN, grace=0.2), watch)
-    assert not marked_alive(tmp_path)
+    assert not working_in(tmp_path)
     assert not list(tmp_path.glob("tmp-*"))
     assert set(os.listdir("/proc/self/fd")) == before
 
@@ -220,7 +209,7 @@ def test_kill_9_of_the_owner_leaves_nothing_alive(tmp_path: Path) -> None:
     wait_for(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
     owner.kill()
     owner.wait()
-    wait_for(lambda: not marked_alive(tmp_path), 15)
+    wait_for(lambda: not working_in(tmp_path), 15)
     wait_for(lambda: not list(tmp_path.glob("tmp-*")))
 
 
@@ -232,7 +221,7 @@ def test_kill_9_of_the_supervisor_is_a_lost_tool_and_leaves_nothing_alive(tmp_pa
     result = process.wait(15)
     assert result is not None
     assert result.outcome is Outcome.LOST
-    assert not marked_alive(tmp_path)
+    assert not working_in(tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

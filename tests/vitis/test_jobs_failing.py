@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from profiling.protocol import ProfilingError
 from profiling.tool_runner import ToolRunner
 from profiling.vitis.commands import HlsStep
 from profiling.vitis.job import HlsJob, Limits, run_hls
+from tests.fixtures.processes import working_in
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, emitted, run, tools_of
 
@@ -102,19 +101,7 @@ def test_memory_is_limited_of_all_processes_together(tmp_path: Path) -> None:
     with pytest.raises(ProfilingError, match=r"held \d+ MiB together; at most 256 are allowed") as caught:
         run(installation, tmp_path, limits=Limits(memory=256 << 20, seconds=60))
     assert caught.value.kind == "out-of-memory"
-    assert left_of(tmp_path) == []
-
-
-def left_of(folder: Path) -> list[str]:
-    """Processes that work below a folder."""
-    found: list[str] = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd().startswith(str(folder)) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(str(process))
-        except psutil.Error:
-            continue
-    return found
+    assert working_in(tmp_path) == []
 
 
 def test_a_tool_that_hangs_with_its_children_is_ended(tmp_path: Path) -> None:
@@ -123,7 +110,7 @@ def test_a_tool_that_hangs_with_its_children_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ProfilingError) as caught:
         run(installation, tmp_path, limits=Limits(seconds=1.5))
     assert caught.value.kind == "timeout"
-    assert left_of(tmp_path) == []
+    assert working_in(tmp_path) == []
 
 
 def test_a_cancelled_job_ends_with_all_its_children(tmp_path: Path) -> None:
@@ -142,17 +129,15 @@ def test_a_cancelled_job_ends_with_all_its_children(tmp_path: Path) -> None:
         run(installation, tmp_path, runner=runner, on_line=lambda line: seen.set() if "Analyzing" in line else None)
     thread.join()
     assert caught.value.kind == "cancelled"
-    assert left_of(tmp_path) == []
+    assert working_in(tmp_path) == []
 
 
 def test_a_job_that_fills_the_disk_is_stopped_at_its_quota(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2023.2")
     installation.behave({"csynth": "fill:2000"})
-    started = time.monotonic()
     with pytest.raises(ProfilingError, match="into its work folder; at most 64 are allowed") as caught:
         run(installation, tmp_path, limits=Limits(disk=64 << 20))
     assert caught.value.kind == "disk-full"
-    assert time.monotonic() - started < 15
     assert list((tmp_path / "work").iterdir()) == []
 
 

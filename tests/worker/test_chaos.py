@@ -31,6 +31,7 @@ from services.store import ContentStore
 from services.supervisor.folders import open_folder
 from services.supervisor.postgres import EmbeddedPostgres
 from services.supervisor.redis import EmbeddedRedis
+from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal
 from tests.worker.test_run import MODEL
 
@@ -242,13 +243,4 @@ def test_a_study_of_four_workers_survives_their_random_ends(stack: Stack, seed: 
 
 def test_nothing_is_left_running_in_the_work_folders(stack: Stack) -> None:
     """After all rounds: no tool, no step process but the pool's own."""
-    work = str(stack.service.home / "work")
-    inside = [p for p in psutil.process_iter() if _cwd(p).startswith(work)]
-    assert inside == []
-
-
-def _cwd(process: psutil.Process) -> str:
-    try:
-        return process.cwd()
-    except (psutil.Error, OSError):
-        return ""
+    assert working_in(stack.service.home / "work") == []

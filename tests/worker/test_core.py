@@ -15,6 +15,7 @@ import pytest
 from db.records import NewStep
 from db.states import RunState, StepState
 from services.supervisor.postgres import EmbeddedPostgres
+from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal, fresh_service
 
 BODIES = "tests.worker.bodies"
@@ -27,17 +28,6 @@ def node(kind: str, key: str | None = None, *needs: str, **payload: Any) -> NewS
 def trace(service: Service, name: str = "trace") -> list[str]:
     path = service.home / f"{name}.txt"
     return path.read_text().splitlines() if path.exists() else []
-
-
-def alive_in(folder: Path) -> list[psutil.Process]:
-    found: list[psutil.Process] = []
-    for process in psutil.process_iter():
-        try:
-            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +136,9 @@ def test_cancel_kills_a_tool_that_traps_term_with_its_grandchild(running: Servic
     place.mkdir()
     run = running.submit(node("tool", place=str(place)))
     running.until((place / "grandchild").exists)
-    assert len(alive_in(place)) >= 2
+    assert len(working_in(place)) >= 2
     running.cancel(run)
-    running.until(lambda: not alive_in(place), 15)
+    running.until(lambda: not working_in(place), 15)
     assert running.wait(run, 15).state == RunState.CANCELLED
 
 
@@ -162,14 +152,14 @@ def test_kill_9_of_the_worker_kills_its_tool_and_another_worker_takes_the_step(
     run = service.submit(node("tool", place=str(place)))
     service.until((place / "grandchild").exists)
     first.kill()  # its main process alone: the pool child with the step has to notice
-    service.until(lambda: not alive_in(place), 15)
+    service.until(lambda: not working_in(place), 15)
     (place / "grandchild").unlink()
     service.worker()
     service.until((place / "grandchild").exists)
     assert service.steps(run)["tool"].attempt == 2
     service.cancel(run)
     assert service.wait(run, 15).state == RunState.CANCELLED
-    assert not alive_in(place)
+    assert not working_in(place)
     assert_legal(service.events(run))
 
 
