@@ -93,6 +93,7 @@ def study_row(trials: int) -> dict[str, Value]:
         first=space.first_settings(), meaning=evaluator.means,
     )  # fmt: skip
     asking = modelling = telling = 0.0
+    busy = time.process_time()
     for _ in range(trials):
         began = time.perf_counter()
         asked = study.ask()
@@ -102,6 +103,7 @@ def study_row(trials: int) -> dict[str, Value]:
         study.tell(asked.number, found.values, found.constraints)
         asking, modelling = asking + ready - began, modelling + modelled - ready
         telling += time.perf_counter() - modelled
+    busy = time.process_time() - busy
     total = asking + modelling + telling
     return {
         "part": "study",
@@ -111,6 +113,7 @@ def study_row(trials: int) -> dict[str, Value]:
         "model_ms": round(1e3 * modelling / trials, 2),
         "tell_ms": round(1e3 * telling / trials, 2),
         "study_share_pct": round(100 * (asking + telling) / total, 1),
+        "cpu_ms_a_trial": round(1e3 * busy / trials, 2),
     }
 
 
