@@ -7,7 +7,7 @@ it is masked. Where a slice, concatenation or reshape would move it, the design 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
@@ -91,9 +91,14 @@ class Dims:
                     wrong.setdefault(self.of_loop(operation, loop), (operation.layer, reason))
         return {**wrong, **blocked}
 
-    def masks(self, sizes: Sizes) -> tuple[Mask, ...]:
-        """What keeps padding to these sizes out of results."""
-        key = frozenset(sizes)
+    @cached_property
+    def paddable(self) -> tuple[int, ...]:
+        """The classes that can be padded, those first whose padding needs no mask."""
+        return tuple(sorted((n for n in self.sizes if n not in self.unfit), key=lambda n: bool(self.masks([n]))))
+
+    def masks(self, padded: Collection[int]) -> tuple[Mask, ...]:
+        """What keeps the padding of these classes out of results."""
+        key = frozenset(padded)
         if key not in self._masks:
             self._masks[key] = find_masks(self.graph, self.of_loop, key)
         return self._masks[key]

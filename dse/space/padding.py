@@ -15,9 +15,9 @@ def padded_sizes(dims: Dims, tile: int, fixed: Collection[str]) -> Mapping[int, 
     operations = dims.graph.operations
     held = {dims.of_loop(op, d) for op in operations if op.layer in fixed for d in range(len(op.trips))}
     found: dict[int, int] = {}
-    for number, size in dims.sizes.items():
-        padded = _padded(size, tile)
-        if padded != size and number not in held and number not in dims.unfit:
+    for number in dims.paddable:
+        padded = _padded(size := dims.sizes[number], tile)
+        if padded != size and number not in held:
             found[number] = padded
     return found
 
