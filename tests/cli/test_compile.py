@@ -41,6 +41,12 @@ def test_report_is_complete_and_every_figure_has_evidence(compiled: Path) -> Non
     assert [figures.evidence for figures in report.timing.measured] == ["modelled", "simulated"]
     assert report.timing.latency_cycles
     assert report.resources.lut.used
+    bandwidth = report.resources.bandwidth
+    assert bandwidth is not None
+    assert bandwidth.evidence == report.timing.evidence
+    assert bandwidth.share == pytest.approx(bandwidth.used_gb_s / bandwidth.sustained_gb_s, rel=1e-3)
+    assert 0 < bandwidth.share <= 1
+    assert "GB/s" in (compiled / "report.html").read_text()
     assert report.accuracy is None, "this model came without a held-out set"
     assert report.exploration is not None
     assert len(report.exploration.trials) == 6

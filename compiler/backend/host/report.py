@@ -25,13 +25,13 @@ from compiler.backend.host.report_timing import (
 )
 
 __all__ = [
-    "Accuracy", "Amount", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo", "CsimCheck",
-    "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "ImportanceInfo", "KernelInfo",
-    "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep",
-    "Placement", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse",
-    "RtlCheck", "RungErrorInfo", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo",
-    "SynthesisPass", "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "WhyInfo",
-    "json_schema",
+    "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo",
+    "CsimCheck", "DesignInfo", "DieInfo", "Evidence", "Exploration", "HostInfo", "HostOperation", "ImportanceInfo",
+    "KernelInfo", "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo",
+    "OtherLoop", "PathStep", "Placement", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record",
+    "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SCHEMAS", "SearchResult", "SimulatedRun", "StallInfo",
+    "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTimes", "TimeFigures", "Timing", "TrialInfo", "Verify",
+    "WholeCheck", "WhyInfo", "json_schema",
 ]  # fmt: skip
 
 
@@ -195,6 +195,16 @@ class KernelResources(Record):
     evidence: From = None
 
 
+class BandwidthUse(Record):
+    """External memory at the design's own pace: traffic of a run by the interval between two inputs."""
+
+    memory: str = Field(description="the one that serves all ports")
+    used_gb_s: float = Field(ge=0)
+    sustained_gb_s: float = Field(gt=0, description="what it delivers for long")
+    share: Share
+    evidence: Evidence = Field(description="where the interval comes from")
+
+
 class ResourceUse(Record):
     evidence: From
     lut: Amount
@@ -203,6 +213,9 @@ class ResourceUse(Record):
     bram18: Amount
     uram: Amount
     kernels: tuple[KernelResources, ...] = ()
+    bandwidth: BandwidthUse | None = Field(
+        default=None, description="null: the platform has no memory of its own, or no interval is known"
+    )
     note: str = ""
 
     @model_validator(mode="after")

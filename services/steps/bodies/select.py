@@ -51,6 +51,7 @@ def select(context: StepContext) -> StepResult:
         SearchSettings(options.sampler, options.seed, options.max_lanes, options.goal),
         tried.evidence,
     )
+    bench_of(context).progress("explaining the choice")
     section = explained(
         section, evaluator, candidates[choice.trial], everything, bench_of(context).history, _profiles(context)
     )  # fmt: skip

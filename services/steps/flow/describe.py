@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from compiler.analysis.graph import TensorOp
 from compiler.backend.host.report import (
+    BandwidthUse,
     ChannelInfo,
     DesignInfo,
     KernelInfo,
@@ -82,6 +83,18 @@ def describe_resources(
         note = "The whole as high-level synthesis counts it; its parts as they are modelled."
         return resources_section(synthesis.resources, platform, rows, synthesis.evidence, note)
     return resources_section(found.placement.resources.as_dict(), platform, rows, figures.evidence)
+
+
+def describe_bandwidth(found: Allocated, timing: Timing, platform: Platform) -> BandwidthUse | None:
+    """What the design takes of external memory at the pace that the report gives."""
+    memory, busy = platform.fastest_memory, found.figures.memory_cycles
+    if memory is None or busy is None or not timing.interval_cycles or timing.evidence is None:
+        return None
+    share = busy / timing.interval_cycles
+    return BandwidthUse(
+        memory=memory.name, used_gb_s=round(share * memory.sustained_gb_s, 6), share=share,
+        sustained_gb_s=round(memory.sustained_gb_s, 6), evidence=timing.evidence,
+    )  # fmt: skip
 
 
 def product() -> Product:

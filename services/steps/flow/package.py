@@ -26,6 +26,7 @@ from services.steps.flow.board import BoardBuild, build_for_board
 from services.steps.flow.check import Checked, Progress, check_design
 from services.steps.flow.check_rtl import core_of_design
 from services.steps.flow.describe import (
+    describe_bandwidth,
     describe_design,
     describe_resources,
     describe_timing,
@@ -132,6 +133,8 @@ def make_report(
     """
     program, design = lowered.program, lowered.design
     found = examine(lowered, platform, evidence)
+    timing = describe_timing(lowered, found, checked.verify.rtl, synthesis)
+    resources = describe_resources(lowered, found, platform, synthesis)
     return Report(
         product=product(),
         name=program.name,
@@ -139,8 +142,8 @@ def make_report(
         platform=platform_section(platform),
         design=describe_design(lowered, found),
         verify=checked.verify,
-        timing=describe_timing(lowered, found, checked.verify.rtl, synthesis),
-        resources=describe_resources(lowered, found, platform, synthesis),
+        timing=timing,
+        resources=resources.model_copy(update={"bandwidth": describe_bandwidth(found, timing, platform)}),
         accuracy=checked.accuracy,
         exploration=exploration,
         host=host_section(program.host),

@@ -238,6 +238,7 @@ def find_design(
     bench, evaluations = Bench(progress=stage), {t.number: t.evaluation for t in found.tried}
     choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
     section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
+    stage("explaining the choice")
     chosen = evaluations[choice.trial]
     section = explained(section, evaluator, chosen, found.tried, bench.history, use_of(bench.profiles.counts))
     return choice, section
