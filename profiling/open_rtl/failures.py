@@ -7,6 +7,7 @@ from profiling.tool_runner import Outcome, ToolResult
 
 _KINDS: dict[Outcome, FailureKind] = {
     Outcome.TIMEOUT: "timeout",
+    Outcome.CANCELLED: "cancelled",
     Outcome.OUT_OF_MEMORY: "out-of-memory",
     Outcome.NOT_FOUND: "tool-missing",
     Outcome.NOT_STARTED: "tool-missing",

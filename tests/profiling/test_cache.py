@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from compiler.errors import PenstockError
-from profiling.open_rtl.cache import ABANDONED_SECONDS, Store
+from profiling.open_rtl.cache import ABANDONED_SECONDS, Store, fetch_many
 
 
 def aged(path: Path, seconds: float) -> Path:
@@ -67,3 +68,32 @@ def test_what_cannot_be_written_is_an_error_for_people_and_leaves_nothing(tmp_pa
     assert (caught.value.code, caught.value.where) == ("cache-folder", str(store.folder))
     assert caught.value.hint
     assert [path.name for path in store.folder.iterdir()] == ["key.json"]
+
+
+def test_entries_are_made_once_and_damaged_ones_again(tmp_path: Path) -> None:
+    store, made = Store("things", 10, tmp_path), []
+
+    def make(keys: list[str]) -> dict[str, int]:
+        made.extend(keys)
+        return {key: len(key) for key in keys}
+
+    def read(document: object) -> int | None:
+        return document if isinstance(document, int) else None
+
+    with ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(fetch_many, store, ["a", "bb", "a"], read, make, lambda n: n) for _ in range(4)]
+        assert all(job.result() == {"a": 1, "bb": 2} for job in jobs)
+    assert sorted(made) == ["a", "bb"]
+    store.path("a.json").write_text("{")
+    assert fetch_many(store, ["a", "bb"], read, make, lambda n: n) == {"a": 1, "bb": 2}
+    assert made[2:] == ["a"]
+
+
+def test_the_oldest_entries_go_first(tmp_path: Path) -> None:
+    store = Store("things", 3, tmp_path)
+    for number in range(6):
+        store.write(str(number), number)
+        path = store.path(f"{number}.json")
+        if path.exists():
+            os.utime(path, (number, number))
+    assert sorted(p.name for p in store.folder.glob("*.json")) == ["3.json", "4.json", "5.json"]

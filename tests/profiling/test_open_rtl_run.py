@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -13,7 +12,6 @@ import pytest
 
 from compiler.backend.rtl.design import RtlPort
 from compiler.errors import PenstockError
-from profiling.open_rtl.cache import Store, fetch_many
 from profiling.open_rtl.run import simulate_rtl
 from profiling.open_rtl.verilate import Program, build, build_many
 from profiling.open_rtl.words import decode, encode, stride_of
@@ -128,40 +126,19 @@ def test_one_that_cannot_be_built_does_not_harm_the_others():
     assert all(isinstance(one, Program) and one.cached for one in build_many(good, ToolRunner()))
 
 
+def test_a_cancelled_tool_is_a_cancelled_measurement():
+    runner = ToolRunner()
+    runner.cancel_all()
+    with pytest.raises(ProfilingError) as caught:
+        simulate_rtl(streaming(), {"x": TOKENS}, frames=2, tools=runner)
+    assert caught.value.kind == "cancelled"
+
+
 def test_two_that_want_the_same_build_it_once():
     design = streaming(77)
     with ThreadPoolExecutor(2) as pool:
         found = [job.result() for job in [pool.submit(build, design, ToolRunner()) for _ in range(2)]]
     assert sorted(one.cached for one in found) == [False, True]
-
-
-def test_entries_are_made_once_and_damaged_ones_again(tmp_path: Path):
-    store, made = Store("things", 10, tmp_path), []
-
-    def make(keys: list[str]) -> dict[str, int]:
-        made.extend(keys)
-        return {key: len(key) for key in keys}
-
-    def read(document: object) -> int | None:
-        return document if isinstance(document, int) else None
-
-    with ThreadPoolExecutor(4) as pool:
-        jobs = [pool.submit(fetch_many, store, ["a", "bb", "a"], read, make, lambda n: n) for _ in range(4)]
-        assert all(job.result() == {"a": 1, "bb": 2} for job in jobs)
-    assert sorted(made) == ["a", "bb"]
-    store.path("a.json").write_text("{")
-    assert fetch_many(store, ["a", "bb"], read, make, lambda n: n) == {"a": 1, "bb": 2}
-    assert made[2:] == ["a"]
-
-
-def test_the_oldest_entries_go_first(tmp_path: Path):
-    store = Store("things", 3, tmp_path)
-    for number in range(6):
-        store.write(str(number), number)
-        path = store.path(f"{number}.json")
-        if path.exists():
-            os.utime(path, (number, number))
-    assert sorted(p.name for p in store.folder.glob("*.json")) == ["3.json", "4.json", "5.json"]
 
 
 @pytest.mark.parametrize("element", ["i1", "i4", "i8", "i12", "i16", "i20", "i32", "i48", "i64", "f32"])
