@@ -80,9 +80,10 @@ class Store:
         path = self.path(f"{key}.json")
         try:
             document = json.loads(path.read_text())
-            os.utime(path)
         except (OSError, ValueError):
             return None  # what is damaged is measured again
+        with suppress(OSError):  # of another user's: it is read, and counts as old
+            os.utime(path)
         return document
 
     def write(self, key: str, document: Any) -> None:
@@ -111,7 +112,10 @@ class Store:
     def _locked(self, key: str, how: int) -> Iterator[bool]:
         """Whether the key's file could be locked. One that was pruned meanwhile locks nobody out: it is made anew."""
         while True:
-            descriptor = os.open(self.path(f"{key}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                descriptor = os.open(self.path(f"{key}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            except OSError as error:
+                raise _unusable("written to", error, self.folder) from error
             try:
                 mine = _lock(descriptor, how)
                 if mine and not os.fstat(descriptor).st_nlink:

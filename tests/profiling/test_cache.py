@@ -68,6 +68,20 @@ def test_what_cannot_be_written_is_an_error_for_people_and_leaves_nothing(tmp_pa
     assert (caught.value.code, caught.value.where) == ("cache-folder", str(store.folder))
     assert caught.value.hint
     assert [path.name for path in store.folder.iterdir()] == ["key.json"]
+    store.path("other.lock").mkdir()
+    with pytest.raises(PenstockError, match="cannot be written to"), store.making("other"):
+        pass
+
+
+def test_what_another_user_kept_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store("kind", keep=8, root=tmp_path)
+    store.write("key", 1)
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(path)
+
+    monkeypatch.setattr("profiling.open_rtl.cache.os.utime", refuse)
+    assert store.read("key") == 1
 
 
 def test_entries_are_made_once_and_damaged_ones_again(tmp_path: Path) -> None:
