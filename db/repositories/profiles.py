@@ -39,14 +39,17 @@ class Profiles(Repository):
             self.connection.execute(kept.on_conflict_do_update(index_elements=["key"], set_=row))
 
     def claim(self, keys: Collection[str], holder: str, label: str, lease_seconds: float) -> tuple[str, ...]:
-        """Those of the keys that nobody else is measuring; they are the holder's until the lease ends."""
+        """Those of the keys that nobody else is measuring; they are the holder's until the lease ends.
+
+        Asked again, as after a commit whose answer was lost, a holder finds its own.
+        """
         lease = _ago(-lease_seconds)
         taken: list[str] = []
         for key in sorted(keys):
             row = {"key": key, "holder": holder, "label": label, "lease_until": lease}
             claim = insert(profile_claims).values(row)
-            lapsed = profile_claims.c.lease_until < func.now()
-            claim = claim.on_conflict_do_update(index_elements=["key"], set_=row, where=lapsed)
+            free = or_(profile_claims.c.lease_until < func.now(), profile_claims.c.holder == holder)
+            claim = claim.on_conflict_do_update(index_elements=["key"], set_=row, where=free)
             taken += self.connection.execute(claim.returning(profile_claims.c.key)).scalars()
         return tuple(taken)
 
