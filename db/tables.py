@@ -121,6 +121,7 @@ steps = Table(
     _at("started_at"),
     _at("finished_at"),
     UniqueConstraint("run_id", "key"),
+    Index("steps_counts", "run_id", "kind", "state"),
     Index("steps_leases", "lease_until", postgresql_where=text("state = 'running'")),
     Index("steps_open", "run_id", postgresql_where=text("state IN ('blocked', 'queued', 'running')")),
     Index("steps_reusable", "kind", "input_hash", postgresql_where=text("state = 'succeeded'")),

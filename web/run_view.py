@@ -12,7 +12,7 @@ from web.event_lines import EventLine, event_lines
 from web.graph import Drawing, Node, draw_graph, joint_state
 from web.pareto import Plot
 from web.rungs_view import RungErrors, view_rungs
-from web.runs_view import best_latency, headline, progress_text, style_of
+from web.runs_view import best_latency, headline, progress_text, shown_state, style_of
 from web.search_view import Search, is_number, plot_trials, view_search
 from web.trials_view import TrialTable, scarcest, view_trials
 
@@ -124,8 +124,8 @@ def view_run(
     shown, share_evidence = headline(run)
     return RunView(
         run=run,
-        state=run["state"],
-        style=style_of(run["state"]),
+        state=shown_state(run),
+        style=style_of(shown_state(run)),
         over=run["state"] in OVER,
         story=_story(run, events, workers_alive, now),
         options=_options(run["options"]),

@@ -45,9 +45,14 @@ class RunRow:
     problem: str
 
 
+def shown_state(run: Record) -> str:
+    """A run that is held does not look as if it moved."""
+    return "paused" if run["paused"] and run["state"] in ("queued", "running") else run["state"]
+
+
 def style_of(state: str) -> str:
-    """The look of a state: the two that are on their way out look alike."""
-    return "cancelling" if state in ("failing", "cancelling") else state
+    """The look of a state: those that are held or on their way out look alike."""
+    return "cancelling" if state in ("failing", "cancelling", "paused") else state
 
 
 def view_runs(runs: Sequence[Record], now: datetime) -> list[RunRow]:
@@ -96,8 +101,8 @@ def _row(run: Record, now: datetime) -> RunRow:
         id=run["id"],
         name=run["name"],
         page=run["page"],
-        state=run["state"],
-        style=style_of(run["state"]),
+        state=shown_state(run),
+        style=style_of(shown_state(run)),
         platform=str(options.get("platform") or ""),
         quantize=str(options.get("quantize") or ""),
         progress=progress_text(run["progress"]),

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Numeric, Select, cast, func, insert, select, union
+from sqlalchemy import Numeric, Select, cast, func, insert, select, true, union
 from sqlalchemy.dialects.postgresql import array
 
 from db.records import Json, Page, Trial, TrialSummary
@@ -120,20 +120,19 @@ class Trials(Repository):
         """
         value = trials.c.figures[figure]
         rank = func.array_position(array(EVIDENCE), trials.c.evidence)
-        place = func.row_number().over(
-            partition_by=trials.c.run_id, order_by=(rank.desc(), cast(value, Numeric), trials.c.number)
-        )
-        ranked = (
-            select(trials.c.run_id, trials.c.number, trials.c.figures, trials.c.evidence, place.label("place"))
+        first = (
+            select(trials.c.number, trials.c.figures, trials.c.evidence)
             .where(
-                trials.c.run_id.in_(run_ids),
+                trials.c.run_id == all_runs.c.id,
                 trials.c.state == "complete",
                 func.jsonb_typeof(value) == "number",
             )
-            .subquery()
+            .order_by(rank.desc(), cast(value, Numeric), trials.c.number)
+            .limit(1)
+            .lateral()
         )
-        columns = (ranked.c.run_id, ranked.c.number, ranked.c.figures, ranked.c.evidence)
-        statement = select(*columns).where(ranked.c.place == 1)
+        columns = (all_runs.c.id.label("run_id"), first.c.number, first.c.figures, first.c.evidence)
+        statement = select(*columns).join(first, true()).where(all_runs.c.id.in_(run_ids))
         return {best.run_id: best for best in self._all(BestTrial, statement)}
 
     def of_content(

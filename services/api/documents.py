@@ -53,11 +53,14 @@ def error_out(error: Json | None) -> ErrorOut | None:
 
 
 def run_list(tx: Transaction, runs: Sequence[Run]) -> list[RunOut]:
-    """Runs with their models, progress and best trials, in a fixed number of queries."""
+    """Runs with their models, progress and best trials, in a fixed number of queries.
+
+    Runs that have chosen show that: for the best trial all trials of a run must be read.
+    """
     ids = [run.id for run in runs]
     models = tx.models.by_ids(sorted({run.model_id for run in runs}))
     counts = tx.steps.counts_by_kind(ids)
-    best = best_trials(tx, runs)
+    best = best_trials(tx, [run for run in runs if _chosen(run) is None])
     return [
         RunOut.model_validate(_run_fields(run, models[run.model_id], counts[run.id], best.get(run.id))) for run in runs
     ]

@@ -201,7 +201,7 @@ class RunOut(Given):
     model: ModelRef
     options: dict[str, Any]
     progress: Progress
-    best: Best | None
+    best: Best | None = Field(description="null: no trial is any good yet; in lists also where the run has chosen")
     chosen: Chosen | None = Field(description="null: the run has not chosen yet")
     error: ErrorOut | None
     created_at: datetime

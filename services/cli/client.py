@@ -17,12 +17,12 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from services.api.schemas import ArtifactOut, RunDetail
+from services.cli.exit_codes import FAILED, OK
 from services.cli.progress import best_text, error_line, runs_table
 from services.cli.rest import ModelSource, Service, UsageError
 from services.cli.watching import exit_code_of, follow
 from services.settings import Settings
 
-OK, FAILED = 0, 1
 _PIPE_WIDTH = 240
 FETCHED_STEPS = ("package",)
 

@@ -18,10 +18,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from compiler.errors import PenstockError
+from services.cli.exit_codes import FAILED, INTERRUPTED, OK, USAGE
 from services.settings import SettingError
-
-OK, FAILED, USAGE, CONSTRAINTS_UNMET, CANCELLED, TIMEOUT, SERVICE_ERROR = range(7)
-INTERRUPTED = 130
 
 
 @dataclass(frozen=True)

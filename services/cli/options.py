@@ -16,12 +16,11 @@ from compiler.pipeline import QUANTISATIONS
 from compiler.platforms import Platform, load_platform
 from dse.rungs import usable
 from profiling.evidence import EVIDENCE, RUNGS, Evidence
+from services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, UNMET, USAGE
 from services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
 BITSTREAMS = ("hw", "hw_emu", "none")
-FAILED, USAGE, CONSTRAINTS_UNMET = 1, 2, 3
-DOES_NOT_FIT = {"does-not-fit", "nothing-fits", "contradictory-limits", "memory-short", "memory-too-large"}
 MISTAKES = {
     "clock-out-of-range",
     "no-open-route",
@@ -40,7 +39,7 @@ def documented_exit_codes() -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        code = CONSTRAINTS_UNMET if error.code in DOES_NOT_FIT else FAILED
+        code = CONSTRAINTS_UNMET if error.code in UNMET else FAILED
         if error.code in MISTAKES or error.code.startswith(MISTAKEN):
             code = USAGE
         error.__dict__["exit_code"] = code

@@ -20,6 +20,7 @@ _STYLES = {
     "cancelled": "yellow",
     "cancelling": "yellow",
     "queued": "default",
+    "paused": "yellow",
     "blocked": "bright_black",
 }
 _SIGNS = {"succeeded": "✓", "failed": "✗", "cancelled": "–", "running": "▸", "queued": "…", "blocked": "·"}
@@ -82,7 +83,7 @@ def runs_table(runs: Sequence[RunOut]) -> Table:
     for run in runs:
         table.add_row(
             run.id,
-            state_text(run.state),
+            state_text("paused" if run.paused and run.state in ("queued", "running") else run.state),
             Text(run.name),
             Text(str(run.options.get("platform", ""))),
             trials_text(run),

@@ -32,8 +32,8 @@ from services.api.schemas import (
     TrialList,
     TrialOut,
 )
+from services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, SERVICE_ERROR, UNMET, USAGE
 
-FAILED, USAGE, SERVICE_ERROR = 1, 2, 6
 LONGEST_POLL_SECONDS = 30
 _RETRY_STATUS = frozenset({429, 503})
 _RETRIES = 3
@@ -312,6 +312,8 @@ def refusal(response: httpx.Response) -> ServiceError:
     if status == 401:
         line += ": set PENSTOCK_TOKEN"
     exit_code = SERVICE_ERROR if status >= 500 or status == 429 else FAILED if status == 409 else USAGE
+    if code in UNMET:
+        exit_code = CONSTRAINTS_UNMET
     return ServiceError(line, code=code, exit_code=exit_code, status=status)
 
 

@@ -9,7 +9,8 @@ import typer
 from rich.console import Console
 
 from services.api.schemas import RunDetail
-from services.cli.client import FAILED, OK, Json, RunArgument, Url, connect, print_json, resolve
+from services.cli.client import Json, RunArgument, Url, connect, print_json, resolve
+from services.cli.exit_codes import FAILED, OK
 from services.cli.watching import exit_code_of, follow
 
 

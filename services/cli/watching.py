@@ -8,13 +8,11 @@ from rich.console import Console
 from rich.live import Live
 
 from services.api.schemas import RunDetail
+from services.cli.exit_codes import CANCELLED, CONSTRAINTS_UNMET, FAILED, OK, TIMEOUT, UNMET
 from services.cli.progress import change_lines, live_view
 from services.cli.rest import LONGEST_POLL_SECONDS, Service, ServiceError
 
-OK, FAILED, CONSTRAINTS_UNMET, CANCELLED, TIMEOUT = 0, 1, 3, 4, 5
 OVER = ("succeeded", "failed", "cancelled")
-# Errors of a run that mean: the compiler did its work, and no design meets what was asked for.
-UNMET = ("nothing-fits", "does-not-fit", "contradictory-limits", "memory-short", "memory-too-large")
 OUTAGE_SECONDS = 60.0
 _PAUSE_SECONDS = 1.0
 _LIVE_POLL_SECONDS = 2  # clocks on the screen move even if nothing happens

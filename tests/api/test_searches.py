@@ -160,3 +160,4 @@ def test_the_page_has_the_buttons_that_do_something(client: httpx.Client, seeder
     page = client.get(f"/runs/{run.id}", headers={"Accept": "text/html"}).text
     assert "/pause" not in page
     assert f'action="/v1/runs/{run.id}/resume"' in page
+    assert f'action="/v1/runs/{run.id}/cancel"' in page

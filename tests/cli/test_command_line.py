@@ -12,7 +12,7 @@ import pytest
 
 from compiler.errors import PenstockError
 from services.cli import doctor as doctor_module
-from services.cli import main
+from services.cli.exit_codes import SERVICE_ERROR
 from services.cli.main import COMMANDS, run
 from services.settings import SettingError
 
@@ -98,7 +98,7 @@ def test_an_error_is_one_line_and_a_code(
 
 def test_an_exit_code_of_the_error_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     class Away(Exception):
-        exit_code = main.SERVICE_ERROR
+        exit_code = SERVICE_ERROR
 
     def fail() -> None:
         raise Away("gone")

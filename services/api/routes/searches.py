@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -12,7 +13,7 @@ from db.records import Model, NewStep, Run, Step
 from db.states import RUN_TERMINAL, RunState, StepState
 from services.api import idempotency
 from services.api.auth import Caller
-from services.api.context import Ctx
+from services.api.context import Context, Ctx
 from services.api.documents import chosen_trial, run_detail, trial_detail
 from services.api.idempotency import IdempotencyKey
 from services.api.problems import Problem
@@ -42,23 +43,13 @@ TrialNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="the number of
 @router.post("/{run_id}/pause", status_code=202, summary="Start no further trial")
 def pause_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
     """Trials that run come to their end, no other one starts until the run is resumed. Asking twice is fine."""
-    with context.database.begin() as tx:
-        run = lifecycle.pause_run(tx, find_run(tx, run_id).id)
-        if run is None:
-            raise no_run(run_id)
-        _check_going(run)
-        return run_detail(tx, run)
+    return _change(context, run_id, lifecycle.pause_run)
 
 
 @router.post("/{run_id}/resume", status_code=202, summary="Let a paused run go on")
 def resume_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
     """Trials start again. A run that is not paused stays as it is."""
-    with context.database.begin() as tx:
-        run = lifecycle.resume_run(tx, find_run(tx, run_id).id)
-        if run is None:
-            raise no_run(run_id)
-        _check_going(run)
-        return run_detail(tx, run)
+    return _change(context, run_id, lifecycle.resume_run)
 
 
 @router.post("/{run_id}/extend", status_code=202, summary="Add trials to a run")
@@ -140,14 +131,24 @@ def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int
     return (*choosing_steps(model, run.options, turn + 1), *trials)
 
 
+def _change(context: Context, run_id: str, change: Callable[[Transaction, str], Run | None]) -> RunDetail:
+    """Pause or resume, which a run that is over or stopping refuses."""
+    with context.database.begin() as tx:
+        run = change(tx, find_run(tx, run_id).id)
+        if run is None:
+            raise no_run(run_id)
+        _check_going(run)
+        return run_detail(tx, run)
+
+
 def _check_going(run: Run) -> None:
     if run.state not in (RunState.QUEUED, RunState.RUNNING):
-        raise _finished(f"the run is {run.state}", "only a run that is queued or running has trials to hold back")
+        raise _finished(_said(run), "only a run that is queued or running has trials to hold back")
 
 
 def _check_extendable(run: Run, steps: dict[str, Step]) -> None:
     if run.state in (RunState.CANCELLED, RunState.CANCELLING, RunState.FAILING):
-        raise _finished(f"the run is {run.state}", "start a run of its own for further trials")
+        raise _finished(_said(run), "start a run of its own for further trials")
     if EXPLORE not in steps or (run.state == RunState.FAILED and steps[EXPLORE].state != StepState.SUCCEEDED):
         raise _finished("the run never came to its search", "mend what its error says and start it again")
 
@@ -161,6 +162,11 @@ def _check_count(total: int, most: int) -> None:
             limit=f"at most {most}",
             hint="ask for fewer, or start a run of its own: it begins with what this one found",
         )
+
+
+def _said(run: Run) -> str:
+    words = {"succeeded": "has succeeded", "failed": "has failed", "cancelled": "was cancelled"}
+    return f"the run {words.get(run.state, f'is {run.state}')}"
 
 
 def _finished(what: str, hint: str) -> Problem:
