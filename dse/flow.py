@@ -20,7 +20,7 @@ from compiler.analysis.loops import LoopPlan
 from compiler.analysis.nests import NestFacts, Place, PlaceKind
 from compiler.analysis.one_pass import OnePassPlan
 from compiler.analysis.packing import choose_layout, word_order
-from compiler.analysis.tasks import Computation, is_reread
+from compiler.analysis.tasks import Computation
 from compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from compiler.dialects.types import tensor_type
 from compiler.transforms.build_compute_nest import Source, build_compute_nest
@@ -114,20 +114,24 @@ class Planned:
     """None for a parameter that lies on the chip."""
     tensors: tuple[Attribute, ...]
     """The types of the operands."""
+    reread: tuple[bool, ...]
+    """Whether an operand's stream sends it again for every tile."""
     result: Order
     facts: Hashable
     """Stands for all that its nest depends on; kernels of equal bodies and loops share theirs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Access:
     """How a tensor in external memory meets a stream: the order beside the memory, and the words that pass it.
 
     Where `outside` is not the order that is wanted, a converter stands between; with `through` it is folded in.
+    Two accesses are equal where they are the same object.
     """
 
     outside: Order
-    through: Order | None = None
+    layout: LayoutAttr | None
+    through: Order | None
 
 
 class Orders:
@@ -138,7 +142,7 @@ class Orders:
         self._by_value: dict[ITensorType, Order] = {}
         self._accesses: dict[Hashable, Access] = {}
         self._layouts: dict[Hashable, LayoutAttr | None] = {}
-        self._packed: dict[Hashable, Attribute] = {}
+        self._equal: dict[Hashable, Any] = {}
 
     def of(self, kind: ITensorType) -> Order:
         found = self._by_identity.get(id(kind))
@@ -148,44 +152,38 @@ class Orders:
         return found[1]
 
     def layout(self, order: Order, port_bits: int) -> LayoutAttr | None:
-        """The layout in external memory that suits a stream."""
+        """The layout in external memory that suits a stream; equal ones are the same object."""
         key = (order, port_bits)
         if key not in self._layouts:
             layout = choose_layout(order.kind, port_bits)
-            self._layouts[key] = None if layout is None else LayoutAttr.of(layout)
+            self._layouts[key] = layout and self._equal.setdefault(layout, LayoutAttr.of(layout))
         return self._layouts[key]
 
-    def packed(self, order: Order, layout: LayoutAttr) -> Attribute:
-        """The type in external memory of the tensor that a stream covers."""
-        key = (order, layout)
-        if key not in self._packed:
-            self._packed[key] = layout.packed(order.kind)
-        return self._packed[key]
-
     def load(self, order: Order, layout: LayoutAttr | None) -> Access:
-        """How a stream of that order is loaded."""
-        key = (order, layout, "load")
-        if key not in self._accesses:
-            self._accesses[key] = self._find(order, layout, loads=True)
-        return self._accesses[key]
+        """How a stream of that order is loaded. The layout is one that was found here."""
+        return self._access(order, layout, loads=True)
 
     def store(self, order: Order, layout: LayoutAttr | None) -> Access:
         """How a stream of that order is stored."""
-        key = (order, layout, "store")
+        return self._access(order, layout, loads=False)
+
+    def _access(self, order: Order, layout: LayoutAttr | None, *, loads: bool) -> Access:
+        key = (order, id(layout), loads)
         if key not in self._accesses:
-            self._accesses[key] = self._find(order, layout, loads=False)
+            found = self._find(order, layout, loads=loads)
+            self._accesses[key] = self._equal.setdefault((found.outside, id(layout), found.through), found)
         return self._accesses[key]
 
     def _find(self, order: Order, layout: LayoutAttr | None, *, loads: bool) -> Access:
         if layout is None:
-            return Access(order)
+            return Access(order, None, None)
         words = self.of(word_order(order.kind, layout.layout))
         if words is order:
-            return Access(order)
+            return Access(order, layout, None)
         plan = choose_plan(words.kind, order.kind) if loads else choose_plan(order.kind, words.kind)
         if isinstance(plan, OnePassPlan) or not fits_tiles(layout, plan, plan.source if loads else plan.target):
-            return Access(words)
-        return Access(order, words)
+            return Access(words, layout, None)
+        return Access(order, layout, words)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -193,31 +191,36 @@ def _c_name(name: str) -> str:
     return c_name(name)
 
 
-def load_part(name: str, access: Access, memory: Attribute, layout: LayoutAttr | None, kind: PlaceKind) -> Part:
+def load_part(name: str, access: Access, kind: PlaceKind) -> Part:
     """A load of a tensor; what it makes is in `access.outside`. `kind` says where the tensor lies."""
 
     def build(_inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
-        return build_load(_transfer(access, layout), _memory("memory0", kind, memory), outputs[0])
+        return build_load(_transfer(access), _memory("memory0", kind, access), outputs[0])
 
-    return _made(Part(name, ("load", memory, layout, access), build, []), [access.outside])
+    return _made(Part(name, ("load", access), build, []), [access.outside])
 
 
-def store_part(
-    name: str, stream: Stream, access: Access, memory: Attribute, layout: LayoutAttr | None, kind: PlaceKind
-) -> Part:
+def store_part(name: str, stream: Stream, access: Access, kind: PlaceKind) -> Part:
     """A store of a stream, which is in the order of `access.outside`."""
 
     def build(inputs: Sequence[Place], _outputs: Sequence[Sequence[Place]]) -> Conversion:
-        return build_store(_transfer(access, layout), _memory("output_0", kind, memory), inputs[0])
+        return build_store(_transfer(access), _memory("output_0", kind, access), inputs[0])
 
-    return _made(Part(name, ("store", memory, layout, access), build, [stream]), [])
-
-
-def _transfer(access: Access, layout: LayoutAttr | None) -> Transfer:
-    return Transfer(PIECE, access.outside.kind, layout, access.through and access.through.kind)
+    return _made(Part(name, ("store", access), build, [stream]), [])
 
 
-def _memory(name: str, kind: PlaceKind, tensor: Attribute) -> Place:
+def _transfer(access: Access) -> Transfer:
+    return Transfer(PIECE, access.outside.kind, access.layout, access.through and access.through.kind)
+
+
+def _memory(name: str, kind: PlaceKind, access: Access) -> Place:
+    order = access.outside.kind
+    if access.layout is None:
+        return Place(name, kind, order.data_shape(), order.dtype)
+    return _lying(name, kind, access.layout.packed(order))
+
+
+def _lying(name: str, kind: PlaceKind, tensor: Attribute) -> Place:
     shaped = tensor_type(tensor)
     return Place(name, kind, shaped.get_shape(), shaped.element_type)
 
@@ -258,10 +261,9 @@ def task_part(name: str, planned: Planned, streams: Sequence[Stream]) -> Part:
     def build(inputs: Sequence[Place], outputs: Sequence[Sequence[Place]]) -> Conversion:
         fifos = iter(inputs)
         sources = [
-            Source(_memory(f"rom_{index}", "rom", tensor)) if order is None
-            else Source(next(fifos), is_reread(order.kind, indexing_map, planned.plan))
-            for index, (order, tensor, indexing_map) in enumerate(
-                zip(planned.operands, planned.tensors, planned.computation.maps[:-1], strict=True)
+            Source(_lying(f"rom_{index}", "rom", tensor)) if order is None else Source(next(fifos), reread)
+            for index, (order, tensor, reread) in enumerate(
+                zip(planned.operands, planned.tensors, planned.reread, strict=True)
             )
         ]  # fmt: skip
         bindings = dict(planned.bindings)

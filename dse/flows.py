@@ -14,7 +14,7 @@ from compiler.analysis import orders as passing
 from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
 from compiler.analysis.nests import PlaceKind
 from compiler.analysis.parts import part_of
-from compiler.analysis.tasks import Computation
+from compiler.analysis.tasks import Computation, is_reread
 from compiler.design import Design
 from compiler.dialects.itensor_types import LayoutAttr
 from compiler.dialects.types import tensor_type
@@ -83,10 +83,12 @@ class Flows:
             check_bindings_of(operation, design)
             plan = passing.plan_of(operation, design)
             operands: list[Order | None] = []
+            reread: list[bool] = []
             for value, indexing_map in zip(operation.inputs, operation.operand_maps, strict=True):
-                param = value in self.params
-                kind = plan.itensor(indexing_map, passing.dtype_of(value), reread=param)
-                operands.append(None if param and kernel.weights == "rom" else self.orders.of(kind))
+                streamed = value in self.params and kernel.weights != "rom"
+                kind = plan.itensor(indexing_map, passing.dtype_of(value), reread=streamed)
+                operands.append(self.orders.of(kind) if streamed or value not in self.params else None)
+                reread.append(streamed and is_reread(kind, indexing_map, plan))
             result = plan.itensor(operation.result_map, passing.dtype_of(operation.result))
             facts = (self._bodies[operation.layer], plan.steps, plan.unroll, tuple(operands), bindings)
             self._planned[key] = Planned(
@@ -95,6 +97,7 @@ class Flows:
                 bindings=bindings,
                 operands=tuple(operands),
                 tensors=tuple([value.type for value in operation.inputs]),
+                reread=tuple(reread),
                 result=self.orders.of(result),
                 facts=self._facts.setdefault(facts, object()),
             )
@@ -341,10 +344,8 @@ class _Kernel:
             self.memory.layouts[value] = self.flows.orders.layout(order, bits) if bits else None
 
     def _load(self, name: str, value: SSAValue, order: Order) -> Stream:
-        layout = self.memory.layouts[value]
-        access = self.flows.orders.load(order, layout)
-        memory = value.type if layout is None else self.flows.orders.packed(order, layout)
-        loaded = self._made(load_part(name, access, memory, layout, self.flows.memory))
+        access = self.flows.orders.load(order, self.memory.layouts[value])
+        loaded = self._made(load_part(name, access, self.flows.memory))
         if access.outside is order:
             return loaded
         return self._made(convert_part(f"unpack.{name.removeprefix('load.')}", loaded, order))
@@ -356,10 +357,9 @@ class _Kernel:
         layout = self.memory.layouts[value] = self.flows.orders.layout(order, bits) if bits else None
         stream = self.waiting[value, order].pop()
         access = self.flows.orders.store(order, layout)
-        memory = value.type if layout is None else self.flows.orders.packed(order, layout)
         if access.outside is not order:
             stream = self._made(convert_part(f"pack.{label}", stream, access.outside))
-        self._add(store_part(name, stream, access, memory, layout, self.flows.memory))
+        self._add(store_part(name, stream, access, self.flows.memory))
 
     def _made(self, part: Part) -> Stream:
         return self._add(part).outputs[0]

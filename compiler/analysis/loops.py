@@ -154,13 +154,10 @@ class LoopPlan:
         return linear_sum([(p, self.steps[p].stride) for p in positions if self.steps[p].dim == dim])
 
 
-def canonical_itensor(
-    element: Sequence[int], dtype: Attribute, loops: Sequence[tuple[int, int, int | None]]
-) -> ITensorType:
-    """The shortest type of a stream order, so that equal orders have equal types.
+def shortest_loops(loops: Sequence[tuple[int, int, int | None]]) -> list[tuple[int, int, int | None]]:
+    """The same walk in as few loops as can be; they are (trips, step, data dim or None).
 
-    `loops` are (trips, step, data dim or None). Loops of one trip vanish; two neighbours that walk one
-    data dim without a gap are one loop.
+    Loops of one trip vanish; two neighbours that walk one data dim without a gap are one loop.
     """
     merged: list[tuple[int, int, int | None]] = []
     for trip, step, target in loops:
@@ -174,6 +171,14 @@ def canonical_itensor(
                 merged[-1] = (outer_trip * trip, step, target)
                 continue
         merged.append((trip, step, target))
+    return merged
+
+
+def canonical_itensor(
+    element: Sequence[int], dtype: Attribute, loops: Sequence[tuple[int, int, int | None]]
+) -> ITensorType:
+    """The shortest type of a stream order, so that equal orders have equal types."""
+    merged = shortest_loops(loops)
     coordinates = [
         linear_sum([(i, 1) for i, (_, _, target) in enumerate(merged) if target == dim]) for dim in range(len(element))
     ]

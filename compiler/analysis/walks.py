@@ -13,8 +13,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.analysis.loops import canonical_itensor, itensor_loops
-from compiler.dialects.affine import coefficients
+from compiler.analysis.loops import shortest_loops
+from compiler.dialects.affine import linear_form
 from compiler.dialects.itensor import ITensorType
 from compiler.errors import PenstockError
 
@@ -73,16 +73,18 @@ class Walk:
 
 def read_walk(kind: ITensorType) -> Walk:
     """The loops of a type in their shortest form; a type that walks along two dims at once is refused."""
-    used: list[int] = []
-    for expression in kind.iter_map.data.results:
-        factors = coefficients(expression, len(kind.trip_counts))
-        used += [position for position, factor in enumerate(factors) if factor]
-        if any(factor not in (0, 1) for factor in factors) or expression.eval([0] * len(factors), []):
+    trips = kind.trip_counts
+    targets: list[int | None] = [None] * len(trips)
+    for dim, expression in enumerate(kind.iter_map.data.results):
+        factors, offset = linear_form(expression, len(trips))
+        if offset or any(factor not in (0, 1) for factor in factors):
             raise _no_walk(kind, f"coordinate {expression} is not a plain sum of loops")
-    if len(set(used)) != len(used):
-        raise _no_walk(kind, "one loop moves along two data dims at once")
-    shortest = canonical_itensor(kind.element_shape, kind.dtype, itensor_loops(kind))
-    return Walk(kind.element_shape, tuple(itensor_loops(shortest)))
+        for position, factor in enumerate(factors):
+            if factor and targets[position] is not None:
+                raise _no_walk(kind, "one loop moves along two data dims at once")
+            if factor:
+                targets[position] = dim
+    return Walk(kind.element_shape, tuple(shortest_loops(list(zip(trips, kind.step_sizes, targets, strict=True)))))
 
 
 def reach(loops: Sequence[LoopOf], dim: int) -> int:

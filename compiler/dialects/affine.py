@@ -31,28 +31,35 @@ def linear_sum(terms: Sequence[tuple[int, int]]) -> AffineExpr:
 
 def coefficients(expression: AffineExpr, num_dims: int) -> tuple[int, ...]:
     """The coefficient of each dim in a linear expression."""
+    return linear_form(expression, num_dims)[0]
+
+
+def linear_form(expression: AffineExpr, num_dims: int) -> tuple[tuple[int, ...], int]:
+    """The coefficient of each dim in a linear expression, and what is added to them."""
     factors = [0] * num_dims
-    _add_coefficients(expression, 1, factors)
-    return tuple(factors)
+    offset = _add_terms(expression, 1, factors)
+    return tuple(factors), offset
 
 
-def _add_coefficients(expression: AffineExpr, times: int, factors: list[int]) -> None:
+def _add_terms(expression: AffineExpr, times: int, factors: list[int]) -> int:
+    """Add an expression's coefficients, so many times; gives its constant part."""
     match expression:
         case AffineDimExpr():
             factors[expression.position] += times
+            return 0
         case AffineConstantExpr():
-            pass
+            return times * expression.value
         case AffineBinaryOpExpr(AffineBinaryOpKind.Add, left, right):
-            _add_coefficients(left, times, factors)
-            _add_coefficients(right, times, factors)
+            return _add_terms(left, times, factors) + _add_terms(right, times, factors)
         case AffineBinaryOpExpr(AffineBinaryOpKind.Mul, left, AffineConstantExpr() as factor):
-            _add_coefficients(left, times * factor.value, factors)
+            return _add_terms(left, times * factor.value, factors)
         case AffineBinaryOpExpr(AffineBinaryOpKind.Mul, AffineConstantExpr() as factor, right):
-            _add_coefficients(right, times * factor.value, factors)
-        case _:  # what moves it from the origin
+            return _add_terms(right, times * factor.value, factors)
+        case _:  # not linear: what each dim's first step adds
             origin = expression.eval([0] * len(factors), [])
             for dim in range(len(factors)):
                 factors[dim] += times * (expression.eval([int(i == dim) for i in range(len(factors))], []) - origin)
+            return times * origin
 
 
 def projected_dims(affine_map: AffineMap) -> tuple[int | None, ...]:

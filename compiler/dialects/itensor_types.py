@@ -22,7 +22,17 @@ from compiler.layout import Layout
 
 
 def ints(values: Sequence[int]) -> ArrayAttr[IntAttr]:
+    return _ints(tuple(values))
+
+
+@lru_cache(maxsize=1 << 14)
+def _ints(values: tuple[int, ...]) -> ArrayAttr[IntAttr]:
     return ArrayAttr([IntAttr(v) for v in values])
+
+
+@lru_cache(maxsize=1 << 14)
+def _slice(shape: tuple[int, ...], dtype: Attribute) -> TensorType:
+    return TensorType(dtype, list(shape))
 
 
 def expect_itensor(value: SSAValue) -> ITensorType:
@@ -41,7 +51,7 @@ def _made(
     shape: tuple[int, ...], dtype: Attribute, trips: tuple[int, ...], steps: tuple[int, ...], iter_map: AffineMap
 ) -> ITensorType:
     """A search over designs asks for the same types again and again; one that exists is verified already."""
-    return ITensorType(TensorType(dtype, list(shape)), ints(trips), ints(steps), AffineMapAttr(iter_map))
+    return ITensorType(_slice(shape, dtype), ints(trips), ints(steps), AffineMapAttr(iter_map))
 
 
 @irdl_attr_definition
