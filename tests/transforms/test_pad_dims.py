@@ -11,6 +11,7 @@ from xdsl.parser import Parser
 from xdsl.rewriter import Rewriter
 
 from compiler.analysis.graph import read_graph
+from compiler.backend.rtl.emit import emit_rtl
 from compiler.design import Design
 from compiler.design.default import default_design
 from compiler.errors import PenstockError
@@ -19,6 +20,7 @@ from compiler.interpreter import linalg as linalg_interpreter
 from compiler.pipeline import emit, lower
 from compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_levels
 from compiler.program import Port, Program, Signature
+from compiler.schedule import load_library
 from compiler.transforms.pad_dims import Dims, pad_program
 from profiling.csim import build_csim
 from profiling.tool_runner import ToolRunner
@@ -98,10 +100,17 @@ def test_golden() -> None:
     assert (padded.params["fc0.weight"][:5, :7] == program.params["fc0.weight"]).all()
 
 
-def test_golden_of_masks() -> None:
+def test_golden_of_masks(tmp_path: Path) -> None:
+    """What a person reads of a mask: in linalg, in C++ and in SystemVerilog."""
     program = of_body("%t = math.exp %a : f32", "arith.addf", "0.0")
-    padded = pad_program(program, tiled(program, body=(3, 4), sum=(3, 4)))
-    check_golden(GOLDENS / "masked.mlir", str(padded.module) + "\n")
+    lowered = lower(program, tiled(program, body=(3, 4), sum=(3, 4)))
+    check_golden(GOLDENS / "masked.mlir", str(lowered.padded.module) + "\n")
+    emit(lowered, tmp_path, part="xcu55c-fsvh2892-2L-e", clock_mhz=100.0)
+    code = (tmp_path / "hls" / "penstock_top.cpp").read_text()
+    check_golden(GOLDENS / "masked.cpp", code[code.index("void body(") :].partition("\n}\n")[0] + "\n}\n")
+    library = load_library("open-ecp5", 100.0)
+    core = emit_rtl(lowered.stream, library, lowered.padded.params)
+    check_golden(GOLDENS / "masked.sv", core.files["task_body.sv"])
 
 
 def test_whole_tiles_change_nothing() -> None:
