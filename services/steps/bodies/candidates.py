@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from compiler.errors import PenstockError
 from db.records import Step, Trial
@@ -18,6 +18,7 @@ from profiling.protocol import ProfilingError, failure_kind
 from services.steps.context import StepContext
 from services.steps.graph import TRIAL
 
+T = TypeVar("T")
 POOL = 2 * WIDER * BEST
 """How many of the best trials are looked at again; which of them go on is decided by what is known of their error."""
 
@@ -66,12 +67,19 @@ class Tried:
         select_best(list(self.told.values()), where="explore")
         chosen = {told.number for told in choosable(list(self.told.values()))}
         order = sorted((t for t in self.trials if t.number in chosen), key=lambda t: self.told[t.number].values or ())
-        distinct = {json.dumps(t.design, sort_keys=True): t for t in reversed(order)}
-        return list(distinct.values())[::-1][:POOL]
+        return first_of_each(order, lambda t: t.design)[:POOL]
 
     def evaluations(self, evaluator: Evaluator) -> dict[int, Evaluation]:
         """The best trials' designs, by their trials' numbers."""
         return {t.number: evaluator.evaluate(t.params) for t in self.best()}
+
+
+def first_of_each(ordered: Iterable[T], content: Callable[[T], Any]) -> list[T]:
+    """Of those with the same content the first one, in their order."""
+    found: dict[str, T] = {}
+    for one in ordered:
+        found.setdefault(json.dumps(content(one), sort_keys=True), one)
+    return list(found.values())
 
 
 def steps_of(context: StepContext, kind: str, state: str) -> list[Step]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from dse.evaluate import Evaluator
 from dse.objectives import Goal
 from dse.samplers import means_something
 from dse.tiling import Choices, TilingSpace, Value
+from services.steps.bodies.candidates import first_of_each
 from services.steps.bodies.options import RunOptions
 from services.steps.bodies.search import PREPARED, choices_of
 from services.steps.context import StepContext
@@ -47,8 +47,7 @@ def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) ->
         )  # fmt: skip
     good = [t for t in earlier if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, choices, t.params)]
     good.sort(key=lambda t: evaluator.goal.values(t.figures))
-    distinct = {json.dumps(dict(t.params), sort_keys=True): t for t in reversed(good)}
-    best = list(distinct.values())[::-1][: max(1, min(MOST_SETTINGS, options.trials // 2))]
+    best = first_of_each(good, lambda t: dict(t.params))[: max(1, min(MOST_SETTINGS, options.trials // 2))]
     return [Known(t.run_id, t.number, t.params) for t in best]
 
 
