@@ -16,7 +16,7 @@ from compiler.platforms import Resources
 from compiler.schedule import Operator
 from dse.evaluate import Evaluator
 from dse.fusion import tensor_bits
-from dse.objectives import BANDWIDTH, LIMITED, Limit, contradiction
+from dse.objectives import BANDWIDTH, LARGER, LIMITED, RELAX, Limit, contradiction, has
 
 _TIMES = {"latency_cycles": False, "interval_cycles": False, "latency_us": True, "interval_us": True}
 """Which times may be limited, and whether in microseconds."""
@@ -43,13 +43,15 @@ def check_reachable(evaluator: Evaluator) -> None:
             if limit.value < least:
                 cap = " with ".join(_cap_of(evaluator, resource) for resource in found.resources)
                 why = f"with them {LIMITED[limit.name]} is at least {least:,.3g}"
-                raise contradiction(limit.text, cap, why)
+                own = any(_is_own(evaluator, resource) for resource in found.resources)
+                raise contradiction(limit.text, cap, why, hint=RELAX if own else LARGER)
         if limit.sense == "<=" and limit.name in _INTERVALS:
             _check_bandwidth(evaluator, limit)
         if limit.sense == "<=" and limit.name == "energy_uj":
             least = evaluator.arithmetic_uj
             if limit.value < least:
-                raise contradiction(limit.text, "the model's own arithmetic", f"that takes {least:,.3g} µJ by itself")
+                why = f"that takes {least:,.3g} µJ by itself"
+                raise contradiction(limit.text, "the model's own arithmetic", why, hint="relax the limit, or quantise")
 
 
 def _check_bandwidth(evaluator: Evaluator, interval: Limit) -> None:
@@ -62,9 +64,10 @@ def _check_bandwidth(evaluator: Evaluator, interval: Limit) -> None:
     least_us = least_traffic_bits(evaluator.space.graph) / (8e3 * gb_s)
     least = least_us * (evaluator.clock_mhz if interval.name == "interval_cycles" else 1.0)
     if interval.value < least:
-        bound = f"the {gb_s:,.4g} GB/s that {memory.name} of {evaluator.platform.name} sustains"
         why = f"with them {interval.name} is at least {least:,.3g}, for inputs and results alone"
-        raise contradiction(interval.text, cap.text if cap and cap.bound < 1 else bound, why)
+        if cap is not None and cap.bound < 1:
+            raise contradiction(interval.text, cap.text, why)
+        raise contradiction(interval.text, has(evaluator.platform, BANDWIDTH), why, hint=LARGER)
 
 
 def least_traffic_bits(graph: Graph) -> int:
@@ -121,6 +124,10 @@ def _limit_of(evaluator: Evaluator, resource: str) -> Limit | None:
 def _cap_of(evaluator: Evaluator, resource: str) -> str:
     """The cap in the words of whoever set it."""
     limit = _limit_of(evaluator, resource)
-    if limit is not None and limit.bound < 1:
-        return limit.text
-    return f"the {evaluator.platform.limits.as_dict()[resource]:,} {resource} of {evaluator.platform.name}"
+    return limit.text if limit is not None and _is_own(evaluator, resource) else has(evaluator.platform, resource)
+
+
+def _is_own(evaluator: Evaluator, resource: str) -> bool:
+    """Whether the user caps it, not the platform."""
+    limit = _limit_of(evaluator, resource)
+    return limit is not None and limit.bound < 1

@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 
 from compiler.errors import PenstockError
 from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import describe_miss, shortage
+from dse.objectives import after_miss, describe_miss, shortage
 from dse.samplers import narrow
 from dse.space.start import starting_settings
 from dse.study import Study
@@ -112,7 +112,7 @@ def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
     raise PenstockError(
         code="nothing-fits", what=f"none of the {len(candidates)} designs keeps every limit", where=where,
         limit=describe_miss(short, excess),
-        hint="take a larger platform, relax the limit, quantise, stream the weights, or allow more trials",
+        hint=after_miss(short),
     )  # fmt: skip
 
 

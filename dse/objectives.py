@@ -85,7 +85,7 @@ class Limit:
 
     @property
     def text(self) -> str:
-        return f"{self.name}{self.sense}{self.value:g}"
+        return f"{self.name}{self.sense}{self.value:.12g}"
 
     @property
     def key(self) -> str:
@@ -143,6 +143,7 @@ class Goal:
         """With counts of resources as shares; a bound beyond what the platform has is its own anyway."""
         resolved = replace(self, limits=tuple(limit.on(platform) for limit in self.limits))
         check_agree(resolved.limits)
+        check_there_is(resolved.limits, platform)
         return resolved
 
     @property
@@ -210,11 +211,28 @@ def check_agree(limits: Sequence[Limit], where: str = "limits") -> None:
                 raise contradiction(low.text, high.text, "no value is both", where)
 
 
-def contradiction(first: str, second: str, why: str, where: str = "limits") -> PenstockError:
+def check_there_is(limits: Sequence[Limit], platform: Platform) -> None:
+    """At least so much of something can only be asked for where there is as much."""
+    for limit in limits:
+        if limit.sense == ">=" and limit.share is not None and limit.share > 1:
+            raise contradiction(limit.text, has(platform, limit.name), "no design may use more", hint=LARGER)
+
+
+def has(platform: Platform, name: str) -> str:
+    """What a platform leaves to a design, in words."""
+    memory = platform.fastest_memory
+    if name == BANDWIDTH and memory is not None:
+        return f"the {memory.sustained_gb_s:,.4g} GB/s that {memory.name} of {platform.name} sustains"
+    return f"the {platform.limits.as_dict()[name]:,} {name} of {platform.name}"
+
+
+RELAX, LARGER = "relax one of the two", "relax the limit, or take a larger platform"
+
+
+def contradiction(first: str, second: str, why: str, where: str = "limits", hint: str = RELAX) -> PenstockError:
     """Two demands that no design can meet together."""
     return PenstockError(
-        code="contradictory-limits", what=f"{first} and {second} cannot both be met", where=where, limit=why,
-        hint="relax one of the two",
+        code="contradictory-limits", what=f"{first} and {second} cannot both be met", where=where, limit=why, hint=hint,
     )  # fmt: skip
 
 
@@ -228,9 +246,21 @@ def describe_miss(name: str, excess: float) -> str:
     """How far a design is from a constraint, in words."""
     if ">=" in name:
         return f"the nearest miss reaches {max(0.0, 1 - excess):.2f} times what {name} asks for"
+    times = f"{1 + excess:,.2f}" if excess < 1000 else f"{1 + excess:,.0f}"
     if name in SHARED:
-        return f"the nearest miss needs {1 + excess:.2f} times the {name} that may be used"
-    return f"the nearest miss has {1 + excess:.2f} times the {name} that is allowed"
+        return f"the nearest miss needs {times} times the {name} that may be used"
+    return f"the nearest miss has {times} times the {name} that is allowed"
+
+
+def after_miss(name: str) -> str:
+    """What somebody can do about it."""
+    if ">=" in name:
+        return "ask for less, or allow more trials"
+    if name == BANDWIDTH:
+        return "relax the limit, allow fewer lanes so that the design goes slower, or allow more trials"
+    if name in RESOURCE_NAMES:
+        return "take a larger platform, relax the limit, quantise, stream the weights, or allow more trials"
+    return "relax this limit or one on resources, take a larger platform, quantise, or allow more trials"
 
 
 def _sustained(platform: Platform, text: str) -> float:
@@ -238,7 +268,7 @@ def _sustained(platform: Platform, text: str) -> float:
     memory = platform.fastest_memory
     if memory is None:
         raise PenstockError(
-            code="no-external-memory", what=f"{text} limits the bandwidth of external memory", where="limits",
+            code="bad-limit", what=f"{text} limits the bandwidth of external memory", where="limits",
             limit=f"{platform.name} has none: the host's link delivers, and is not modelled",
             hint="drop this limit, or take a platform with memory of its own",
         )  # fmt: skip

@@ -50,7 +50,7 @@ def explore(
 
     with documented_exit_codes():
         target = check_target(platform, clock, quantize, evidence, None)
-        goal = Goal.of(objective or (), limit or ())
+        goal = Goal.of(objective or (), limit or ()).on(target.platform)
         settings = SearchSettings(sampler, seed, max_lanes, goal, tuple(fix or ()))
         with Stages().running() as stages:
             if target.fallback:

@@ -80,6 +80,8 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"limits": ["dsp"]}, "invalid-request", "body.limits", ("dsp<=0.5",)),
         ({"limits": ["dsp<=0.2", "dsp>=0.4"]}, "contradictory-limits", "body.limits", ("dsp>=0.4", "dsp<=0.2")),
         ({"limits": ["dsp<=0.2", "dsp>=9000"]}, "contradictory-limits", "body", ("dsp>=9000", "dsp<=0.2")),
+        ({"limits": ["lut>=2000000"]}, "contradictory-limits", "body", ("804,048 lut of u55c", "larger platform")),
+        ({"limits": ["bandwidth<=1"], "platform": "ecp5-45k"}, "invalid-request", "body", ("ecp5-45k has none",)),
         ({"name": "a\x00b"}, "invalid-request", "body.name", ("control character",)),
         ({"name": "x" * 201}, "invalid-request", "body.name", ("200",)),
         ({"platform": "\x00"}, "invalid-request", "body.platform", ("control character",)),

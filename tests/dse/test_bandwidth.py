@@ -68,7 +68,8 @@ def test_an_amount_is_of_what_is_sustained() -> None:
         (["bandwidth<=0"], PLATFORM, "bad-limit", "above 0"),
         (["bandwith<=0.5"], PLATFORM, "unknown-limit", "did you mean 'bandwidth'"),
         (["bandwidth<=0.2", "bandwidth>=300"], PLATFORM, "contradictory-limits", "bandwidth>=300 and bandwidth<=0.2"),
-        (["bandwidth<=0.5"], load_platform("ecp5-45k"), "no-external-memory", "ecp5-45k has none"),
+        (["bandwidth>=500"], PLATFORM, "contradictory-limits", "the 391 GB/s that hbm of u55c sustains"),
+        (["bandwidth<=0.5"], load_platform("ecp5-45k"), "bad-limit", "ecp5-45k has none"),
     ],
 )
 def test_what_cannot_be_asked_is_named(limits: list[str], platform: Platform, code: str, words: str) -> None:

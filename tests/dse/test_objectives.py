@@ -42,6 +42,7 @@ def evaluator() -> Evaluator:
         ([], ["dsp<0.5"], "bad-limit", "NAME<=VALUE"),
         ([], ["latency_us<=2", "latency_us>=3"], "contradictory-limits", "latency_us>=3 and latency_us<=2"),
         ([], ["dsp<=0.2", "dsp>=9000"], "contradictory-limits", "dsp>=9000 and dsp<=0.2"),
+        ([], ["lut>=2000000"], "contradictory-limits", "lut>=2000000 and the 804,048 lut of u55c cannot both be met"),
     ],
 )
 def test_what_cannot_be_wanted_is_named(objectives: list[str], limits: list[str], code: str, words: str) -> None:
