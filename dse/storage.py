@@ -1,4 +1,4 @@
-"""A study's storage in Postgres: a setting is written when it is whole, and of a long study only a part is read.
+"""A study's storage: a setting is written when it is whole; in Postgres, of a long study only a part is read.
 
 Optuna writes each parameter and each constraint in a transaction of its own, and reads again what it just wrote. With
 a dozen of each and a disk that really syncs, that is most of the time of a modelled trial.
@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from optuna.distributions import BaseDistribution, distribution_to_json
+from optuna.storages import InMemoryStorage
 from optuna.storages._cached_storage import _CachedStorage, _StudyInfo  # pyright: ignore[reportPrivateUsage]
 from optuna.trial import FrozenTrial
 from sqlalchemy import text
@@ -38,6 +39,23 @@ _OLD_BUT_NEEDED = text(
     "AND NOT EXISTS (SELECT 1 FROM trial_system_attributes a WHERE a.trial_id = t.trial_id "
     "AND a.key LIKE 'constraints:%' AND a.value_json::float > 0)) AS ranked WHERE place <= :best"
 )
+
+
+class OwnStorage(InMemoryStorage):
+    """A study's storage in this process."""
+
+    def begin(self, study_id: int) -> tuple[int, int]:
+        """A running trial that has no setting yet: its id, and its number in the study."""
+        trial_id = self.create_new_trial(study_id)
+        return trial_id, self.get_trial_number_from_id(trial_id)
+
+    def write(self, trial_id: int, setting: Mapping[str, tuple[BaseDistribution, Any]]) -> None:
+        """A running trial's whole setting."""
+        with self._lock:
+            trial = copy.copy(self._get_trial(trial_id))
+            trial.params = {name: value for name, (_, value) in setting.items()}
+            trial.distributions = {name: kind for name, (kind, _) in setting.items()}
+            self._set_trial(trial_id, trial)
 
 
 class SharedStorage(_CachedStorage):

@@ -18,7 +18,6 @@ from typing import Any, Literal, cast
 import optuna
 from optuna.exceptions import StorageInternalError
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import IntegrityError
@@ -28,8 +27,10 @@ from compiler.errors import PenstockError
 from dse.local import LocalSampler, Meaning
 from dse.objectives import DEFAULT_OBJECTIVES
 from dse.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
-from dse.storage import SharedStorage
+from dse.storage import OwnStorage, SharedStorage
 from dse.tiling import Choices, Conditions, Params, Value
+
+Storage = OwnStorage | SharedStorage
 
 _OBJECTIVES, _ORIGIN = "objectives", "origin"
 
@@ -70,7 +71,7 @@ class Study:
         self,
         study: optuna.Study,
         choices: Choices,
-        storage: BaseStorage,
+        storage: Storage,
         conditions: Conditions,
         objectives: tuple[str, ...],
         settings: Sequence[Params] | None,
@@ -106,7 +107,7 @@ class Study:
         with one seed from proposing the same. With `create=False` a study that is gone is an error. By `meaning`
         the sampler `local` knows which settings are the same design, and need not be tried.
         """
-        storage = InMemoryStorage() if storage_url is None else SharedStorage(storage_url)
+        storage = OwnStorage() if storage_url is None else SharedStorage(storage_url)
         wanted, own_seed = tuple(objectives), seed + 7919 * worker
         is_local = sampler == "local"
         proposer = (
@@ -167,20 +168,12 @@ class Study:
     def _ask_local(self, sampler: LocalSampler, trials: Sequence[FrozenTrial]) -> Asked:
         """What the sampler proposes is a whole setting and is written as one, not parameter by parameter."""
         storage = self._storage
-        if not isinstance(storage, SharedStorage):
-            return self._made(sampler.propose(trials, len(trials)))
         trial_id, number = storage.begin(self._study_id)
         params = sampler.propose(trials, number)
         storage.write(
             trial_id, {name: (self._distributions[name], value) for name, value in self._encode(params).items()}
         )
         return Asked(number, params)
-
-    def _made(self, params: dict[str, Value]) -> Asked:
-        known = {name: self._distributions[name] for name in params}
-        template = create_trial(state=TrialState.RUNNING, params=self._encode(params), distributions=known)
-        trial_id = self._storage.create_new_trial(self._study_id, template)
-        return Asked(self._storage.get_trial(trial_id).number, params)
 
     def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
         position = sum(self.counts().values()) if index is None else index
@@ -189,7 +182,11 @@ class Study:
                 code="grid-exhausted", what="every setting of the space was tried", where=self.name,
                 limit=f"there are {len(settings)}", hint="nothing is left to search",
             )  # fmt: skip
-        return self._made(dict(settings[position]))
+        params = dict(settings[position])
+        known = {name: self._distributions[name] for name in params}
+        template = create_trial(state=TrialState.RUNNING, params=self._encode(params), distributions=known)
+        trial_id = self._storage.create_new_trial(self._study_id, template)
+        return Asked(self._storage.get_trial(trial_id).number, params)
 
     @contextmanager
     def _written_at_once(self) -> Generator[list[int], None, None]:
@@ -322,8 +319,8 @@ class Study:
         return self._study._study_id  # pyright: ignore[reportPrivateUsage]
 
     @property
-    def _storage(self) -> BaseStorage:
-        return self._study._storage  # pyright: ignore[reportPrivateUsage]
+    def _storage(self) -> Storage:
+        return cast(Storage, self._study._storage)  # pyright: ignore[reportPrivateUsage]
 
     def _encode(self, params: Params) -> dict[str, Any]:
         """Values to what Optuna samples: ordered choices are positions, the others themselves."""
@@ -347,13 +344,13 @@ class Study:
         return decoded
 
 
-def _close_storage(storage: BaseStorage) -> None:
+def _close_storage(storage: Storage) -> None:
     if isinstance(storage, SharedStorage):
         storage.close()
 
 
 def _open_study(
-    name: str, storage: BaseStorage, sampler: BaseSampler, objectives: tuple[str, ...], create: bool
+    name: str, storage: Storage, sampler: BaseSampler, objectives: tuple[str, ...], create: bool
 ) -> tuple[optuna.Study, bool]:
     """The study, and whether this call created it. One that was made for something else is refused."""
     created = False
