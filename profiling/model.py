@@ -29,9 +29,9 @@ from profiling.bandwidth import memory_cycles
 from profiling.evidence import Evidence
 from profiling.network import Channel, Network, Task, network_of
 from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.timeline import Timeline, TimelineMemory, compute_timeline
+from profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
-_MOST_AREAS = 1 << 16
+_MOST_FACTS = 1 << 16
 
 MODEL_REVISION = "2"  # raise it whenever the model's answers change
 
@@ -95,52 +95,68 @@ class DesignModel:
         self.library = load_library(platform.operators, platform.check_clock(clock_mhz))
         self._timelines = TimelineMemory()
         self._areas: dict[tuple[str, int, int, int], Resources] = {}
-        self._task_areas: dict[int, tuple[Resources, object]] = {}
+        self._facts: dict[int, tuple[_TaskFacts, object]] = {}
+        self._latest: tuple[Network, list[FreeTimeline]] | None = None
 
     def figures(self, network: Network, *, bounded: bool = True) -> DesignFigures:
         """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
-        kernels = [self._kernel(part, bounded=bounded) for part in network.groups]
-        found = kernels[0] if len(kernels) == 1 else _in_sequence(kernels)
-        traffic = memory_cycles(network, self.platform, self.clock_mhz)
-        return replace(found, memory_cycles=traffic, interval=max(found.interval, ceil(traffic or 0)))
+        pairs = zip(self._free(network), network.groups, strict=True)
+        return self._figures(network, [free.bounded(part) if bounded else free.result() for free, part in pairs])
 
     def with_depths(self, figures: DesignFigures, network: Network, depths: Mapping[str, int]) -> DesignFigures:
         """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
         depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
         written = Counter(c.writer for c in figures.channels)
         if any(_enough(c, written) > depth_of[c.name] for c in figures.channels):
-            return self.figures(network.with_depths(depths))
-        channels = tuple(
+            changed = network.with_depths(depths)
+            pairs = zip(self._free(network), changed.groups, strict=True)
+            return self._figures(changed, [free.bounded(part) for free, part in pairs])
+        channels = tuple([
             c if depth_of[c.name] == c.depth
             else replace(c, depth=depth_of[c.name], resources=self._area(network.channels[c.name], depth_of[c.name]))
             for c in figures.channels
-        )  # fmt: skip
+        ])  # fmt: skip
         area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])
         return replace(figures, channels=channels, resources=area)
 
-    def _kernel(self, network: Network, *, bounded: bool) -> DesignFigures:
-        timeline = compute_timeline(
-            network,
-            flushing=self.library.flushing,
-            read_stage=self.library.read_stage,
-            platform=self.platform,
-            clock_mhz=self.clock_mhz,
-            bounded=bounded,
-            memory=self._timelines,
-        )
-        tasks = tuple([_task_figures(task, timeline, self._task_area(task)) for task in network.tasks])
-        ends = network.ends()
-        channels = tuple([self._channel(c, ends[name], timeline) for name, c in network.channels.items()])
-        slowest = max(tasks, key=lambda t: t.latency)
+    def _free(self, network: Network) -> list[FreeTimeline]:
+        """One for each kernel. Those of the network that was asked for last are at hand."""
+        if self._latest is None or self._latest[0] is not network:
+            flushing, read_stage = self.library.flushing, self.library.read_stage
+            free = [
+                FreeTimeline(
+                    part, flushing=flushing, read_stage=read_stage, platform=self.platform,
+                    clock_mhz=self.clock_mhz, memory=self._timelines,
+                )
+                for part in network.groups
+            ]  # fmt: skip
+            self._latest = (network, free)
+        return self._latest[1]
+
+    def _figures(self, network: Network, timelines: Sequence[Timeline]) -> DesignFigures:
+        """Kernels run one after the other: times add up, and so does the area, for all are there at once."""
+        tasks: list[TaskFigures] = []
+        channels: list[ChannelFigures] = []
+        intervals: list[int] = []
+        before = 0
+        for part, timeline in zip(network.groups, timelines, strict=True):
+            ends = part.ends()
+            tasks += [_task_figures(task, timeline, self._facts_of(task), before) for task in part.tasks]
+            channels += [self._channel(c, ends[name], timeline) for name, c in part.channels.items()]
+            intervals += [*timeline.busy.values(), *_block_intervals(part, ends)]
+            before += timeline.latency
+        traffic = memory_cycles(network, self.platform, self.clock_mhz)
+        interval = max(intervals) if len(timelines) == 1 else before
         return DesignFigures(
-            latency=timeline.latency,
-            interval=max([slowest.latency, *_block_intervals(network, ends)]),
-            initial_delay=timeline.first_output,
+            latency=before,
+            interval=max(interval, ceil(traffic or 0)),
+            initial_delay=before - timelines[-1].latency + timelines[-1].first_output,
             resources=total([t.resources for t in tasks]) + total([c.resources for c in channels]),
-            bottleneck=slowest.name,
-            tasks=tasks,
-            channels=channels,
-            exact_times=timeline.exact,
+            bottleneck=max(tasks, key=lambda t: t.latency).name,
+            tasks=tuple(tasks),
+            channels=tuple(channels),
+            exact_times=all(t.exact for t in timelines),
+            memory_cycles=traffic,
         )
 
     def _channel(self, channel: Channel, ends: tuple[str, str], timeline: Timeline) -> ChannelFigures:
@@ -164,13 +180,13 @@ class DesignModel:
             self._areas[key] = replace(channel, depth=depth).area(self.library)
         return self._areas[key]
 
-    def _task_area(self, task: Task) -> Resources:
+    def _facts_of(self, task: Task) -> _TaskFacts:
         """By the identity of its nests, which are kept beside it."""
-        found = self._task_areas.get(id(task.nests))
+        found = self._facts.get(id(task.nests))
         if found is None:
-            if len(self._task_areas) > _MOST_AREAS:
-                self._task_areas.clear()
-            found = self._task_areas[id(task.nests)] = (task.area, task.nests)
+            if len(self._facts) > _MOST_FACTS:
+                self._facts.clear()
+            found = self._facts[id(task.nests)] = (_TaskFacts.of(task), task.nests)
         return found[0]
 
 
@@ -179,56 +195,53 @@ def model_design(network: Network, platform: Platform, clock_mhz: float, *, boun
     return DesignModel(platform, clock_mhz).figures(network, bounded=bounded)
 
 
-def _in_sequence(kernels: Sequence[DesignFigures]) -> DesignFigures:
-    """Kernels that run one after the other: times add up, and so does the area, for all are there at once."""
-    tasks: list[TaskFigures] = []
-    before = 0
-    for kernel in kernels:
-        tasks += [replace(t, start=t.start + before, end=t.end + before) for t in kernel.tasks]
-        before += kernel.latency
-    return DesignFigures(
-        latency=before,
-        interval=before,
-        initial_delay=before - kernels[-1].latency + kernels[-1].initial_delay,
-        resources=total([k.resources for k in kernels]),
-        bottleneck=max(tasks, key=lambda t: t.latency).name,
-        tasks=tuple(tasks),
-        channels=tuple(c for k in kernels for c in k.channels),
-        exact_times=all(k.exact_times for k in kernels),
-    )
-
-
 def _enough(channel: ChannelFigures, written: Mapping[str, int]) -> int:
     """The depth from which on a channel leaves the design's latency alone."""
     alone = written[channel.writer] == 1
     return channel.least_depth if alone and channel.kind == "stream" else channel.high_water
 
 
-def _task_figures(task: Task, timeline: Timeline, area: Resources) -> TaskFigures:
-    times = timeline.tasks[task.name]
-    busiest = max(task.nests, key=lambda n: n.latency)
+@dataclass(frozen=True)
+class _TaskFacts:
+    """What figures of a task follow from its nests alone."""
+
+    iterations: int
+    busiest: NestSchedule
+    busy: int
+    initial_delay: int
+    area: Resources
+
+    @staticmethod
+    def of(task: Task) -> _TaskFacts:
+        busiest = max(task.nests, key=lambda n: n.latency)
+        iterations = sum(n.iterations for n in task.nests)
+        return _TaskFacts(iterations, busiest, task.busy, task.nests[0].initial_delay, task.area)
+
+    def pace(self, busy: int) -> str:
+        """What a task's pace comes from: its slowest nest's bound, or the external memory that it waits for."""
+        if busy <= self.busy:
+            return self.busiest.ii_reason
+        cycles = busy / self.iterations
+        return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {self.busiest.ii}"
+
+
+def _task_figures(task: Task, timeline: Timeline, facts: _TaskFacts, before: int) -> TaskFigures:
+    """Of a task whose kernel begins in cycle `before`."""
+    times, busy = timeline.tasks[task.name], timeline.busy[task.name]
     return TaskFigures(
         name=task.name,
         layer=task.layer,
-        iterations=sum(n.iterations for n in task.nests),
-        ii=busiest.ii,
-        ii_reason=_pace(task, busiest, timeline.busy[task.name]),
-        depth=busiest.depth,
-        latency=timeline.busy[task.name],
-        initial_delay=task.nests[0].initial_delay,
-        start=times.start,
-        end=times.end,
+        iterations=facts.iterations,
+        ii=facts.busiest.ii,
+        ii_reason=facts.pace(busy),
+        depth=facts.busiest.depth,
+        latency=busy,
+        initial_delay=facts.initial_delay,
+        start=times.start + before,
+        end=times.end + before,
         waited=times.waited,
-        resources=area,
+        resources=facts.area,
     )
-
-
-def _pace(task: Task, busiest: NestSchedule, busy: int) -> str:
-    """What a task's pace comes from: its slowest nest's bound, or the external memory that it waits for."""
-    if busy <= task.busy:
-        return busiest.ii_reason
-    cycles = busy / sum(n.iterations for n in task.nests)
-    return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {busiest.ii}"
 
 
 def _block_intervals(network: Network, ends: Mapping[str, tuple[str, str]]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -70,13 +71,18 @@ class Network:
     @property
     def groups(self) -> tuple[Network, ...]:
         """The kernels of the design, which run one after the other, each with its own tasks and channels."""
+        return self._groups or (self,)
+
+    @cached_property
+    def _groups(self) -> tuple[Network, ...]:
+        """Empty where there is just one: a network that held itself would outlive its use."""
         numbers = sorted({task.group for task in self.tasks})
         if len(numbers) == 1:
-            return (self,)
+            return ()
         ends = self.ends()
         found: list[Network] = []
         for number in numbers:
-            tasks = tuple(t for t in self.tasks if t.group == number)
+            tasks = tuple([t for t in self.tasks if t.group == number])
             names = {t.name for t in tasks}
             found.append(Network(tasks, {n: c for n, c in self.channels.items() if ends[n][0] in names}))
         return tuple(found)
@@ -86,8 +92,12 @@ class Network:
         changed = {n: replace(c, depth=depths[n]) if n in depths else c for n, c in self.channels.items()}
         return replace(self, channels=changed)
 
-    def ends(self) -> dict[str, tuple[str, str]]:
+    def ends(self) -> Mapping[str, tuple[str, str]]:
         """(writing task, reading task) of every channel."""
+        return self._ends
+
+    @cached_property
+    def _ends(self) -> dict[str, tuple[str, str]]:
         writer: dict[str, str] = {}
         reader: dict[str, str] = {}
         for task in self.tasks:
@@ -126,33 +136,30 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> Network:
 
 def in_order(tasks: list[Task]) -> tuple[Task, ...]:
     """Writers before readers; tasks that wait for each other in a cycle can never start and are named."""
-    waiting = list(tasks)
+    reads: dict[str, list[str]] = {task.name: [] for task in tasks}
     writes: dict[str, str] = {}
     for task in tasks:
         for schedule in task.nests:
             for port in schedule.ports:
-                if port.direction == "write" and port.kind != "external":
+                if port.kind == "external":
+                    continue
+                if port.direction == "write":
                     writes[task.channel(port.channel)] = task.name
+                else:
+                    reads[task.name].append(task.channel(port.channel))
+    waiting = {task.name: (task, {writes.get(c, task.name) for c in reads[task.name]}) for task in tasks}
     placed: list[Task] = []
-    done: set[str] = set()
     while waiting:
-        ready = [t for t in waiting if all(writes.get(c, t.name) in done for c in _read_channels(t))]
+        ready = [task for task, sources in waiting.values() if sources.isdisjoint(waiting)]
         if not ready:
-            names = ", ".join(t.name for t in waiting)
             raise ProfilingError(
-                "deadlock", what="these tasks wait for each other's first token", where=names,
+                "deadlock", what="these tasks wait for each other's first token", where=", ".join(waiting),
                 hint="a dataflow design must not have a cycle of channels",
             )  # fmt: skip
         placed += ready
-        done |= {t.name for t in ready}
-        waiting = [t for t in waiting if t.name not in done]
+        for task in ready:
+            del waiting[task.name]
     return tuple(placed)
-
-
-def _read_channels(task: Task) -> set[str]:
-    return {
-        task.channel(p.channel) for s in task.nests for p in s.ports if p.direction == "read" and p.kind != "external"
-    }
 
 
 def channel_of(op: stream.BlocksOp) -> Channel:

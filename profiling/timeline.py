@@ -13,6 +13,7 @@ the figures are then approximate, and say so.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,7 @@ class TimelineMemory:
         self.work: dict[Hashable, tuple[Work, object]] = {}
         self.runs: dict[Hashable, tuple[Run, object]] = {}
         self.channels: dict[Hashable, ChannelTimes] = {}
-        self.slots: dict[tuple[int, int], tuple[int, Times]] = {}
+        self.slots: dict[tuple[int, int], tuple[int, Times, Times]] = {}
 
     def grow(self, size: int) -> None:
         self._bytes += size + 1024
@@ -86,9 +87,9 @@ class TimelineMemory:
             # the nearest sample not before the token whose slot is needed: later is safe, but none waits for itself
             place = index.searchsorted(index[first:] - depth)
             place -= place >= np.arange(first, len(index))
-            self.slots[key] = (first, place)
+            self.slots[key] = (first, place, index)
             self.grow(place.nbytes)
-        return self.slots[key]
+        return self.slots[key][:2]
 
 
 def compute_timeline(
@@ -102,39 +103,44 @@ def compute_timeline(
     memory: TimelineMemory | None = None,
 ) -> Timeline:
     """All token times. `bounded` makes writers wait for full channels; without it depths are ignored."""
-    solver = _Solver(network, flushing, read_stage, platform, clock_mhz, memory or TimelineMemory())
-    solver.run_free()
-    if bounded and (shallow := solver.too_shallow()):
-        solver.settle(shallow)
-    return solver.result()
+    free = FreeTimeline(
+        network, flushing=flushing, read_stage=read_stage, platform=platform, clock_mhz=clock_mhz, memory=memory
+    )
+    return free.bounded(network) if bounded else free.result()
 
 
-class _Solver:
+class FreeTimeline:
+    """The times of a network in which no channel is ever full, and from these its times with any depths."""
+
     def __init__(
         self,
         network: Network,
+        *,
         flushing: bool,
         read_stage: int,
         platform: Platform,
         clock_mhz: float,
-        memory: TimelineMemory,
-    ):
+        memory: TimelineMemory | None = None,
+    ) -> None:
+        memory = memory or TimelineMemory()
         memory.make_room()
         self.network, self.memory = network, memory
         self.flushing, self.read_stage = flushing, read_stage
         ends = {task.name: memory.ends_of(task) for task in network.tasks}
         self.samples = sample_tokens(network, ends, memory.samples)
-        self.share = _memory_share(network, platform, clock_mhz)
+        self.share = _memory_share(sum([e.external for e in ends.values()]), platform, clock_mhz)
         self.names = {task.name: [task.channel(p) for p in ends[task.name].ports] for task in network.tasks}
         self.work = {task.name: self._work(task, ends[task.name]) for task in network.tasks}
+        self._busy = {name: work.busy for name, work in self.work.items()}
         self.written: dict[str, Times] = {}
         self.claimed: dict[str, Times] = {}
         self.read: dict[str, Times] = {}
         self.times: dict[str, TaskTimes] = {}
+        self._run_free()
 
     def _work(self, task: Task, ends: Ends) -> Work:
         indices = tuple([self.samples[name] for name in self.names[task.name]])
-        share = self.share if any(p.kind == "external" for n in task.nests for p in n.ports) else 0.0
+        share = self.share if ends.external else 0.0
         key = (id(task.nests), share, *map(id, indices))
         found = self.memory.work.get(key)
         if found is None:
@@ -145,7 +151,7 @@ class _Solver:
             self.memory.grow(work.bytes)
         return found[0]
 
-    def run_free(self) -> None:
+    def _run_free(self) -> None:
         """Every task once, writers first, as if no channel were ever full."""
         for task in self.network.tasks:
             work, names = self.work[task.name], self.names[task.name]
@@ -164,6 +170,45 @@ class _Solver:
         self.written.update({names[position]: times for position, times in run.written.items()})
         self.claimed.update({names[position]: times for position, times in run.claimed.items()})
         self.times[task.name] = run.times
+
+    def bounded(self, network: Network) -> Timeline:
+        """The times where full channels make their writers wait: of the same network, with any depths."""
+        shallow = {n for n, c in network.channels.items() if self._channel(n).high_water > c.depth}
+        if not shallow:
+            return self.result()
+        settled = copy(self)
+        settled.network = network
+        settled.written, settled.claimed, settled.read = dict(self.written), dict(self.claimed), dict(self.read)
+        settled.times = dict(self.times)
+        settled._settle(shallow)
+        return settled.result()
+
+    def _settle(self, shallow: set[str]) -> None:
+        """Let full channels hold their writers back until nothing moves; one that never settles is stuck."""
+        self._ends = self.network.ends()
+        self._waiting = {self._ends[name][0] for name in shallow}
+        bound = 4 * (sum(t.busy for t in self.network.tasks) + max(t.end for t in self.times.values()))
+        for _ in range(_MAX_SWEEPS):
+            if not self._sweep():
+                return
+            if max(t.end for t in self.times.values()) > bound:
+                break
+        shallow = {n for n, c in self.network.channels.items() if self._channel(n).high_water >= c.depth}
+        raise ProfilingError(
+            "deadlock", what="the network does not settle with these channel depths",
+            where=", ".join(sorted(shallow)),
+            limit="depths " + ", ".join(str(self.network.channels[n].depth) for n in sorted(shallow)),
+            hint="deepen these channels, or leave their depths to the tool",
+        )  # fmt: skip
+
+    def _sweep(self) -> bool:
+        """Every task for which something changed, in order and back again. Whether anything moved."""
+        moved = False
+        for task in (*self.network.tasks, *reversed(self.network.tasks)):
+            if task.name in self._waiting:
+                self._waiting.discard(task.name)
+                moved |= self._run_again(task)
+        return moved
 
     def _run_again(self, task: Task) -> bool:
         """The task with the slots that its readers have freed so far. Whether anything moved."""
@@ -194,37 +239,6 @@ class _Solver:
         free[first:] = self.read[name][place] + 1
         return free
 
-    def too_shallow(self) -> set[str]:
-        """Channels whose writer would have to wait."""
-        return {n for n, c in self.network.channels.items() if self._channel(n).high_water > c.depth}
-
-    def settle(self, shallow: set[str]) -> None:
-        """Let full channels hold their writers back until nothing moves; one that never settles is stuck."""
-        self._ends = self.network.ends()
-        self._waiting = {self._ends[name][0] for name in shallow}
-        bound = 4 * (sum(t.busy for t in self.network.tasks) + max(t.end for t in self.times.values()))
-        for _ in range(_MAX_SWEEPS):
-            if not self._sweep():
-                return
-            if max(t.end for t in self.times.values()) > bound:
-                break
-        shallow = {n for n, c in self.network.channels.items() if self._channel(n).high_water >= c.depth}
-        raise ProfilingError(
-            "deadlock", what="the network does not settle with these channel depths",
-            where=", ".join(sorted(shallow)),
-            limit="depths " + ", ".join(str(self.network.channels[n].depth) for n in sorted(shallow)),
-            hint="deepen these channels, or leave their depths to the tool",
-        )  # fmt: skip
-
-    def _sweep(self) -> bool:
-        """Every task for which something changed, in order and back again. Whether anything moved."""
-        moved = False
-        for task in (*self.network.tasks, *reversed(self.network.tasks)):
-            if task.name in self._waiting:
-                self._waiting.discard(task.name)
-                moved |= self._run_again(task)
-        return moved
-
     def _channel(self, name: str) -> ChannelTimes:
         index, written, read = self.samples[name], self.written[name], self.read[name]
         claimed = self.claimed.get(name, written)
@@ -244,13 +258,11 @@ class _Solver:
             if not self.work[task.name].writes
             for name in self.names[task.name]
         ]
-        busy = {name: work.busy for name, work in self.work.items()}
-        return Timeline(dict(self.times), channels, busy, min(firsts, default=0), exact)
+        return Timeline(dict(self.times), channels, self._busy, min(firsts, default=0), exact)
 
 
-def _memory_share(network: Network, platform: Platform, clock_mhz: float) -> float:
-    """Cycles a bit of external traffic takes on a port, when all of them share the memory with the most bandwidth."""
-    users = sum(1 for t in network.tasks for n in t.nests if any(p.kind == "external" for p in n.ports))
+def _memory_share(users: int, platform: Platform, clock_mhz: float) -> float:
+    """Cycles a bit takes on a port to external memory, when so many nests share the one with the most bandwidth."""
     memory = platform.fastest_memory
     if not users or memory is None:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
