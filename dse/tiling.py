@@ -8,6 +8,7 @@ and a consumer may take its operand with as many lanes as it is made with where 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,7 +21,7 @@ from compiler.errors import PenstockError
 from compiler.platforms import Platform
 from compiler.schedule import OperatorLibrary, load_library
 from compiler.transforms.pad_dims import Dims, pad_module
-from dse.alignment import Access, Along, LoopNest, unroll_factors
+from dse.alignment import Along, LoopNest, unroll_factors
 from dse.space.binding import PARAMETERS, binding_choices, bindings_of
 from dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
 from dse.space.lanes import (
@@ -29,6 +30,7 @@ from dse.space.lanes import (
     DIMS_REDUCTION,
     divisors,
     lane_cost,
+    loop_nests,
     powers_of_two,
     slowest_first,
     with_halfway,
@@ -61,6 +63,7 @@ SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _MOST_ORDERED_KERNELS = 3
 _NARROWEST_PORT, _WIDEST_PORT = 32, 512
+_REMEMBERED = 256
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
 
 
@@ -209,6 +212,19 @@ class TilingSpace:
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
         settings = self._check(params)
+        key = tuple(settings.values())
+        if key not in self._designs:
+            self._designs[key] = self._design(settings)
+            if len(self._designs) > _REMEMBERED:
+                self._designs.popitem(last=False)
+        return self._designs[key]
+
+    @cached_property
+    def _designs(self) -> OrderedDict[tuple[Value, ...], Design]:
+        """The latest: who looks whether a setting means something new mostly has its design modelled then."""
+        return OrderedDict()
+
+    def _design(self, settings: Mapping[str, Value]) -> Design:
         if settings["allocation"] == PACED:
             return self._paced(settings)
         aligned = settings["allocation"] == ALIGNED
@@ -319,9 +335,16 @@ class TilingSpace:
         """Lanes to the slowest kernel first. A boost makes it look slower."""
         single = {op.layer: (1,) * len(op.trips) for op in self.graph.operations}
         lanes, along = int(settings["overall_unroll_size"]), str(settings["unroll_along"])
-        return slowest_first(
-            self.heavy, single, tiles, lanes, along, lambda op: 2.0 ** int(settings.get(f"boost.{op.layer}", 0))
-        )
+        boosts = {op.layer: 2.0 ** int(settings.get(f"boost.{op.layer}", 0)) for op in self.heavy}
+        key = (lanes, along, *boosts.values(), *tiles.values())
+        if key not in self._allocated_before:
+            found = slowest_first(self.heavy, single, tiles, lanes, along, lambda op: boosts[op.layer])
+            self._allocated_before[key] = found
+        return self._allocated_before[key]
+
+    @cached_property
+    def _allocated_before(self) -> dict[Hashable, dict[str, tuple[int, ...]]]:
+        return {}
 
     def _aligned(
         self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
@@ -344,20 +367,7 @@ class TilingSpace:
 
     @cached_property
     def loop_nests(self) -> tuple[LoopNest, ...]:
-        """The operations as loop nests over the tensors that they share."""
-        names = {value: f"tensor{i}" for i, value in enumerate(
-            dict.fromkeys(v for op in self.graph.operations for v in (*op.inputs, op.result)))}  # fmt: skip
-        return tuple(
-            LoopNest(
-                op.layer,
-                op.trips,
-                writes=(Access.of(names[op.result], *op.result_dims),),
-                reads=tuple(
-                    Access.of(names[value], *dims) for value, dims in zip(op.inputs, op.operand_dims, strict=True)
-                ),
-            )
-            for op in self.graph.operations
-        )
+        return loop_nests(self.graph.operations)
 
     def _follow_producer(
         self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool

@@ -10,6 +10,7 @@ from math import prod
 from compiler.analysis.graph import TensorOp
 from compiler.platforms import Resources, total
 from compiler.schedule import OperatorLibrary
+from dse.alignment import Access, LoopNest
 from dse.space.binding import operand_bits
 
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
@@ -69,6 +70,21 @@ def _widen(op: TensorOp, tile: tuple[int, ...], unroll: tuple[int, ...], along: 
 
 def _next_factor(left: int) -> int:
     return min(d for d in divisors(left) if d > 1)
+
+
+def loop_nests(operations: Sequence[TensorOp]) -> tuple[LoopNest, ...]:
+    """The operations as loop nests over the tensors that they share."""
+    names = {value: f"tensor{i}" for i, value in enumerate(
+        dict.fromkeys(v for op in operations for v in (*op.inputs, op.result)))}  # fmt: skip
+    return tuple(
+        LoopNest(
+            op.layer,
+            op.trips,
+            writes=(Access.of(names[op.result], *op.result_dims),),
+            reads=tuple(Access.of(names[v], *dims) for v, dims in zip(op.inputs, op.operand_dims, strict=True)),
+        )
+        for op in operations
+    )
 
 
 def lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:
