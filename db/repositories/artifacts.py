@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import exists, insert, select
+from sqlalchemy import insert, select
 
 from db.ids import new_id
 from db.records import Artifact, NewArtifact, Page
@@ -38,6 +38,3 @@ class Artifacts(Repository):
     def list(self, run_id: str, *, cursor: str | None = None, limit: int = 200) -> Page[Artifact]:
         """A run's artifacts, newest first."""
         return self._newest_first(Artifact, artifacts, [artifacts.c.run_id == run_id], cursor, limit)
-
-    def is_referenced(self, sha256: str) -> bool:
-        return bool(self.connection.execute(select(exists().where(artifacts.c.sha256 == sha256))).scalar())

@@ -13,7 +13,7 @@ from db.records import Json, Page, Run
 from db.repositories.base import Repository
 from db.repositories.events import Events
 from db.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
-from db.tables import runs, steps
+from db.tables import runs
 
 
 class Runs(Repository):
@@ -56,18 +56,6 @@ class Runs(Repository):
 
     def count_by_state(self) -> dict[str, int]:
         return self._pairs(select(runs.c.state, func.count()).group_by(runs.c.state))
-
-    def step_counts(self, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
-        """For each run, how many of its steps are in each state; a run without steps has an empty entry."""
-        statement = (
-            select(steps.c.run_id, steps.c.state, func.count())
-            .where(steps.c.run_id.in_(run_ids))
-            .group_by(steps.c.run_id, steps.c.state)
-        )
-        counts: dict[str, dict[str, int]] = {run_id: {} for run_id in run_ids}
-        for run_id, state, count in self.connection.execute(statement):
-            counts[run_id][state] = count
-        return counts
 
     def merge_summary(self, run_id: str, values: Json) -> None:
         """Add facts about the result, such as the chosen trial, to what the list of runs shows."""

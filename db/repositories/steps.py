@@ -126,16 +126,6 @@ class Steps(Repository):
         )
         return tuple((step, needs) for step, needs in self.connection.execute(statement))
 
-    def needs_of(self, step_id: str) -> tuple[Step, ...]:
-        """The steps that this one needs, in the order of their making."""
-        statement = (
-            select(steps)
-            .join(step_edges, step_edges.c.needs_id == steps.c.id)
-            .where(step_edges.c.step_id == step_id)
-            .order_by(steps.c.id)
-        )
-        return self._all(Step, statement)
-
     def transition(
         self,
         name: str,

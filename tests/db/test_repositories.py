@@ -64,7 +64,8 @@ def test_runs_are_found_by_state_and_counted_with_their_steps(database: Database
         lifecycle.cancel_run(tx, other.id)
         assert [r.id for r in tx.runs.list(states=["queued"]).items] == [run.id]
         assert tx.runs.count_by_state() == {"queued": 1, "cancelled": 1}
-        assert tx.runs.step_counts([run.id, other.id]) == {run.id: {"queued": 2}, other.id: {"cancelled": 1}}
+        counts = tx.steps.counts_by_kind([run.id, other.id])
+        assert counts == {run.id: {("echo", "queued"): 2}, other.id: {("echo", "cancelled"): 1}}
         assert tx.steps.queue_depths() == {"explore": 2}
 
 
