@@ -7,6 +7,7 @@ At 220 DSPs the same tiles, lanes and orders are also measured as SystemVerilog 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from compiler.pipeline.verify import FLOAT_TOLERANCE, compare
 from compiler.platforms import Resources
 from compiler.schedule import load_library
 from dse.evaluate import Evaluation, Evaluator
+from dse.fitting.built import with_memories
 from profiling.simulated import simulate_design
 
 OPEN_RTL_AT = 220
@@ -42,7 +44,10 @@ class Found:
 
 
 def run() -> Figures:
-    rows = [row for workload in WORKLOADS.values() for row in workload_rows(workload, load_designs(workload.name))]
+    rows: list[Mapping[str, Value]] = []
+    for workload in WORKLOADS.values():
+        _say(f"{workload.name}: model, simulator, results")
+        rows += workload_rows(workload, load_designs(workload.name))
     rows = [{**row, **_rtl(str(row["workload"]))} if _is_open(row) else row for row in rows]
     budgets = [row for row in rows if row["comparison"] == "budget"]
     beside = [row for row in rows if row["comparison"] == "rival"]
@@ -64,12 +69,17 @@ def run() -> Figures:
     return Figures("simulated", rows, summary)
 
 
+def _say(text: str) -> None:
+    print(f"kernels: {text}", file=sys.stderr, flush=True)
+
+
 def _is_open(row: Mapping[str, Value]) -> bool:
     return row["comparison"] == "budget" and row["dsp_allowed"] == OPEN_RTL_AT
 
 
 def _rtl(workload: str) -> Mapping[str, Value]:
     """The design at that budget on the open route, and what the simulator says of it there."""
+    _say(f"{workload}: SystemVerilog in Verilator")
     found = measure_rtl(workload, load_designs(workload)[OPEN_RTL_AT])
     return {
         "open_rtl_cycles": found.measured,
@@ -89,7 +99,8 @@ def workload_rows(workload: Workload, designs: Mapping[int, Design]) -> list[Map
 def measure(workload: Workload, design: Design, dsp: int) -> Found:
     """Model, simulate and run a design; one that takes too many DSPs or computes something else is an error."""
     evaluator = limited(evaluator_of(workload.name), dsp)
-    evaluation = evaluator.evaluate_design(design)
+    modelled = evaluator.evaluate_design(design)
+    evaluation = (with_memories(evaluator, modelled) if design.memories else None) or modelled
     if not evaluation.feasible:
         raise PenstockError(
             code="does-not-fit", what=f"the design kept for {dsp} DSPs does not fit", where=workload.name,

@@ -300,7 +300,7 @@ class TilingSpace:
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:
         """Parameters that paced designs alone have."""
-        return paced_choices(self.graph.operations) if self.options.per_kernel and self.heavy else {}
+        return paced_choices(self.graph.operations, self.library) if self.options.per_kernel and self.heavy else {}
 
     def _check(self, params: Params) -> dict[str, Value]:
         settings = {**self._unsaid, **params}

@@ -11,6 +11,7 @@ from compiler.errors import PenstockError
 from compiler.platforms import Resources
 from compiler.schedule import implementations, load_library
 from dse.evaluate import Evaluation, Evaluator
+from dse.fitting.built import with_memories
 from dse.fitting.neighbours import follow
 from dse.fitting.pacing import NO_PADDING, Fitter, Sizes
 from dse.fitting.walks import Walk, walks_of
@@ -19,6 +20,9 @@ _ROUNDS = 3
 _MOST_MODELLED = 600
 _TRIES = 6
 """How often the LUTs that operators may take are lowered, until the rest of the design fits beside them."""
+_IN_MEMORIES = 0.03
+"""Of all LUTs, what building memories of something else may save."""
+_HURRY = (1, 2, 4, 8)
 _SLOWNESS = (0.5, 0.7, 1.0, 1.4, 2.0)
 _FLOAT_BITS = 32
 
@@ -94,8 +98,11 @@ class _Descent:
     def _starts(self) -> list[tuple[Evaluation, State]]:
         """The simplest walks, with each kind of adder, as they are and padded; the fastest first."""
         found: list[tuple[Evaluation, State]] = []
-        for adders in self.adders:
-            walks = {op.layer: replace(next(walks_of(op)), adders=adders) for op in self.fitter.heavy}
+        kinds = [(adders, False, False) for adders in self.adders]
+        kinds += [(self.adders[-1], True, compact) for compact in (False, True) if len(self.adders) > 1]
+        for adders, mixed, compact in kinds:
+            plain = Walk((), adders=adders, mixed=mixed, compact=compact)
+            walks = {op.layer: replace(plain, outer=next(walks_of(op)).outer) for op in self.fitter.heavy}
             with suppress(PenstockError):  # one that does not even fit without padding is passed over
                 for sizes in (NO_PADDING, self.fitter.padding(walks, self.limits)):
                     evaluation = self.evaluate((walks, sizes))
@@ -121,9 +128,14 @@ class _Descent:
         walks, sizes = state
         here = walks[op.layer]
         changed = [replace(here, whole_tokens=not here.whole_tokens), replace(here, fine=not here.fine)]
+        changed += [
+            replace(here, compact=not here.compact),
+            *(replace(here, hurry=n) for n in _HURRY if n != here.hurry),
+        ]
         if len(walks) > 1:
             changed += [replace(here, slowness=s) for s in _SLOWNESS if s != here.slowness]
             changed += [replace(here, adders=a) for a in self.adders if a != here.adders]
+            changed += [replace(here, mixed=not here.mixed)] if len(self.adders) > 1 else []
         yield from (({**walks, op.layer: walk}, sizes) for walk in changed)
 
     def evaluate(self, state: State) -> Evaluation | None:
@@ -137,24 +149,45 @@ class _Descent:
     def _evaluate(self, state: State) -> Evaluation | None:
         allowed = self.limits
         for _ in range(_TRIES):
-            try:
-                evaluation = self.evaluator.evaluate_design(self.fitter.design(state[0], allowed, state[1]))
-            except PenstockError as error:
-                if error.code not in ("nothing-fits", "tile-does-not-divide"):
-                    raise
-                return None
-            self.modelled += 1
-            if evaluation.feasible:
-                self.allowed[evaluation.design.digest()] = allowed
+            evaluation = self._modelled(state, allowed)
+            if evaluation is None or evaluation.feasible:
                 return evaluation
-            allowed = _lowered(allowed, evaluation, self.limits)
+            mixed = any(walk.mixed for walk in state[0].values()) and evaluation.binding_resource == "lut"
+            lowered = _lowered(allowed, evaluation, self.limits, used_up=mixed)
+            if mixed:
+                again = self._modelled(state, allowed, lowered.lut)
+                if again is not None and again.feasible:
+                    return again
+            allowed = lowered
         return None
 
+    def _modelled(self, state: State, allowed: Resources, luts: int | None = None) -> Evaluation | None:
+        """A state's design with operators within a part of the device; None if there is none."""
+        try:
+            evaluation = self.evaluator.evaluate_design(self.fitter.design(state[0], allowed, state[1], luts))
+        except PenstockError as error:
+            if error.code not in ("nothing-fits", "tile-does-not-divide"):
+                raise
+            return None
+        self.modelled += 1
+        others = max(share for name, share in evaluation.shares.items() if name != "lut")
+        if 1 < evaluation.shares["lut"] <= 1 + _IN_MEMORIES and others <= 1:
+            evaluation = with_memories(self.evaluator, evaluation) or evaluation
+        if evaluation.feasible:
+            self.allowed[evaluation.design.digest()] = allowed
+        return evaluation
 
-def _lowered(allowed: Resources, evaluation: Evaluation, limits: Resources) -> Resources:
-    """Less for operators, by as much as the whole design is over the device."""
+
+def _lowered(allowed: Resources, evaluation: Evaluation, limits: Resources, *, used_up: bool) -> Resources:
+    """Less for operators, by as much as the whole design is over the device.
+
+    Mixed operators use up what LUTs they are allowed, so by as many fewer as there are too many.
+    """
     over = max(evaluation.shares[name] for name in ("lut", "ff", "bram18", "uram"))
     dsp_over = evaluation.figures.resources.dsp - limits.dsp
+    if used_up:
+        luts = allowed.lut - (evaluation.figures.resources.lut - limits.lut)
+        return replace(allowed, lut=luts, dsp=allowed.dsp - max(0, dsp_over))
     return replace(
         allowed,
         lut=int(min(allowed.lut, evaluation.figures.resources.lut) / over * 0.99) if over > 1 else allowed.lut,

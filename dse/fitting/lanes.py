@@ -29,24 +29,30 @@ def cheapest(options: Sequence[Lanes], pace: float) -> Lanes | None:
 
 @cache
 def pareto_lanes(
-    trips: tuple[int, ...], reductions: tuple[int, ...], most: int, without: tuple[int, ...] = ()
+    trips: tuple[int, ...],
+    reductions: tuple[int, ...],
+    most: int,
+    without: tuple[int, ...] = (),
+    tensors: tuple[tuple[int, ...], ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
     Dims `without` lanes get none.
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
-    fewer partial results need memory, and fewer results leave at once.
+    fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
+    meets, the one that meets the fewest words of them in an iteration.
     """
-    best: dict[int, tuple[int, int, tuple[int, ...]]] = {}
+    best: dict[int, tuple[int, int, int, tuple[int, ...]]] = {}
     for unroll in _factors([1 if d in without else trip for d, trip in enumerate(trips)], most):
         cycles = prod(trip // lanes for trip, lanes in zip(trips, unroll, strict=True))
-        rank = (cycles, -prod(unroll[d] for d in reductions), unroll)
+        words = sum(prod(unroll[d] for d in dims) for dims in tensors)
+        rank = (cycles, words, -prod(unroll[d] for d in reductions), unroll)
         count = prod(unroll)
         if count not in best or rank < best[count]:
             best[count] = rank
     front: list[Lanes] = []
     for count in sorted(best):
-        cycles, _, unroll = best[count]
+        cycles, *_, unroll = best[count]
         if not front or cycles < front[-1].cycles:
             front.append(Lanes(cycles, unroll))
     return tuple(reversed(front))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from math import prod
@@ -12,12 +12,21 @@ from xdsl.ir import OpResult
 
 from compiler.analysis.graph import Graph, TensorOp
 from compiler.design import Design, KernelDesign, Placement
+from compiler.dialects.affine import projected_dims
 from compiler.dialects.scaling import scaling_of
 from compiler.errors import PenstockError
 from compiler.platforms import Resources, total
 from compiler.schedule import OperatorLibrary
 from compiler.transforms.pad_dims import Dims
 from dse.fitting.lanes import Lanes, cheapest, pareto_lanes, useful_factors
+from dse.fitting.mixing import (
+    Changeable,
+    Changes,
+    changeable_in_a_lane,
+    changes_towards,
+    row_of,
+    slowest_running_sum,
+)
 from dse.fitting.neighbours import leader_of, shared_dims
 from dse.fitting.walks import Walk, kernel_design
 from dse.space.binding import bindings_of, operand_bits
@@ -48,10 +57,16 @@ class Fitter:
     most_lanes: int | None = None
     largest_tile: int | None = None
 
-    def design(self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING) -> Design:
-        """The fastest design with these walks within `limits`, as far as operators alone say."""
+    def design(
+        self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
+    ) -> Design:
+        """The fastest design with these walks within `limits`, as far as operators alone say.
+
+        With `luts`, mixed operators of the same lanes take no more than these, as far as there are DSPs.
+        """
         lanes = self._fastest(walks, limits, sizes)[1]
-        return Design(self.platform, self.clock_mhz, self._record(walks, sizes, lanes))
+        within = limits if luts is None else replace(limits, lut=luts)
+        return Design(self.platform, self.clock_mhz, self._record(walks, within, sizes, lanes))
 
     def kernels(
         self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING
@@ -59,7 +74,7 @@ class Fitter:
         """The kernels of that design; where nothing fits, those with one lane each."""
         found = self._search(walks, limits, sizes)
         lanes = {op.layer: self._single(op, sizes) for op in self.graph.operations} if found is None else found[1]
-        return self._record(walks, sizes, lanes)
+        return self._record(walks, limits, sizes, lanes)
 
     def fits(self, walks: Mapping[str, Walk], limits: Resources) -> bool:
         """Whether the fewest lanes are within the limits."""
@@ -76,7 +91,7 @@ class Fitter:
         """
         found: dict[int, int] = {}
         best = self.pace(walks, limits, found)
-        sizes = ((n, size) for n, size in self.dims.sizes.items() if n not in self.dims.unfit and n not in self._held)
+        sizes = ((n, self.dims.sizes[n]) for n in self.dims.paddable if n not in self._held)
         tries = ((n, padded) for n, size in sizes for padded in range(size + 1, int(size * MOST_PADDING) + 1))
         for number, padded in islice(tries, most):
             pace = self.pace(walks, limits, {**found, number: padded})
@@ -161,11 +176,27 @@ class Fitter:
         bits, bindings = operand_bits(op), self.bindings(op, adders)
         scales = self.library.knows("scale")
         inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
-        rows = [
-            self.library.find("mac" if op.reductions and name == "arith.muli" else name, bits, bindings.get(name))
-            for name in inside
-        ]
-        return total([row.area(bits) for row in rows])
+        return total([row_of(op, name, self.library, bindings.get(name)).area(bits) for name in inside])
+
+    def changeable(self, op: TensorOp, walk: Walk) -> list[Changeable]:
+        """The operators of one lane that may be built of something else where their own kind does not suffice."""
+        if not walk.mixed or op.layer in self.fixed:
+            return []
+        key = (op.layer, walk.adders)
+        if key not in self._changeable:
+            self._changeable[key] = changeable_in_a_lane(op, self.library, self.bindings(op, walk.adders))
+        return self._changeable[key]
+
+    @cached_property
+    def _changeable(self) -> dict[tuple[str, str], list[Changeable]]:
+        return {}
+
+    def least_cost(self, op: TensorOp, walk: Walk) -> Resources:
+        """What one lane takes at least of each resource, whatever its operators are built of."""
+        cost = self.lane_cost(op, walk.adders)
+        saved = [one.saved * one.count for one in self.changeable(op, walk)]
+        lut, dsp = sum(max(0, s.lut) for s in saved), sum(max(0, s.dsp) for s in saved)
+        return replace(cost, lut=cost.lut - lut, dsp=cost.dsp - dsp)
 
     def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
         """What a kernel's design record says of its operators; nothing where it is the library's own choice."""
@@ -177,36 +208,50 @@ class Fitter:
         return walks[op.layer] if leader is None else self._walk(leader, walks)
 
     def _options(self, op: TensorOp, walk: Walk, limits: Resources, sizes: Sizes) -> tuple[Lanes, ...]:
-        cost = self.lane_cost(op, walk.adders)
+        cost = self.least_cost(op, walk)
         most = min(limits.dsp // cost.dsp if cost.dsp else 1 << 20, limits.lut // cost.lut if cost.lut else 1 << 20)
         trips = self.trips(op, sizes)
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         most = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
-        return pareto_lanes(trips, op.reductions, most, walk.without_lanes)
+        tensors = tensor_dims(op) if walk.compact else ()
+        return pareto_lanes(trips, op.reductions, most, walk.without_lanes, tensors)
 
     def _lanes(
         self, walks: Mapping[str, Walk], pace: float, limits: Resources, sizes: Sizes
     ) -> dict[str, Lanes] | None:
         """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
         found: dict[str, Lanes] = {}
-        area, count = Resources(), 0
+        least, count = Resources(), 0
         for op in self.graph.operations:
-            leader, adders = self.leader(op), self._walk(op, walks).adders
+            leader, walk = self.leader(op), self._walk(op, walks)
             if op.layer in self.fixed:
                 chosen = self._single(op, sizes)
             elif leader is None:
                 chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), pace / walks[op.layer].slowness)
             else:
-                enough = 0.0 if self._walk(op, walks).whole_tokens else pace
+                enough = 0.0 if walk.whole_tokens else pace / walk.hurry
                 chosen = self._alongside(op, leader, found[leader.layer], enough, sizes)
             if chosen is None:
                 return None
             found[op.layer] = chosen
-            area = area + self.lane_cost(op, adders) * chosen.count
+            least = least + self.least_cost(op, walk) * chosen.count
             count += chosen.count if leader is None and op.layer not in self.fixed else 0
-            if area.dsp > limits.dsp or area.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
+            if least.dsp > limits.dsp or least.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
                 return None
-        return found
+        return found if self._changes(walks, limits, found)[1] else None
+
+    def _changes(
+        self, walks: Mapping[str, Walk], limits: Resources, lanes: Mapping[str, Lanes]
+    ) -> tuple[Changes, bool]:
+        """Which operators are built otherwise so that all fit, and whether they do."""
+        if not any(walk.mixed for walk in walks.values()):
+            return {}, True
+        area, candidates = Resources(), list[Changeable]()
+        for op in self.graph.operations:
+            walk, count = self._walk(op, walks), lanes[op.layer].count
+            area = area + self.lane_cost(op, walk.adders) * count
+            candidates += [replace(one, count=one.count * count) for one in self.changeable(op, walk)]
+        return changes_towards(area, limits, candidates)
 
     def _single(self, op: TensorOp, sizes: Sizes) -> Lanes:
         """One lane, or those that somebody decided."""
@@ -224,16 +269,20 @@ class Fitter:
             unroll = tuple(fewer[0] if p == d and fewer else lanes for p, lanes in enumerate(unroll))
         return Lanes(-(-work // prod(unroll)), unroll)
 
-    def _record(self, walks: Mapping[str, Walk], sizes: Sizes, lanes: Mapping[str, Lanes]) -> dict[str, KernelDesign]:
+    def _record(
+        self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes, lanes: Mapping[str, Lanes]
+    ) -> dict[str, KernelDesign]:
         kernels: dict[str, KernelDesign] = {}
+        changes = self._changes(walks, limits, lanes)[0]
         for op in self.graph.operations:
             if op.layer in self.fixed:
                 kernels[op.layer] = self.fixed[op.layer]
                 continue
             leader, unroll = self.leader(op), lanes[op.layer].unroll
-            bindings = self.bindings(op, self._walk(op, walks).adders)
+            walk = self._walk(op, walks)
+            bindings = self._mixed(op, walk, lanes[op.layer], changes)
             if leader is None:
-                rest = self._rest(op, bindings)
+                rest = self._rest(op, walk, lanes[op.layer], changes)
                 kernels[op.layer] = kernel_design(
                     op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights, bindings, self.largest_tile
                 )
@@ -245,7 +294,16 @@ class Fitter:
             kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights, bindings)
         return kernels
 
-    def _rest(self, op: TensorOp, bindings: Mapping[str, str]) -> int:
+    def _mixed(self, op: TensorOp, walk: Walk, lanes: Lanes, changes: Changes) -> dict[str, str]:
+        """What a kernel's record says of its operators, some of which are changed."""
+        bindings = self.bindings(op, walk.adders)
+        for one in self.changeable(op, walk):
+            changed = changes.get((op.layer, one.operation), 0)
+            if changed:
+                bindings[one.operation] = replace(one, count=one.count * lanes.count).binding(changed)
+        return bindings
+
+    def _rest(self, op: TensorOp, walk: Walk, lanes: Lanes, changes: Changes) -> int:
         """For how many iterations a partial result must rest so that the kernel can go on every cycle."""
         combining = op.op.body.block.last_op
         assert combining is not None
@@ -253,4 +311,15 @@ class Fitter:
         if not op.reductions or not isinstance(source, OpResult):
             return 1
         name = source.op.name
-        return self.library.find(name, operand_bits(op), bindings.get(name)).latency + _STORED
+        for one in self.changeable(op, walk):
+            if one.operation == name:
+                running = prod(n for d, n in enumerate(lanes.unroll) if d not in op.reductions)
+                changed = changes.get((op.layer, name), 0)
+                return slowest_running_sum(replace(one, count=one.count * lanes.count), changed, running) + _STORED
+        return row_of(op, name, self.library, self.bindings(op, walk.adders).get(name)).latency + _STORED
+
+
+def tensor_dims(op: TensorOp) -> tuple[tuple[int, ...], ...]:
+    """The dims of each tensor that a kernel meets in an iteration; a partial result is both loaded and stored."""
+    maps = (*op.operand_maps, op.result_map, op.result_map)
+    return tuple(tuple(d for d in projected_dims(m) if d is not None) for m in maps)

@@ -17,9 +17,12 @@ class Walk:
     """The outermost loops of a kernel, one step of its lanes at a time; all other dims are walked whole inside them.
 
     `slowness` favours (above 1) or neglects (below 1) the kernel when the pace is shared out: it counts as so many
-    times as slow. `adders` is what its floating-point adders are built of. A `fine` walk has no lanes along its
-    outermost dim, so that whatever lanes a neighbour has there, both pass the same slices in the same order. With
-    `whole_tokens` the elementwise kernels that go along take each token at once, not just as fast as the pace asks.
+    times as slow. `adders` is what its floating-point adders are built of; with `mixed`, operators are built of what
+    else there is where their own kind does not suffice. Of lanes that are equally many and fast, `compact` takes those
+    with the fewest words an iteration, not those that add up most. A `fine` walk has no lanes along its outermost dim,
+    so that whatever lanes a neighbour has there, both pass the same slices in the same order. The elementwise
+    kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
+    what comes in bursts is gone sooner.
     """
 
     outer: tuple[int, ...]
@@ -27,6 +30,9 @@ class Walk:
     adders: str = "fabric"
     fine: bool = False
     whole_tokens: bool = False
+    hurry: int = 1
+    mixed: bool = False
+    compact: bool = False
 
     @property
     def without_lanes(self) -> tuple[int, ...]:

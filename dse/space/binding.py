@@ -10,14 +10,15 @@ from xdsl.ir import SSAValue
 from compiler.analysis.graph import TensorOp
 from compiler.schedule import OperatorLibrary, implementations
 
-PARAMETERS = {"arith.addf": "adders", "arith.subf": "adders", "arith.muli": "multipliers"}
+ADDERS, MULTIPLIERS = "adders", "multipliers"
+PARAMETERS = {"arith.addf": ADDERS, "arith.subf": ADDERS, "arith.muli": MULTIPLIERS}
 
 
 def binding_choices(operations: Sequence[TensorOp], library: OperatorLibrary) -> dict[str, tuple[str, ...]]:
     """A parameter for every kind of operator that can be built in several ways, the library's own choice first."""
     found: dict[str, tuple[str, ...]] = {}
     for op in operations:
-        for operation in _operators(op):
+        for operation in bindable(op):
             if len(known := implementations(library, operation, operand_bits(op))) > 1:
                 found[PARAMETERS[operation]] = known
     return dict(sorted(found.items()))
@@ -26,7 +27,7 @@ def binding_choices(operations: Sequence[TensorOp], library: OperatorLibrary) ->
 def bindings_of(op: TensorOp, library: OperatorLibrary, settings: Mapping[str, object]) -> dict[str, str]:
     """What a kernel's operators are built of under a setting; what the library takes anyway is not listed."""
     chosen: dict[str, str] = {}
-    for operation in _operators(op):
+    for operation in bindable(op):
         known = implementations(library, operation, operand_bits(op))
         choice = str(settings.get(PARAMETERS[operation], ""))
         if choice in known[1:]:
@@ -39,7 +40,7 @@ def operand_bits(op: TensorOp) -> int:
     return max((_element_bits(v) for v in op.op.inputs), default=1)
 
 
-def _operators(op: TensorOp) -> list[str]:
+def bindable(op: TensorOp) -> list[str]:
     """Operators that may be bound. Whole numbers only in reductions: elsewhere constants may be wider than operands."""
     names = dict.fromkeys(inner.name for inner in op.op.body.block.ops if inner.name in PARAMETERS)
     return [name for name in names if op.reductions or not name.endswith("i")]

@@ -13,10 +13,12 @@ from compiler.schedule import OperatorLibrary
 from dse.fitting.neighbours import follow
 from dse.fitting.pacing import NO_PADDING, Fitter, Sizes
 from dse.fitting.walks import Walk
+from dse.space.binding import ADDERS, binding_choices
 from dse.space.walks import AS_OTHERS, ORDER_CONNECTED, ORDER_PARALLEL, named_order, order_of
 
 PACED = "paced"
 OPERATOR_LUTS, SLOW_DIMS, LANES_ON_SLOWEST, WHOLE_TOKENS = "operator_luts", "slow_dims", "slowest_lanes", "whole_tokens"
+MIXED_ADDERS = "mixed_adders"
 HALF_OF_LUTS = 50
 MOST_PACED = 48
 """Kernels up to which lanes are fitted to a pace: it takes milliseconds for a dozen, and grows with their square."""
@@ -26,16 +28,17 @@ _BOOST = 2**0.5
 Setting = Mapping[str, int | str | bool]
 
 
-def paced_choices(operations: Sequence[TensorOp]) -> dict[str, tuple[int | bool, ...]]:
+def paced_choices(operations: Sequence[TensorOp], library: OperatorLibrary) -> dict[str, tuple[int | bool, ...]]:
     """What is to be decided of a paced design beside what other designs have too."""
     if len(operations) > MOST_PACED:
         return {}
-    return {
+    choices: dict[str, tuple[int | bool, ...]] = {
         OPERATOR_LUTS: tuple(range(5, 101, 5)),
         SLOW_DIMS: (1, 2),
         LANES_ON_SLOWEST: (True, False),
         WHOLE_TOKENS: (False, True),
     }
+    return choices | ({MIXED_ADDERS: (False, True)} if ADDERS in binding_choices(operations, library) else {})
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,8 @@ class Pacing:
             adders=str(settings.get("adders", "")),
             fine=not settings[LANES_ON_SLOWEST],
             whole_tokens=bool(settings[WHOLE_TOKENS]),
+            mixed=bool(settings.get(MIXED_ADDERS, False)),
+            compact=bool(settings.get(MIXED_ADDERS, False)),
         )
 
     @cached_property

@@ -1,20 +1,24 @@
 """The published workloads: what they compute, what the tables say of them, and one small row from search to figures."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from benchmarks import kernel_designs, kernels, workloads
 from benchmarks.kernel_designs import WORKLOADS, Workload, limited
 from benchmarks.published import BUDGETS, Published, published, rivals
+from compiler.design import Design
 from compiler.frontend.importer import import_loaded
 from compiler.frontend.loader import LoadedModel
 from compiler.interpreter import linalg
 from compiler.pipeline import prepare
-from compiler.platforms import load_platform
+from compiler.platforms import Resources, load_platform
 from compiler.transforms.pad_dims import Dims
 from dse.evaluate import Evaluator
 from dse.fitting.descent import fit
 from dse.fitting.lanes import cheapest, pareto_lanes
+from dse.fitting.mixing import changeable_in_a_lane, changes_towards
 from dse.fitting.neighbours import follow
 from dse.fitting.pacing import Fitter
 from dse.fitting.walks import Walk
@@ -114,3 +118,45 @@ def test_every_kept_design_is_for_a_workload_and_budget_of_the_tables():
         designs = kernel_designs.load_designs(name)
         assert set(BUDGETS) <= set(designs), name
         assert all(design.platform == device.name for design in designs.values())
+
+
+def test_operators_change_until_both_resources_suffice():
+    evaluator = Evaluator.create(program("gemm"), "xcu280")
+    op, library = evaluator.space.graph.by_layer["mm"], evaluator.space.library
+    (adder,) = changeable_in_a_lane(op, library, {"arith.addf": "fabric"})
+    assert (adder.here.binding, adder.there.binding, adder.count) == ("fabric", "dsp", 1)
+    saved = adder.here.lut - adder.there.lut
+    hundred = replace(adder, count=100)
+    area = Resources(lut=10_000, dsp=300)
+    changes, fits = changes_towards(area, Resources(lut=10_000 - 3 * saved, dsp=306), [hundred])
+    assert (changes, fits) == ({("mm", "arith.addf"): 3}, True)
+    assert changes_towards(area, Resources(lut=10_000 - 4 * saved, dsp=307), [hundred]) == (changes, False)
+    assert changes_towards(area, Resources(lut=10_000, dsp=300), [hundred]) == ({}, True)
+    assert hundred.binding(3) == "3 dsp, fabric"
+    assert hundred.binding(100) == "dsp"
+
+
+def test_a_mixture_fits_more_lanes_than_either_kind():
+    """Adders of LUTs alone run short of LUTs, adders of DSPs alone of DSPs."""
+    evaluator = Evaluator.create(program("gemm"), "xcu280")
+    fitter = Fitter(evaluator.space.graph, "xcu280", 300.0, evaluator.space.library)
+    limits = Resources(lut=11_500, dsp=120)
+    paces = {
+        (adders, mixed): fitter.pace({"mm": Walk((0,), adders=adders, mixed=mixed)}, limits, {})
+        for adders in ("dsp", "fabric") for mixed in (False, True)
+    }  # fmt: skip
+    assert paces["dsp", True] == paces["fabric", True] < min(paces["dsp", False], paces["fabric", False])
+    design = fitter.design({"mm": Walk((0,), adders="fabric", mixed=True)}, limits)
+    figures = evaluator.evaluate_design(design).figures
+    mixed = design.kernels["mm"].bindings["arith.addf"]
+    assert mixed.endswith(" dsp, fabric")
+    assert figures.resources.dsp <= limits.dsp
+    assert Design.from_json(design.to_json()) == design
+
+
+def test_a_paced_setting_may_mix_adders():
+    space = Evaluator.create(program("gemm"), "xcu280").space
+    assert space.choices["mixed_adders"] == (False, True)
+    assert space.conditions["mixed_adders"] == {"allocation": ("paced",)}
+    design = space.design({**space.paced_settings()[0], "operator_luts": 5, "mixed_adders": True})
+    assert set(design.kernels) == set(space.graph.by_layer)
