@@ -18,6 +18,7 @@ from compiler.program import Program
 from compiler.schedule import load_library
 from compiler.transforms.pad_dims import Dims
 from dse.assemble import Assembler
+from dse.evaluate import Evaluator
 from profiling.network import network_of
 from tests.compiler.test_chain import check_csim
 from tests.dse.test_evaluate import shape_of
@@ -76,6 +77,19 @@ def test_a_norm_needs_a_mask_where_the_mean_is_taken_off() -> None:
     masks = {mask.layer for mask in dims.masks([features])}
     assert "ln_1.mul_2" in masks
     assert not masks & {"ln_1.sum", "ln_1.sub", "ln_1.add"}
+
+
+def test_the_search_offers_it() -> None:
+    """A sequence of 15 is a sequence of 16 in every layer, the softmax's too."""
+    program = canonical("zoo:attention?d=12&heads=3&seq=15")
+    evaluator = Evaluator.create(program, "u55c")
+    assert evaluator.space.choices["padding"] == (False, True)
+    settings = {name: values[0] for name, values in evaluator.space.choices.items()}
+    found = evaluator.evaluate({**settings, "default_tile_size": 16, "padding": True})
+    dims = Dims(read_graph(program.module))
+    sequence = dims.of_loop(dims.graph.by_layer["amax"], 2)
+    assert dims.padded(found.design)[sequence] == 16
+    assert dims.masks(dims.padded(found.design))
 
 
 @pytest.mark.parametrize("quantize", [None, "w8a8"])
