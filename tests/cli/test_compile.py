@@ -44,6 +44,7 @@ def test_report_is_complete_and_every_figure_has_evidence(compiled: Path) -> Non
     bandwidth = report.resources.bandwidth
     assert bandwidth is not None
     assert bandwidth.evidence == report.timing.evidence
+    assert bandwidth.share is not None
     assert bandwidth.share == pytest.approx(bandwidth.used_gb_s / bandwidth.sustained_gb_s, rel=1e-3)
     assert 0 < bandwidth.share <= 1
     assert "GB/s" in (compiled / "report.html").read_text()
