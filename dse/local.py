@@ -7,7 +7,9 @@ nobody tried. All it knows it reads from the study, so any number of processes m
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,12 +27,24 @@ from dse.tiling import Choices, Conditions, Params, Value
 Meaning = Callable[[Params], Hashable]
 """What two settings have in common if they mean the same design."""
 
+MEANS = "means"
+"""A trial's attribute: a digest of what its setting means, so that no other process has to find it out."""
+
 _FEWEST = 4  # trials from which there is something to learn
 _MOST_LEARNT, _LATEST = 100, 30  # the best, and the latest, of many trials
 _GROWTH = 1.25  # with so many times the trials it is learnt anew which parameters matter
 _TOP = 8
 _AT_RANDOM = 300
+_DIGITS = 24  # of a meaning's digest: none of ten thousand is another's
 _MOST_CHECKED = 64  # candidates that mean what was tried before chance decides
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A whole setting, and a digest of what it means, where that is known."""
+
+    params: dict[str, Value]
+    means: str | None
 
 
 class LocalSampler(BaseSampler):
@@ -64,9 +78,10 @@ class LocalSampler(BaseSampler):
             return {}
         return self._places.sampled(self._next(study.get_trials(deepcopy=False), trial.number))
 
-    def propose(self, trials: Sequence[FrozenTrial], number: int) -> dict[str, Value]:
+    def propose(self, trials: Sequence[FrozenTrial], number: int) -> Proposal:
         """A whole setting for the trial of this number, by all trials of the study."""
-        return self._places.params(self._next(trials, number))
+        place = self._next(trials, number)
+        return Proposal(self._places.params(place), None if self._meaning is None else str(self._means(place)))
 
     def _next(self, trials: Sequence[FrozenTrial], number: int) -> Place:
         self._read(trials, number)
@@ -84,6 +99,8 @@ class LocalSampler(BaseSampler):
             if number not in self._read_places:
                 place = self._places.of(trial.params)
                 self._read_places[number] = place
+                if self._meaning is not None and (known := trial.user_attrs.get(MEANS)):
+                    self._meanings.setdefault(place, str(known))
                 self._tried.add(self._means(place))
             if trial.state == TrialState.COMPLETE:
                 worst = max(trial.constraints.values(), default=-1.0) + 1.0
@@ -94,9 +111,10 @@ class LocalSampler(BaseSampler):
             return place
         if place not in self._meanings:
             try:
-                self._meanings[place] = self._meaning(self._places.params(place))
+                means = self._meaning(self._places.params(place))
             except PenstockError:  # a setting that means no design is like no other; its trial will say why
-                self._meanings[place] = place
+                means = place
+            self._meanings[place] = hashlib.sha256(repr(means).encode()).hexdigest()[:_DIGITS]
         return self._meanings[place]
 
     # -- what to try

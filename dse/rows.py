@@ -48,7 +48,10 @@ _MAKE = (
     "RETURNING trial_id, number"
 )
 _PARAMS = (
-    f"WITH later AS MATERIALIZED (SELECT {_LATER}) "
+    f"WITH later AS MATERIALIZED (SELECT {_LATER}), "
+    "noted AS (INSERT INTO trial_user_attributes (trial_id, key, value_json) "
+    "SELECT t.trial_id, a.key, to_json(a.value)::text "
+    "FROM trials t, json_each_text(CAST(%(attributes)s AS json)) AS a WHERE t.trial_id = %(trial)s) "
     "INSERT INTO trial_params (trial_id, param_name, param_value, distribution_json) "
     "SELECT t.trial_id, p ->> 0, CAST(p ->> 1 AS float8), p ->> 2 "
     "FROM trials t, later, json_array_elements(CAST(%(params)s AS json)) AS p WHERE t.trial_id = %(trial)s"
@@ -154,10 +157,13 @@ class TrialRows(RDBStorage):
         self._started[trial_id] = now
         return _frozen(trial_id, number, TrialState.RUNNING, now)
 
-    def write_params(self, trial_id: int, params: Sequence[tuple[str, float, str]]) -> None:
-        """A whole setting: names, internal values and distributions as text."""
+    def write_params(
+        self, trial_id: int, params: Sequence[tuple[str, float, str]], attributes: Mapping[str, str] | None = None
+    ) -> None:
+        """A whole setting: names, internal values and distributions as text. Attributes are written beside it."""
+        written = {"params": json.dumps(params), "attributes": json.dumps(dict(attributes or {}))}
         with self._kept() as connection:
-            made = connection.execute(_PARAMS, {"trial": trial_id, "params": json.dumps(params)}, prepare=True)
+            made = connection.execute(_PARAMS, {"trial": trial_id, **written}, prepare=True)
         if made.rowcount != len(params):
             raise KeyError(f"there is no trial {trial_id}")
 

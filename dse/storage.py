@@ -41,6 +41,10 @@ _OLD_BUT_NEEDED = text(
 )
 
 
+Setting = Mapping[str, tuple[BaseDistribution, Any]]
+"""Parameters by name, each with its values and the one that it has."""
+
+
 class OwnStorage(InMemoryStorage):
     """A study's storage in this process."""
 
@@ -49,12 +53,13 @@ class OwnStorage(InMemoryStorage):
         trial_id = self.create_new_trial(study_id)
         return trial_id, self.get_trial_number_from_id(trial_id)
 
-    def write(self, trial_id: int, setting: Mapping[str, tuple[BaseDistribution, Any]]) -> None:
-        """A running trial's whole setting."""
+    def write(self, trial_id: int, setting: Setting, attributes: Mapping[str, str]) -> None:
+        """A running trial's whole setting, and what else is known of it."""
         with self._lock:
             trial = copy.copy(self._get_trial(trial_id))
             trial.params = {name: value for name, (_, value) in setting.items()}
             trial.distributions = {name: kind for name, (kind, _) in setting.items()}
+            trial.user_attrs = {**trial.user_attrs, **attributes}
             self._set_trial(trial_id, trial)
 
 
@@ -84,10 +89,10 @@ class SharedStorage(_CachedStorage):
         with self._lock:
             return trial_id, self._trial_id_to_study_id_and_number[trial_id][1]
 
-    def write(self, trial_id: int, setting: Mapping[str, tuple[BaseDistribution, Any]]) -> None:
-        """A running trial's whole setting."""
+    def write(self, trial_id: int, setting: Setting, attributes: Mapping[str, str]) -> None:
+        """A running trial's whole setting, and what else is known of it."""
         rows = [(name, kind.to_internal_repr(value), _written(kind)) for name, (kind, value) in setting.items()]
-        self.rdb.write_params(trial_id, rows)
+        self.rdb.write_params(trial_id, rows, attributes)
 
     def create_new_trial(self, study_id: int, template_trial: FrozenTrial | None = None) -> int:
         trial_id = super().create_new_trial(study_id, template_trial)

@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm.exc import StaleDataError
 
 from compiler.errors import PenstockError
-from dse.local import LocalSampler, Meaning
+from dse.local import MEANS, LocalSampler, Meaning
 from dse.objectives import DEFAULT_OBJECTIVES
 from dse.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
 from dse.storage import OwnStorage, SharedStorage
@@ -169,11 +169,10 @@ class Study:
         """What the sampler proposes is a whole setting and is written as one, not parameter by parameter."""
         storage = self._storage
         trial_id, number = storage.begin(self._study_id)
-        params = sampler.propose(trials, number)
-        storage.write(
-            trial_id, {name: (self._distributions[name], value) for name, value in self._encode(params).items()}
-        )
-        return Asked(number, params)
+        proposal = sampler.propose(trials, number)
+        setting = {name: (self._distributions[name], v) for name, v in self._encode(proposal.params).items()}
+        storage.write(trial_id, setting, {} if proposal.means is None else {MEANS: proposal.means})
+        return Asked(number, proposal.params)
 
     def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
         position = sum(self.counts().values()) if index is None else index

@@ -39,6 +39,19 @@ _STORED = 3
 """Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
 
 
+OfLane = tuple[str, str, str]
+"""A layer, what its adders are built of, and its multipliers."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What was found about single lanes, whatever there may be of them: fitters of one graph and library share it."""
+
+    costs: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
+    bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
+
+
 @dataclass(frozen=True)
 class Fitter:
     """Fits designs of one graph to a device.
@@ -56,6 +69,7 @@ class Fitter:
     fixed: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
     most_lanes: int | None = None
     largest_tile: int | None = None
+    known: Known = field(default_factory=Known, compare=False, repr=False)
 
     def design(
         self, walks: Mapping[str, Walk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
@@ -163,14 +177,10 @@ class Fitter:
 
     def lane_cost(self, op: TensorOp, adders: str) -> Resources:
         """The operators of one lane."""
-        key = (op.layer, adders)
-        if key not in self._costs:
-            self._costs[key] = self._lane_cost(op, adders)
-        return self._costs[key]
-
-    @cached_property
-    def _costs(self) -> dict[tuple[str, str], Resources]:
-        return {}
+        key = (op.layer, adders, self.multipliers)
+        if key not in self.known.costs:
+            self.known.costs[key] = self._lane_cost(op, adders)
+        return self.known.costs[key]
 
     def _lane_cost(self, op: TensorOp, adders: str) -> Resources:
         bits, bindings = operand_bits(op), self.bindings(op, adders)
@@ -182,25 +192,28 @@ class Fitter:
         """The operators of one lane that may be built of something else where their own kind does not suffice."""
         if not walk.mixed or op.layer in self.fixed:
             return []
-        key = (op.layer, walk.adders)
-        if key not in self._changeable:
-            self._changeable[key] = changeable_in_a_lane(op, self.library, self.bindings(op, walk.adders))
-        return self._changeable[key]
-
-    @cached_property
-    def _changeable(self) -> dict[tuple[str, str], list[Changeable]]:
-        return {}
+        key = (op.layer, walk.adders, self.multipliers)
+        if key not in self.known.changeable:
+            found = changeable_in_a_lane(op, self.library, self.bindings(op, walk.adders))
+            self.known.changeable[key] = found
+        return self.known.changeable[key]
 
     def least_cost(self, op: TensorOp, walk: Walk) -> Resources:
         """What one lane takes at least of each resource, whatever its operators are built of."""
         cost = self.lane_cost(op, walk.adders)
-        saved = [one.saved * one.count for one in self.changeable(op, walk)]
+        if not (changeable := self.changeable(op, walk)):
+            return cost
+        saved = [one.saved * one.count for one in changeable]
         lut, dsp = sum(max(0, s.lut) for s in saved), sum(max(0, s.dsp) for s in saved)
         return replace(cost, lut=cost.lut - lut, dsp=cost.dsp - dsp)
 
     def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
         """What a kernel's design record says of its operators; nothing where it is the library's own choice."""
-        return bindings_of(op, self.library, {"adders": adders, "multipliers": self.multipliers})
+        key = (op.layer, adders, self.multipliers)
+        if key not in self.known.bindings:
+            wanted = {"adders": adders, "multipliers": self.multipliers}
+            self.known.bindings[key] = bindings_of(op, self.library, wanted)
+        return dict(self.known.bindings[key])
 
     def _walk(self, op: TensorOp, walks: Mapping[str, Walk]) -> Walk:
         """A kernel's own walk, or that of what it goes along with."""

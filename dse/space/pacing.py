@@ -11,7 +11,7 @@ from compiler.design import KernelDesign, Placement
 from compiler.platforms import Platform, Resources
 from compiler.schedule import OperatorLibrary
 from dse.fitting.neighbours import follow
-from dse.fitting.pacing import NO_PADDING, Fitter, Sizes
+from dse.fitting.pacing import NO_PADDING, Fitter, Known, Sizes
 from dse.fitting.walks import Walk
 from dse.space.binding import ADDERS, binding_choices
 from dse.space.walks import AS_OTHERS, ORDER_CONNECTED, ORDER_PARALLEL, named_order, order_of
@@ -52,6 +52,7 @@ class Pacing:
     weights: Placement
     fixed: Mapping[str, KernelDesign]
     most_lanes: int
+    _known: Known = field(default_factory=Known, compare=False, repr=False)
     _fitters: dict[Hashable, Fitter] = field(default_factory=dict[Hashable, Fitter], compare=False, repr=False)
     _found: dict[Hashable, Mapping[str, KernelDesign]] = field(
         default_factory=dict[Hashable, Mapping[str, KernelDesign]], compare=False, repr=False
@@ -80,7 +81,7 @@ class Pacing:
         if key not in self._fitters:
             self._fitters[key] = Fitter(
                 self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
-                lanes, tile,
+                lanes, tile, self._known,
             )  # fmt: skip
         return self._fitters[key]
 

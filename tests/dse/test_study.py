@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from compiler.errors import PenstockError
 from db import Database
 from dse.samplers import SAMPLERS, is_ordered
 from dse.study import Study, delete_study
+from dse.tiling import Params
 from tests.dse.study_worker import CHOICES, answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,6 +189,29 @@ def test_what_one_process_asked_another_may_tell(study_url: str, shared: Study):
     other.close()
     assert not shared.tell(asked.number, (0.0, 0.0), {})
     assert shared.trial(asked.number).values == answer(asked.params)[0]
+
+
+def test_what_a_setting_means_is_found_out_once(study_url: str):
+    """By the process that asked for it; the others read it beside the setting."""
+
+    class Meanings(dict[str, dict[str, object]]):
+        def of(self, params: Params) -> str:
+            name = str(sorted(params.items()))
+            self[name] = dict(params)
+            return name
+
+    mine, others = Meanings(), Meanings()
+    with closing(Study.create_or_load("meant", CHOICES, storage_url=study_url, meaning=mine.of)) as study:
+        asked = [study.ask() for _ in range(6)]
+        for one in asked:
+            study.tell(one.number, *answer(one.params))
+    with closing(Study.create_or_load("meant", CHOICES, storage_url=study_url, worker=1, meaning=others.of)) as study:
+        found = study.ask().params
+    settings = [one.params for one in asked]
+    assert found in others.values()
+    assert found not in settings
+    assert all(params in mine.values() for params in settings)
+    assert not any(params in settings for params in others.values())
 
 
 def test_an_answer_is_not_for_whoever_got_the_number_of_a_lost_trial(study_url: str, shared: Study):
