@@ -20,8 +20,9 @@ class LaneBody:
     made: set[str] = field(default_factory=set[str])
 
     def fresh(self, label: str) -> str:
+        """A name that nothing else in the lane has, nor in the module: it would hide a signal that the lane reads."""
         name, count = label, 1
-        while name in self.taken:
+        while name in self.taken or name in self.stages.taken:
             name, count = f"{label}_{count}", count + 1
         self.taken.add(name)
         return name
