@@ -248,8 +248,8 @@ class _Kernel:
         for value in self.frame.imports:
             if orders := self.readers.get(value):
                 self._lay_out(value, orders[0])
-                name = self.memory.names[value]
-                loaded = self._load(f"load.{name}{self.suffix}", value, orders[0])
+                name = f"{self.memory.names[value]}{self.suffix}"
+                loaded = self._load(f"load.{name}", value, orders[0])
                 self._distribute(name, value, loaded, orders)
 
     # -- nodes of the graph

@@ -95,8 +95,8 @@ class _Fusion:
                         self.readers[source].append(_kind(use.operation.result))
         for value in self.imports:
             if kinds := self.readers[value]:
-                name = self._name(value)
-                load = itensor.LoadOp(f"load.{name}{self.suffix}", inside[value], kinds[0])
+                name = f"{self._name(value)}{self.suffix}"  # other groups may load and convert it too
+                load = itensor.LoadOp(f"load.{name}", inside[value], kinds[0])
                 self._distribute(name, value, self._emit(load).results[0], kinds)
         for kernel in self.members:
             self._member(kernel)
