@@ -117,8 +117,17 @@ def resources_section(
 ) -> ResourceUse:
     """`used` by resource name; one that is missing there was not measured."""
     have, limits = platform.available.as_dict(), platform.limits.as_dict()
-    amounts = {name: _amount(used.get(name), have[name], limits[name]) for name in RESOURCE_NAMES}
-    return ResourceUse(evidence=evidence, kernels=tuple(kernels), note=note, **amounts)
+    amount = {name: _amount(used.get(name), have[name], limits[name]) for name in RESOURCE_NAMES}
+    return ResourceUse(
+        evidence=evidence,
+        lut=amount["lut"],
+        ff=amount["ff"],
+        dsp=amount["dsp"],
+        bram18=amount["bram18"],
+        uram=amount["uram"],
+        kernels=tuple(kernels),
+        note=note,
+    )
 
 
 def accuracy_section(held_out: Evaluation, answers: Array, evidence: Evidence) -> Accuracy:
