@@ -17,7 +17,7 @@ from profiling.sampling import Ends, Times, handovers, iterations_of
 
 Lag = Times | int
 """Of each access, or of all alike."""
-_GAP = 2  # cycles between the nests of a task
+GAP = 2  # cycles between the nests of a task
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TaskTimes:
 
 
 @dataclass(frozen=True, eq=False)
-class _Access:
+class Access:
     """The sampled accesses of one port: local times of the access, and when a wait for it takes effect."""
 
     channel: int
@@ -48,26 +48,26 @@ class _Access:
 class _Lateness:
     """How late a nest is after so many accesses of one port: the largest lateness among them, 0 after none."""
 
-    by: _Access
+    by: Access
     writes: bool
     values: Times
     most: int
 
 
 @dataclass(eq=False)
-class _Nest:
+class Nest:
     """One nest and its accesses. What each access sees of earlier waits never changes, and is found when asked for."""
 
     schedule: NestSchedule
     period: float
-    reads: list[_Access]
-    writes: list[_Access]
+    reads: list[Access]
+    writes: list[Access]
     issued: int
     """How much earlier than it writes an iteration last waits for what it reads."""
     latency: int
     _seen: dict[tuple[int, int, int], Times] = field(default_factory=dict[tuple[int, int, int], Times])
 
-    def offset(self, access: _Access, late: Sequence[_Lateness], *, issued: int = 0, claims: bool = False) -> Lag:
+    def offset(self, access: Access, late: Sequence[_Lateness], *, issued: int = 0, claims: bool = False) -> Lag:
         """How late an access is, by what the nest has waited for before it; `claims` for the first part of a block.
 
         `issued` is how much earlier it no longer waits for what is read.
@@ -91,12 +91,19 @@ class _Nest:
             found = values if isinstance(found, int) and not found else np.maximum(found, values)
         return found
 
+    def seen(self, access: Access, writes: bool, other: Access, other_writes: bool) -> Times:
+        """How many accesses of `other` each one of `access` comes after, itself among them."""
+        if other is access and not access.is_block:
+            return np.arange(1, len(access.local) + 1)
+        earlier = self.issued if writes and not other_writes else 0
+        return other.waits.searchsorted(access.local - earlier, side="right")
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
     """What a task does whatever it waits for: its nests, and the tokens of the channels that it reads and writes."""
 
-    nests: list[_Nest]
+    nests: list[Nest]
     sizes: tuple[int, ...]
     """Tokens that are looked at of each channel."""
     reads: tuple[int, ...]
@@ -126,7 +133,7 @@ def work_of(
     """`indices` are the tokens to look at by port of `ends`; `share` is cycles a bit of external traffic takes."""
     positions = {port: position for position, port in enumerate(ends.ports)}
     base: dict[int, int] = {}
-    found: list[_Nest] = []
+    found: list[Nest] = []
     for schedule in nests:
         period = max([float(schedule.ii), *(p.bits * share for p in schedule.ports if p.kind == "external")])
         accesses = _accesses(schedule, period, positions, base, ends, indices)
@@ -134,19 +141,19 @@ def work_of(
         writes = [access for access, direction in accesses if direction == "write"]
         stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
         latency = ceil(period * (schedule.iterations - 1)) + schedule.depth
-        found.append(_Nest(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
+        found.append(Nest(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
     read = dict.fromkeys(a.channel for n in found for a in n.reads)
     written = dict.fromkeys(a.channel for n in found for a in n.writes)
-    busy = sum(n.latency + _GAP for n in found) - _GAP
+    busy = sum(n.latency + GAP for n in found) - GAP
     return Work(found, tuple([len(index) for index in indices]), tuple(read), tuple(written), busy)
 
 
 def _accesses(
     schedule: NestSchedule, period: float, positions: Mapping[str, int], base: dict[int, int], ends: Ends,
     indices: Sequence[Times],
-) -> list[tuple[_Access, str]]:  # fmt: skip
+) -> list[tuple[Access, str]]:  # fmt: skip
     """The accesses of one nest with their directions. `base` counts the tokens that earlier nests passed."""
-    found: list[tuple[_Access, str]] = []
+    found: list[tuple[Access, str]] = []
     for port in schedule.ports:
         if port.kind == "external":
             continue
@@ -163,7 +170,7 @@ def _accesses(
         if port.kind == "block":
             # a block passes at its last access, but must be there (or be free) at its first
             local = _cycles(iterations + (schedule.block_iterations - 1), period) + port.stage
-        found.append((_Access(channel, local, waits, part, whole, port.kind == "block"), port.direction))
+        found.append((Access(channel, local, waits, part, whole, port.kind == "block"), port.direction))
     return found
 
 
@@ -194,11 +201,11 @@ def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Time
                 _put(claimed, access, access.waits, nest.offset(access, late, claims=True), start, work)
         wait = max([0, *(one.most for one in late)])
         waited += wait
-        start += nest.latency + wait + _GAP
-    return Run(read, written, claimed, TaskTimes(begun, start - _GAP, waited - begun))
+        start += nest.latency + wait + GAP
+    return Run(read, written, claimed, TaskTimes(begun, start - GAP, waited - begun))
 
 
-def _lateness(access: _Access, writes: bool, possible: Times, start: int) -> _Lateness:
+def _lateness(access: Access, writes: bool, possible: Times, start: int) -> _Lateness:
     """Of the accesses of one port, each of which is `possible` from a cycle on, by a nest that starts at `start`."""
     values = np.empty(len(access.waits) + 1, np.int64)
     values[0] = 0
@@ -209,7 +216,7 @@ def _lateness(access: _Access, writes: bool, possible: Times, start: int) -> _La
     return _Lateness(access, writes, values, int(values[-1]))
 
 
-def _put(times: dict[int, Times], access: _Access, local: Times, offset: Lag, start: int, work: Work) -> None:
+def _put(times: dict[int, Times], access: Access, local: Times, offset: Lag, start: int, work: Work) -> None:
     """Cycles of accesses at local times, so late in a nest that starts at `start`, where they belong."""
     late = offset + start
     found = local if isinstance(late, int) and not late else local + late

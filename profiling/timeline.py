@@ -20,12 +20,13 @@ import numpy as np
 
 from compiler.platforms import MEMORY_EFFICIENCY, Platform
 from profiling.channel_times import ChannelTimes
+from profiling.in_order import times_in_order
 from profiling.network import Network, Task
 from profiling.protocol import ProfilingError
 from profiling.sampling import Ends, Times, ends_of, sample_tokens
 from profiling.task_times import Run, TaskTimes, Work, run_task, work_of
 
-_MAX_SWEEPS = 4000
+_MOST_SWEEPS = 8  # after which times move a few tokens at once, in circles
 _PAST = -(1 << 40)
 
 
@@ -184,22 +185,24 @@ class FreeTimeline:
         return settled.result()
 
     def _settle(self, shallow: set[str]) -> None:
-        """Let full channels hold their writers back until nothing moves; one that never settles is stuck."""
+        """Let full channels hold their writers back until nothing moves."""
         self._ends = self.network.ends()
         self._waiting = {self._ends[name][0] for name in shallow}
-        bound = 4 * (sum(t.busy for t in self.network.tasks) + max(t.end for t in self.times.values()))
-        for _ in range(_MAX_SWEEPS):
+        for _ in range(_MOST_SWEEPS):
             if not self._sweep():
                 return
-            if max(t.end for t in self.times.values()) > bound:
-                break
-        shallow = {n for n, c in self.network.channels.items() if self._channel(n).high_water >= c.depth}
-        raise ProfilingError(
-            "deadlock", what="the network does not settle with these channel depths",
-            where=", ".join(sorted(shallow)),
-            limit="depths " + ", ".join(str(self.network.channels[n].depth) for n in sorted(shallow)),
-            hint="deepen these channels, or leave their depths to the tool",
-        )  # fmt: skip
+        slots = {n: self.memory.slots_of(self.samples[n], c.depth) for n, c in self.network.channels.items()}
+        found = times_in_order(self.work, self.names, slots, {name: len(self.samples[name]) for name in slots})
+        if found.stuck:
+            raise ProfilingError(
+                "deadlock", what="the network does not settle with these channel depths",
+                where=", ".join(sorted(found.stuck)),
+                limit="depths " + ", ".join(str(self.network.channels[n].depth) for n in sorted(found.stuck)),
+                hint="deepen these channels, or leave their depths to the tool",
+            )  # fmt: skip
+        self.written, self.read = found.written, found.read
+        for task in self.network.tasks:
+            self._run_again(task)
 
     def _sweep(self) -> bool:
         """Every task for which something changed, in order and back again. Whether anything moved."""

@@ -53,6 +53,8 @@ _LIMIT = (
     "linalg text holds one function of linalg.generic and simple named operations, arith, math, and tensor.empty, "
     "collapse_shape, expand_shape, extract_slice and concat, on tensors of static shape"
 )
+_STRINGS = re.compile(r'//[^\n]*|"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"|"')
+"""Comments, strings, and a quotation mark at which neither of both is whole."""
 _HINT = "lower the model to linalg on tensors first, or give the part of it that computes with tensors"
 
 
@@ -103,6 +105,10 @@ class _Text:
             raise self._refused("model-file", f"the file is not text (byte {error.start})") from error
 
     def _parse(self) -> ModuleOp:
+        # xDSL's lexer takes a time exponential in the length of a string that nothing ends
+        for found in _STRINGS.finditer(self.text):
+            if found.group() == '"':
+                raise self._refused("linalg-text", "cannot be read: nothing ends the string", found.start())
         context = Context()
         for dialect in _DIALECTS:
             context.load_dialect(dialect)

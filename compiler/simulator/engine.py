@@ -6,8 +6,8 @@ process that waits jumps. It stops only where a time is not known yet, and is wo
 
 from __future__ import annotations
 
+from compiler.jit import Words, jit
 from compiler.simulator.flushing import go_on_flushing
-from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     FAR_BACK,
     MODE,

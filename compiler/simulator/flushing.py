@@ -7,8 +7,8 @@ that it met are noted, to be looked up when the front follows.
 
 from __future__ import annotations
 
+from compiler.jit import Words, jit
 from compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
-from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     BACK,
     BUBBLES,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compiler.jit import Words, jit
 from compiler.simulator.accesses import claim_slot, claim_token, fill, give_back, log_stall, reset_port, take
-from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     AHEAD,
     BACK,

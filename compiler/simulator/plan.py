@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from compiler.jit import Ints
 from compiler.platforms import MEMORY_EFFICIENCY
 from compiler.schedule import TokenPattern
 from compiler.simulator import layout as at
-from compiler.simulator.jit import Ints
 from compiler.simulator.network import Access, Channel, Network, Phase, Process
 from compiler.simulator.rules import Rules
 

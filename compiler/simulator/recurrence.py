@@ -8,8 +8,8 @@ a loop comes to its end or an access comes in that took no part.
 
 from __future__ import annotations
 
+from compiler.jit import Words, jit
 from compiler.simulator.accesses import log_stall
-from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     BACK,
     BUBBLES,

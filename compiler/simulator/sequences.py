@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.simulator.jit import Words, jit
+from compiler.jit import Words, jit
 from compiler.simulator.layout import (
     CLAIMS,
     DEPTH,

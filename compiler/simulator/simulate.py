@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 
 from compiler.errors import PenstockError
+from compiler.jit import Compiled, Ints, Words
 from compiler.simulator import layout as at
 from compiler.simulator.check import check_network, check_sequence
 from compiler.simulator.engine import advance
 from compiler.simulator.explain import find_deadlock, trace_critical_path
-from compiler.simulator.jit import Ints, Words, compiled_advance, is_on_disk, was_compiled
 from compiler.simulator.network import Network, Phase, Repeat
 from compiler.simulator.network import Sequence as Steps
 from compiler.simulator.plan import Plan, plan_network
@@ -23,6 +23,14 @@ from compiler.simulator.state import State, grow, new_state, sizes_of
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
+
+_ENGINE_PARTS = (
+    "layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "recurrence", "engine",
+)  # fmt: skip
+ENGINE = Compiled(
+    "simulator", tuple([f"compiler.simulator.{part}" for part in _ENGINE_PARTS]), "advance",
+    inlined=("run_of", "time_in", "step_in", "end_of", "has_room", "append", "step", "passed"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -99,11 +107,11 @@ class Simulator:
     def _is_long(self, frames: int) -> bool:
         """Whether compiled code pays, all runs so far counted."""
         self._events += self.plan.accesses * frames
-        return was_compiled() or self._events >= (SMALL if is_on_disk() else LARGE)
+        return ENGINE.is_at_hand() or self._events >= (SMALL if ENGINE.is_on_disk() else LARGE)
 
     @staticmethod
     def _compiled(state: State) -> bool:
-        return compiled_advance()(*state.arrays)
+        return ENGINE.function()(*state.arrays)
 
     @staticmethod
     def _interpreted(state: State) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from compiler.jit import Words, jit
 from compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
-from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     CHANNEL,
     CLAIMED,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from compiler.jit import Ints
 from compiler.simulator import layout as at
-from compiler.simulator.jit import Ints
 from compiler.simulator.plan import Plan
 
 RUNS_KEPT = 64  # of a sequence of times at first; a power of two

@@ -8,8 +8,8 @@ meets go on in even steps: a candidate that moves slower stays behind; one that 
 
 from __future__ import annotations
 
+from compiler.jit import Words, jit
 from compiler.simulator.accesses import carry, log_stall, memory_ready
-from compiler.simulator.jit import Words, jit
 from compiler.simulator.layout import (
     CHANNEL,
     CLAIMED,

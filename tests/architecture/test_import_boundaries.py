@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TOP_LEVEL = ("services", "web", "dse", "profiling", "compiler", "db")
 
 # What a package may import of ours, besides itself. Longest prefix decides whose row a module is in.
-BASE = {"compiler.errors", "compiler.program", "compiler.layout", "compiler.host_parts"}
+BASE = {"compiler.errors", "compiler.program", "compiler.layout", "compiler.host_parts", "compiler.jit"}
 BOTTOM = {"compiler.dialects", "compiler.platforms"}
 DECISIONS = BOTTOM | {"compiler.analysis", "compiler.schedule", "compiler.design"}
 PASSES = DECISIONS | {

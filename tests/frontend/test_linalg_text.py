@@ -154,6 +154,14 @@ REFUSED: dict[str, tuple[str, str, str, str]] = {
         "unsupported-op", "tensor.cast", "net.mlir:3:6",
     ),
     "a broken line": (DENSE.replace("linalg.yield", "linalg.yeld"), "linalg-text", "linalg.yeld", "net.mlir:16:"),
+    "a string without an end": (
+        function(EMPTY + '%z = arith.constant {layer = "one \\" // of a name that nothing ends} 1.0 : f32\n' + RETURN),
+        "linalg-text", "nothing ends the string", "net.mlir:3:",
+    ),
+    "an escape that there is not": (
+        function(EMPTY + '%z = arith.constant {layer = "one long name \\q of many letters"} 1.0 : f32\n' + RETURN),
+        "linalg-text", "nothing ends the string", "net.mlir:3:",
+    ),
     "wrong types": (DENSE.replace("(%x, %weight :", "(%weight, %x :"), "linalg-text", "", "net.mlir"),
     "nothing": ("", "linalg-text", "cannot be read", "net.mlir:1:1"),
     "deep nesting": ("(" * 100_000, "linalg-text", "cannot be read", "net.mlir:1:1"),
@@ -172,6 +180,10 @@ def test_what_is_not_on_the_list_is_refused_with_its_place(name: str, tmp_path: 
     assert "\n" not in error.one_line()
 
 
+def test_quotation_marks_in_comments_are_no_strings(tmp_path: Path) -> None:
+    assert load('// it says "so\n' + DENSE, tmp_path).samples is not None
+
+
 def test_bytes_are_no_text(tmp_path: Path) -> None:
     with pytest.raises(PenstockError, match="the file is not text"):
         load(b"func\xff\xfe", tmp_path)
@@ -183,7 +195,9 @@ def test_any_damage_to_a_text_is_refused_or_harmless(tmp_path: Path, data: st.Da
     """A stretch of the text is left out, doubled, or replaced: a program comes of it, or an error of ours."""
     start = data.draw(st.integers(0, len(DENSE) - 1))
     end = data.draw(st.integers(start, min(len(DENSE), start + 30)))
-    middle = data.draw(st.sampled_from(["", DENSE[start:end] * 2, "9" * 12, "-1", "?", "}", "%x", "dense<>", "\x00"]))
+    middle = data.draw(
+        st.sampled_from(["", DENSE[start:end] * 2, "9" * 12, "-1", "?", "}", "%x", "dense<>", "\x00", '"'])
+    )
     try:
         program = load(DENSE[:start] + middle + DENSE[end:], tmp_path)
     except PenstockError:

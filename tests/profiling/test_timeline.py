@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from compiler.dialects.nest import Term
 from compiler.platforms import load_platform
 from compiler.schedule import NestSchedule
-from profiling import sampling
+from profiling import in_order, sampling
+from profiling import timeline as timelines
 from profiling.network import Network
 from profiling.protocol import ProfilingError
 from profiling.timeline import Timeline, compute_timeline
@@ -131,6 +132,38 @@ def check_against_stepping(net: Network) -> None:
 @settings(max_examples=120, deadline=None)
 def test_times_agree_with_stepping_through_every_cycle(net: Network):
     check_against_stepping(net)
+
+
+@given(drawn_networks())
+@settings(max_examples=120, deadline=None)
+def test_times_in_order_agree_with_stepping(net: Network):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timelines, "_MOST_SWEEPS", 0)
+        check_against_stepping(net)
+
+
+@pytest.mark.parametrize("few", [in_order.FEW, 0], ids=["plain", "compiled"])
+@given(net=drawn_networks(), most=st.sampled_from([4, 64]), flushing=st.booleans())
+@settings(max_examples=100, deadline=None)
+def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: Network, most: int, flushing: bool):
+    found: list[Timeline | None] = []
+    for sweeps in (0, 4000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(timelines, "_MOST_SWEEPS", sweeps)
+            patch.setattr(sampling, "MAX_TOKENS", most)
+            patch.setattr(in_order, "FEW", few)
+            try:
+                found.append(times(net, flushing=flushing))
+            except ProfilingError:
+                found.append(None)
+    ordered, swept = found
+    if ordered is None or swept is None:
+        assert ordered is swept
+        return
+    assert ordered.tasks == swept.tasks
+    for name, channel in ordered.channels.items():
+        for field in ("claimed", "written", "read"):
+            assert getattr(channel, field).tolist() == getattr(swept.channels[name], field).tolist()
 
 
 @pytest.mark.slow

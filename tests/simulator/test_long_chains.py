@@ -10,7 +10,7 @@ import pytest
 from benchmarks.long_chains import mixed_chain, pass_through_chain, products_chain
 from benchmarks.simulation import CYCLES, TASKS, bridges, modes
 from compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulator
-from compiler.simulator.jit import compiled_advance
+from compiler.simulator.simulate import ENGINE
 from tests.simulator.stepping import step_through
 from tests.simulator.test_simulate import diamond
 
@@ -44,7 +44,7 @@ def test_chains_of_ten_million_cycles_take_less_than_two_seconds(chain: Chain, r
     """Processor time: what others do on the machine does not count."""
     network = chain(TASKS, CYCLES)
     names = [c.name for c in network.channels]
-    compiled_advance()
+    ENGINE.function()
     Simulator(pass_through_chain(2, CYCLES), rules).run()
     for depth in (None, 2, 1):
         begun = time.process_time()

@@ -27,7 +27,7 @@ from compiler.simulator import (
 )
 from compiler.simulator.check import check_network
 from compiler.simulator.guards import COMPARISONS
-from compiler.simulator.jit import compiled_advance
+from compiler.simulator.simulate import ENGINE
 from compiler.simulator.state import new_state
 from tests.simulator.networks import access, draw_network, two_kernels
 
@@ -149,7 +149,7 @@ def test_kernels_one_after_the_other_add_up():
 
 @pytest.mark.slow
 def test_compiled_and_interpreted_engines_are_one():
-    compiled = compiled_advance()
+    compiled = ENGINE.function()
     for seed in range(20):
         simulator = Simulator(draw_network(seed), OPEN_RTL if seed % 2 else VITIS)
         depths = [link.channel.depth for link in simulator.plan.links]

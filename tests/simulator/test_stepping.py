@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from compiler.jit import Compiled
 from compiler.simulator import (
     OPEN_RTL,
     VITIS,
@@ -85,7 +86,7 @@ def without_trace(result: Simulation) -> Simulation:
 
 def test_what_recurs_is_carried_on_as_it_would_have_gone(monkeypatch: pytest.MonkeyPatch):
     """Times, marks and every count of stalls, where states are compared early and where they never are."""
-    monkeypatch.setattr(simulate_module, "was_compiled", lambda: False)
+    monkeypatch.setattr(Compiled, "is_at_hand", lambda self: False)
     monkeypatch.setattr(simulate_module, "SMALL", 1 << 40)
     repeated: list[int] = []
     repeat = recurrence.repeat
@@ -146,7 +147,7 @@ def memory_network(seed: int) -> Network:
 
 def test_turns_made_at_once_are_those_made_one_by_one(monkeypatch: pytest.MonkeyPatch):
     """What a steady rhythm skips is what it would have come to, external memory included."""
-    monkeypatch.setattr(simulate_module, "was_compiled", lambda: False)
+    monkeypatch.setattr(Compiled, "is_at_hand", lambda self: False)
     networks = [memory_network(seed) for seed in range(60)] + [draw_network(seed) for seed in range(3000, 3040)]
     quick = [Simulator(network).run(frames=2) for network in networks]
     monkeypatch.setattr(stalling, "find_turns", lambda p, first, m: 0)

@@ -1,0 +1,113 @@
+"""The inner part of `in_order.py`: every task as far as it can go, in turn. Plain Python, or compiled.
+
+Tables are rows of numbers. A task's nests, a nest's ports and a port's accesses lie one behind the other.
+"""
+
+from __future__ import annotations
+
+from compiler.jit import Table, Words, jit
+
+# columns of a task
+AT = 0  # the nest it is in
+END = 1  # the one after its last
+START = 2  # when the nest it is in starts
+# columns of a nest
+FIRST_PORT = 0
+LAST_PORT = 1  # the one after it
+LATENCY = 2  # until the next one starts, if it never waits
+# columns of a port
+CHANNEL = 0
+WRITES = 1
+SIZE = 2  # accesses
+TOKEN = 3  # the first one's
+OFFSET = 4  # of the accesses among all
+LATE = 5  # where its lateness after 0, 1, 2, ... accesses is
+SEES = 6  # where it is kept how many accesses of each of the nest's ports its own come after
+MET = 7  # accesses of which the lateness is known
+PASSED = 8  # accesses of which the time is known
+# columns of a channel
+TIMES = 0  # where the times of its tokens are
+WAITERS = 1  # the first token that waits for a slot
+PLACES = 2  # where it is kept which token frees the slot of which
+WRITTEN = 3  # tokens of which the time is known
+READ = 4
+
+
+@jit
+def meet(
+    port: Words, channel: Words, start: int, waits: Words, places: Words, late: Words, written: Words, read: Words
+) -> None:
+    """How late the nest is after those accesses whose token, or slot, is known by now."""
+    k, times = port[MET], channel[TIMES]
+    while k < port[SIZE]:
+        token, by = port[TOKEN] + k, 0
+        if port[WRITES]:
+            if token >= channel[WAITERS]:
+                frees = places[channel[PLACES] + token - channel[WAITERS]]
+                if frees >= channel[READ]:
+                    break
+                by = read[times + frees] + 1 - waits[port[OFFSET] + k] - start
+        else:
+            if token >= channel[WRITTEN]:
+                break
+            by = written[times + token] + 1 - waits[port[OFFSET] + k] - start
+        at = port[LATE] + k
+        late[at + 1] = max(late[at], by)
+        k += 1
+    port[MET] = k
+
+
+@jit
+def pass_on(
+    nest: Words, ports: Table, number: int, channel: Words, start: int, local: Words, sees: Words, late: Words,
+    times: Words,
+) -> bool:  # fmt: skip
+    """The accesses of one port of which all is known that they come after. Whether there was any."""
+    port = ports[number]
+    k, moved = port[PASSED], False
+    while k < port[SIZE]:
+        most, at = 0, port[SEES] + k
+        for other in range(nest[FIRST_PORT], nest[LAST_PORT]):
+            if sees[at] > ports[other][MET]:
+                most = -1
+                break
+            most = max(most, late[ports[other][LATE] + sees[at]])
+            at += port[SIZE]
+        if most < 0:
+            break
+        times[channel[TIMES] + port[TOKEN] + k] = local[port[OFFSET] + k] + start + most
+        k += 1
+        moved = True
+    port[PASSED] = k
+    return moved
+
+
+@jit
+def follow(
+    tasks: Table, nests: Table, ports: Table, channels: Table, waits: Words, local: Words, sees: Words, places: Words,
+    late: Words, written: Words, read: Words,
+) -> None:  # fmt: skip
+    """Until nobody can go on: the tasks that have not reached their end then are stuck."""
+    moved = True
+    while moved:
+        moved = False
+        for task in tasks:
+            while task[AT] < task[END]:
+                nest, start = nests[task[AT]], task[START]
+                done, most = True, 0
+                for number in range(nest[FIRST_PORT], nest[LAST_PORT]):
+                    port = ports[number]
+                    meet(port, channels[port[CHANNEL]], start, waits, places, late, written, read)
+                for number in range(nest[FIRST_PORT], nest[LAST_PORT]):
+                    port = ports[number]
+                    channel = channels[port[CHANNEL]]
+                    times = written if port[WRITES] else read
+                    if pass_on(nest, ports, number, channel, start, local, sees, late, times):
+                        channel[WRITTEN if port[WRITES] else READ] = port[TOKEN] + port[PASSED]
+                        moved = True
+                    done = done and port[MET] == port[SIZE] and port[PASSED] == port[SIZE]
+                    most = max(most, late[port[LATE] + port[MET]])
+                if not done:
+                    break
+                task[START] = start + nest[LATENCY] + most
+                task[AT] += 1

@@ -1,0 +1,117 @@
+"""Token times where full channels hold each other up in circles: every access once, in an order in which all it needs
+is known.
+
+Blocking channels make all times unique, so this finds what propagating times until they agree would find, after as
+many rounds as there are tokens; and where nobody can go on, the network is stuck for certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from compiler.jit import Compiled
+from profiling import follow as at
+from profiling.sampling import Times
+from profiling.task_times import GAP, Nest, Work
+
+Slots = tuple[int, Times]
+"""The first token that waits for a slot, and for it and all later ones the token that frees theirs."""
+Rows = list[list[int]]
+
+FOLLOW = Compiled("token-times", ("profiling.follow",), "follow", inlined=("meet", "pass_on"))
+FEW = 2_000  # tokens for which plain Python is done before compiled code is even loaded
+
+
+@dataclass(frozen=True)
+class Found:
+    """When tokens are written and read, by channel; `stuck` are those at which somebody waits for ever."""
+
+    written: dict[str, Times]
+    read: dict[str, Times]
+    stuck: tuple[str, ...]
+
+
+def times_in_order(work: Mapping[str, Work], names: Mapping[str, Sequence[str]], slots: Mapping[str, Slots],
+                   counts: Mapping[str, int]) -> Found:  # fmt: skip
+    """For tasks with their channels' `names` by position; `counts` are tokens that are looked at, by channel."""
+    tables = _Tables(slots, counts)
+    for task, its_work in work.items():
+        tables.add_task(its_work, names[task])
+    written, read = _run(tables)
+    parts = {name: slice(row[at.TIMES], row[at.TIMES] + counts[name])
+             for name, row in zip(slots, tables.channels, strict=True)}  # fmt: skip
+    stuck = tables.stuck()
+    return Found(
+        {name: written[part] for name, part in parts.items()},
+        {name: read[part] for name, part in parts.items()},
+        tuple([name for number, name in enumerate(slots) if number in stuck]),
+    )
+
+
+def _run(tables: _Tables) -> tuple[Times, Times]:
+    """When each token is written and read. The tables say afterwards how far it went."""
+    rows = (tables.tasks, tables.nests, tables.ports, tables.channels)
+    fixed = [_joined(parts) for parts in (tables.waits, tables.local, tables.sees, tables.places)]
+    late, written, read = (np.zeros(n, np.int64) for n in (tables.lateness, tables.tokens, tables.tokens))
+    if tables.tokens < FEW:
+        waits, local, sees, places = (part.tolist() for part in fixed)
+        plain_written, plain_read = written.tolist(), read.tolist()
+        at.follow(*rows, waits, local, sees, places, late.tolist(), plain_written, plain_read)
+        return np.array(plain_written, np.int64), np.array(plain_read, np.int64)
+    arrays = [np.array(table, np.int64) for table in rows]
+    FOLLOW.function()(*arrays, *fixed, late, written, read)
+    tables.tasks, tables.nests, tables.ports, tables.channels = (array.tolist() for array in arrays)
+    return written, read
+
+
+class _Tables:
+    """Tasks, nests, ports and channels as `follow` takes them."""
+
+    def __init__(self, slots: Mapping[str, Slots], counts: Mapping[str, int]) -> None:
+        self.tasks: Rows = []
+        self.nests: Rows = []
+        self.ports: Rows = []
+        self.channels: Rows = []
+        self.waits: list[Times] = []
+        self.local: list[Times] = []
+        self.sees: list[Times] = []
+        self.places: list[Times] = []
+        self.tokens = self.lateness = self._accesses = self._seen = 0
+        self._numbers = {name: number for number, name in enumerate(slots)}
+        places = 0
+        for name, (first, place) in slots.items():
+            self.channels.append([self.tokens, first, places, 0, 0])
+            self.places.append(place)
+            self.tokens, places = self.tokens + counts[name], places + len(place)
+
+    def stuck(self) -> set[int]:
+        """The channels at which a task waits for ever, by number."""
+        nests = [self.nests[task[at.AT]] for task in self.tasks if task[at.AT] < task[at.END]]
+        ports = [port for nest in nests for port in self.ports[nest[at.FIRST_PORT] : nest[at.LAST_PORT]]]
+        return {port[at.CHANNEL] for port in ports if port[at.WRITES] and port[at.MET] < port[at.SIZE]}
+
+    def add_task(self, work: Work, names: Sequence[str]) -> None:
+        self.tasks.append([len(self.nests), len(self.nests) + len(work.nests), 0])
+        for nest in work.nests:
+            self._add_nest(nest, names)
+
+    def _add_nest(self, nest: Nest, names: Sequence[str]) -> None:
+        ports = [*((access, False) for access in nest.reads), *((access, True) for access in nest.writes)]
+        self.nests.append([len(self.ports), len(self.ports) + len(ports), nest.latency + GAP])
+        for access, writes in ports:
+            size = len(access.waits)
+            number, token = self._numbers[names[access.channel]], access.part.start
+            self.ports.append([number, int(writes), size, token, self._accesses, self.lateness, self._seen, 0, 0])
+            self.waits.append(access.waits)
+            self.local.append(access.local)
+            self.sees += [nest.seen(access, writes, *other) for other in ports]
+            self._accesses += size
+            self.lateness += size + 1
+            self._seen += size * len(ports)
+
+
+def _joined(parts: Sequence[Times]) -> Times:
+    return np.concatenate(parts).astype(np.int64, copy=False) if parts else np.zeros(0, np.int64)
