@@ -118,7 +118,10 @@ def study_row(trials: int) -> dict[str, Value]:
 
 
 def scaling_rows(case: Speed, trials: int) -> list[dict[str, Value]]:
-    """The same number of trials by one and by two processes that share a study in Postgres."""
+    """The same number of trials by one and by two processes that share a study in Postgres.
+
+    From the start until the last trial was told; how long the processes take to begin and end is no part of it.
+    """
     folder = open_folder()
     server = EmbeddedPostgres(folder / "pg", folder / "s")
     try:
@@ -136,18 +139,18 @@ def _shared(url: str, case: Speed, workers: int, trials: int) -> dict[str, Value
             assert process.stdout is not None
             if process.stdout.readline().strip() != "ready":
                 raise PenstockError(code="bench-failed", what="a worker did not start", where="dse scaling")
-        began = time.perf_counter()
+        began = time.monotonic()  # which all processes share
         for process in processes:
             assert process.stdin is not None
             process.stdin.write("go\n")
             process.stdin.flush()
         answers = [json.loads(process.communicate(timeout=TIMEOUT_SECONDS)[0]) for process in processes]
-        seconds = time.perf_counter() - began
     finally:
         for process in processes:
             process.kill()
             process.wait()
     done = sum(a["trials"] for a in answers)
+    seconds = max(a["ended"] for a in answers) - began
     studying = sum(a["ask_s"] + a["tell_s"] for a in answers)
     working = studying + sum(a["model_s"] for a in answers)
     return {

@@ -1,7 +1,7 @@
 """One process of a shared search: `python -m benchmarks.dse_worker URL STUDY WORKER TRIALS MODEL`.
 
 It says that it is ready, waits for a line, and tries settings until the study has so many trials. Then it prints how
-many it tried, and how long it asked, modelled and told.
+many it tried, how long it asked, modelled and told, and when it had told the last one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main(url: str, name: str, worker: int, trials: int, model: str) -> None:
     print("ready", flush=True)
     sys.stdin.readline()
     busy = time.process_time()
-    done, asking, modelling, telling = 0, 0.0, 0.0, 0.0
+    done, asking, modelling, telling, ended = 0, 0.0, 0.0, 0.0, time.monotonic()
     while True:
         began = time.perf_counter()
         asked = study.ask()
@@ -37,10 +37,10 @@ def main(url: str, name: str, worker: int, trials: int, model: str) -> None:
         study.tell(asked.number, found.values, found.constraints)
         told = time.perf_counter()
         asking, modelling, telling = asking + ready - began, modelling + modelled - ready, telling + told - modelled
-        done += 1
+        done, ended = done + 1, time.monotonic()
     busy = time.process_time() - busy
     study.close()
-    spent = {"ask_s": asking, "model_s": modelling, "tell_s": telling, "cpu_s": busy}
+    spent = {"ask_s": asking, "model_s": modelling, "tell_s": telling, "cpu_s": busy, "ended": ended}
     print(json.dumps({"trials": done, **spent}), flush=True)
 
 

@@ -36,7 +36,7 @@ from tests.fixtures.service import Service, assert_legal
 from tests.worker.test_run import MODEL
 
 TRIALS = 12
-FEW, MANY = 2, 20
+FEW, MANY = 1, 20
 MANY_TRIALS, MOST_KILLS, STUCK_SECONDS = 40, 12, 60
 
 

@@ -133,13 +133,13 @@ def run_alone(service: Service, run: Run, number: int) -> Run:
     )
 
 
-@pytest.mark.slow
 def test_what_is_equal_stands_where_its_best_does() -> None:
     """One setting may have been recorded twice with other figures, by other releases."""
     found = first_of_each([("a", 1.0), ("b", 1.1), ("a", 1.2), ("c", 1.3)], lambda one: {"setting": one[0]})
     assert found == [("a", 1.0), ("b", 1.1), ("c", 1.3)]
 
 
+@pytest.mark.slow
 def test_a_grid_tries_every_setting_once(running: Service) -> None:
     with pytest.raises(AssertionError, match="grid-too-large"):
         searched(running, sampler="grid")
