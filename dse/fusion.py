@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -56,16 +57,7 @@ class FusionGraph:
     def held(self, group: Set[str]) -> int:
         """What kernels hold between them when they are fused. It never shrinks when more kernels join."""
         converters = sum(bits for (maker, reader), bits in self.edges.items() if maker in group and reader in group)
-        paths: nx.Graph[str] = nx.Graph()
-        for number, tensor in enumerate(self.tensors):
-            # what comes from outside the group is loaded once, and forked
-            source = tensor.maker if tensor.maker is not None and tensor.maker in group else f"load {number}"
-            paths.add_edges_from(
-                (source, reader, {"bits": tensor.bits}) for reader in tensor.readers if reader in group
-            )
-        alone: set[frozenset[str]] = {frozenset(edge) for edge in nx.bridges(paths)}
-        meeting = [pair for pair in paths.edges if frozenset(pair) not in alone]
-        return converters + sum(int(paths.edges[pair]["bits"]) for pair in meeting)
+        return converters + _held_where_paths_meet(self.tensors, frozenset(group))
 
     def traffic(self, groups: Groups) -> int:
         """Bits that are written to and read from external memory beyond what one group for all would move."""
@@ -77,6 +69,18 @@ class FusionGraph:
             writes = bool(elsewhere) and tensor.maker is not None and not tensor.kept
             bits += tensor.bits * (reads + writes)
         return bits
+
+
+@lru_cache(maxsize=1 << 12)
+def _held_where_paths_meet(tensors: tuple[Tensor, ...], group: frozenset[str]) -> int:
+    """The FIFOs between fused kernels that must hold a whole tensor; all designs of a model share these."""
+    paths: nx.Graph[str] = nx.Graph()
+    for number, tensor in enumerate(tensors):
+        # what comes from outside the group is loaded once, and forked
+        source = tensor.maker if tensor.maker is not None and tensor.maker in group else f"load {number}"
+        paths.add_edges_from((source, reader, {"bits": tensor.bits}) for reader in tensor.readers if reader in group)
+    alone: set[frozenset[str]] = {frozenset(edge) for edge in nx.bridges(paths)}
+    return sum(int(paths.edges[pair]["bits"]) for pair in paths.edges if frozenset(pair) not in alone)
 
 
 def fusion_graph(graph: Graph, design: Design) -> FusionGraph:

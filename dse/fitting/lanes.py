@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
+
+import numpy as np
+
+_NO_LOOPS = np.ones((1, 0), np.int64)
 
 
 @dataclass(frozen=True)
@@ -42,31 +46,17 @@ def pareto_lanes(
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration.
     """
-    best: dict[int, tuple[int, int, int, tuple[int, ...]]] = {}
-    for unroll in _factors([1 if d in without else trip for d, trip in enumerate(trips)], most):
-        cycles = prod(trip // lanes for trip, lanes in zip(trips, unroll, strict=True))
-        words = sum(prod(unroll[d] for d in dims) for dims in tensors)
-        rank = (cycles, words, -prod(unroll[d] for d in reductions), unroll)
-        count = prod(unroll)
-        if count not in best or rank < best[count]:
-            best[count] = rank
-    front: list[Lanes] = []
-    for count in sorted(best):
-        cycles, *_, unroll = best[count]
-        if not front or cycles < front[-1].cycles:
-            front.append(Lanes(cycles, unroll))
-    return tuple(reversed(front))
-
-
-def _factors(trips: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
-    if not trips:
-        yield ()
-        return
-    for lanes in useful_factors(trips[0]):
-        if lanes > most:
-            break
-        for rest in _factors(trips[1:], most // lanes):
-            yield (lanes, *rest)
+    choices = [useful_factors(1 if d in without else trip) for d, trip in enumerate(trips)]
+    unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS
+    counts = unrolls.prod(axis=1)
+    unrolls, counts = unrolls[counts <= most], counts[counts <= most]
+    words = sum([unrolls[:, dims].prod(axis=1) for dims in tensors], np.zeros(len(counts), np.int64))
+    summed = unrolls[:, reductions].prod(axis=1)
+    order = np.lexsort((*reversed(unrolls.T), -summed, words, counts))
+    # lanes divide their dims, so that equally many lanes always leave equally many cycles
+    firsts = order[np.flatnonzero(np.diff(counts[order], prepend=0))]
+    work = prod(trips)
+    return tuple([Lanes(work // int(counts[n]), tuple(unrolls[n].tolist())) for n in firsts[::-1]])
 
 
 @cache

@@ -29,12 +29,8 @@ class Changeable:
     count: int
     here: Operator
     there: Operator
-    bits: int
-
-    @property
-    def saved(self) -> Resources:
-        """What a change saves, of each resource; less than nothing of what it takes."""
-        return self.here.area(self.bits) - self.there.area(self.bits)
+    saved: Resources
+    """What a change saves, of each resource; less than nothing of what it takes."""
 
     def binding(self, changed: int) -> str:
         if changed >= self.count:
@@ -53,15 +49,11 @@ def changeable_in_a_lane(op: TensorOp, library: OperatorLibrary, bindings: Mappi
     found: list[Changeable] = []
     for operation in bindable(op):
         known = implementations(library, operation, operand_bits(op))
-        here = bindings.get(operation, known[0])
+        here = row_of(op, operation, library, bindings.get(operation, known[0]))
         count = sum(inner.name == operation and not scaling_of(inner) for inner in op.op.body.block.ops)
-        found += [
-            Changeable(
-                op.layer, operation, count, row_of(op, operation, library, here), row_of(op, operation, library, there),
-                operand_bits(op),
-            )
-            for there in [name for name in known if name != here][:1]
-        ]  # fmt: skip
+        for name in [name for name in known if name != here.binding][:1]:
+            there, bits = row_of(op, operation, library, name), operand_bits(op)
+            found.append(Changeable(op.layer, operation, count, here, there, here.area(bits) - there.area(bits)))
     return found
 
 

@@ -48,6 +48,7 @@ class Known:
     """What was found about single lanes, whatever there may be of them: fitters of one graph and library share it."""
 
     costs: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    least: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
     changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
     bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
 
@@ -200,6 +201,14 @@ class Fitter:
 
     def least_cost(self, op: TensorOp, walk: Walk) -> Resources:
         """What one lane takes at least of each resource, whatever its operators are built of."""
+        key = (op.layer, walk.adders, self.multipliers)
+        if not walk.mixed or op.layer in self.fixed:
+            return self.lane_cost(op, walk.adders)
+        if key not in self.known.least:
+            self.known.least[key] = self._least_cost(op, walk)
+        return self.known.least[key]
+
+    def _least_cost(self, op: TensorOp, walk: Walk) -> Resources:
         cost = self.lane_cost(op, walk.adders)
         if not (changeable := self.changeable(op, walk)):
             return cost
