@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Hashable
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from services.supervisor.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 0
+SHARED_SEEDS = (1, 2, 3)
 TIMEOUT_SECONDS = 900
 
 
@@ -118,22 +120,27 @@ def study_row(trials: int) -> dict[str, Value]:
 
 
 def scaling_rows(case: Speed, trials: int) -> list[dict[str, Value]]:
-    """The same number of trials by one and by two processes that share a study in Postgres.
+    """The same number of trials by one and by two processes that share a study in Postgres, for each of some seeds.
 
-    From the start until the last trial was told; how long the processes take to begin and end is no part of it.
+    From the start until the last trial was told; how long the processes take to begin and end is no part of it. No two
+    searches try the same designs, and designs differ in what they take: hence several.
     """
     folder = open_folder()
     server = EmbeddedPostgres(folder / "pg", folder / "s")
     try:
         server.start()
-        return [_shared(server.url, case, workers, trials) for workers in (1, 2)]
+        return [
+            _row(case, workers, [_shared(server.url, case, workers, trials, seed) for seed in SHARED_SEEDS])
+            for workers in (1, 2)
+        ]
     finally:
         server.stop()
         shutil.rmtree(folder)
 
 
-def _shared(url: str, case: Speed, workers: int, trials: int) -> dict[str, Value]:
-    processes = [_worker(url, case, f"{case.name}-{workers}", number, trials) for number in range(workers)]
+def _shared(url: str, case: Speed, workers: int, trials: int, seed: int) -> Counter[str]:
+    """One search: the seconds that it took, and the sums of what its processes say."""
+    processes = [_worker(url, case, seed, workers, number, trials) for number in range(workers)]
     try:
         for process in processes:
             assert process.stdout is not None
@@ -149,28 +156,37 @@ def _shared(url: str, case: Speed, workers: int, trials: int) -> dict[str, Value
         for process in processes:
             process.kill()
             process.wait()
-    done = sum(a["trials"] for a in answers)
-    seconds = max(a["ended"] for a in answers) - began
-    studying = sum(a["ask_s"] + a["tell_s"] for a in answers)
-    working = studying + sum(a["model_s"] for a in answers)
+    found: Counter[str] = Counter(seconds=max(a["ended"] for a in answers) - began)
+    for answer in answers:
+        found.update(answer)
+    return found
+
+
+def _row(case: Speed, workers: int, searches: Sequence[Counter[str]]) -> dict[str, Value]:
+    found: Counter[str] = Counter()
+    for search in searches:
+        found.update(search)
+    done, seconds, studying = found["trials"], found["seconds"], found["ask_s"] + found["tell_s"]
     return {
         "part": "scaling",
         "model": case.model,
         "store": "postgres",
         "workers": workers,
+        "searches": len(searches),
         "trials": done,
         "seconds": round(seconds, 2),
         "trials_per_s": round(done / seconds, 1),
-        "ask_ms": round(1e3 * sum(a["ask_s"] for a in answers) / done, 2),
-        "model_ms": round(1e3 * sum(a["model_s"] for a in answers) / done, 2),
-        "tell_ms": round(1e3 * sum(a["tell_s"] for a in answers) / done, 2),
-        "study_share_pct": round(100 * studying / working, 1),
-        "cpu_ms_a_trial": round(1e3 * sum(a["cpu_s"] for a in answers) / done, 2),
-        "cores_in_use": round(sum(a["cpu_s"] for a in answers) / seconds, 2),
+        "ask_ms": round(1e3 * found["ask_s"] / done, 2),
+        "model_ms": round(1e3 * found["model_s"] / done, 2),
+        "tell_ms": round(1e3 * found["tell_s"] / done, 2),
+        "study_share_pct": round(100 * studying / (studying + found["model_s"]), 1),
+        "cpu_ms_a_trial": round(1e3 * found["cpu_s"] / done, 2),
+        "cores_in_use": round(found["cpu_s"] / seconds, 2),
     }
 
 
-def _worker(url: str, case: Speed, study: str, number: int, trials: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "benchmarks.dse_worker", url, study, str(number), str(trials)]
+def _worker(url: str, case: Speed, seed: int, workers: int, number: int, trials: int) -> subprocess.Popen[str]:
+    study = f"{case.name}-{seed}-{workers}"
+    command = [sys.executable, "-m", "benchmarks.dse_worker", url, study, str(seed), str(number), str(trials)]
     command += [case.name]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

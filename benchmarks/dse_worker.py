@@ -1,4 +1,4 @@
-"""One process of a shared search: `python -m benchmarks.dse_worker URL STUDY WORKER TRIALS MODEL`.
+"""One process of a shared search: `python -m benchmarks.dse_worker URL STUDY SEED WORKER TRIALS MODEL`.
 
 It says that it is ready, waits for a line, and tries settings until the study has so many trials. Then it prints how
 many it tried, how long it asked, modelled and told, and when it had told the last one.
@@ -14,11 +14,11 @@ from benchmarks.dse_speed import SPEEDS
 from dse.study import Study
 
 
-def main(url: str, name: str, worker: int, trials: int, model: str) -> None:
+def main(url: str, name: str, seed: int, worker: int, trials: int, model: str) -> None:
     evaluator = SPEEDS[model].evaluator()
     space, goal = evaluator.space, evaluator.goal
     study = Study.create_or_load(
-        name, space.choices, conditions=space.conditions, objectives=goal.objectives, storage_url=url, seed=1,
+        name, space.choices, conditions=space.conditions, objectives=goal.objectives, storage_url=url, seed=seed,
         worker=worker, first=space.first_settings(), meaning=evaluator.means,
     )  # fmt: skip
     print("ready", flush=True)
@@ -45,4 +45,4 @@ def main(url: str, name: str, worker: int, trials: int, model: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), sys.argv[6])
