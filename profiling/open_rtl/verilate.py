@@ -269,8 +269,13 @@ static penstock::Core open_{number}(VerilatedContext* context) {{
 
 def _port(port: RtlPort) -> str:
     data, strobe, other = SIGNALS[port.kind]
-    signals = ", ".join(f"signal(top->{port.name}_{suffix})" for suffix in (data, strobe, other))
+    signals = ", ".join(f"signal(top->{_member(f'{port.name}_{suffix}')})" for suffix in (data, strobe, other))
     return f'{{"{port.name}", penstock::{port.kind}, {signals}}}'
+
+
+def _member(name: str) -> str:
+    """What Verilator calls a port: of two underscores it spells out the second."""
+    return name.replace("__", "___05F")
 
 
 SIGNALS = {

@@ -55,6 +55,16 @@ def test_stalls_by_seed_change_times_and_no_number():
     assert len(latencies) > 1
 
 
+def test_ports_may_have_underscores_in_a_row():
+    """As those of an argument `input` have, which is a word of Verilog and gets one."""
+    core = adding()
+    renamed = core.files["adding.sv"].replace("a_", "input___8_").replace("b_", "_out__")
+    ports = tuple(replace(port, name={"a": "input___8", "b": "_out_"}[port.name]) for port in core.ports)
+    values = np.arange(8, dtype=np.int32)[:, None]
+    run = simulate_rtl(replace(core, files={"adding.sv": renamed}, ports=ports), {"a": values})
+    assert np.array_equal(run.outputs["b"], values + 10 * np.arange(8)[:, None])
+
+
 def test_memories_and_frames():
     values = np.arange(8, dtype=np.int32)[:, None] * -1000
     run = simulate_rtl(adding(), {"a": values}, frames=3)
