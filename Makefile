@@ -6,7 +6,8 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-JOBS ?= 2
+# Tests that run at once. Those of the service mostly wait, so one more than the cores of a small machine.
+JOBS ?= 3
 PIP_FLAGS ?=
 
 # Anything from 3.11 to 3.14 will do; 3.11 and 3.12 come first because Redis has a wheel for them.
