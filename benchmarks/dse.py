@@ -12,7 +12,7 @@ from benchmarks.dse_speed import GPT2, MLP, scaling_rows, speed_row, study_row
 from benchmarks.registry import WALL_CLOCK, Figures, Value
 
 STUDY_TRIALS = 300
-SHARED_TRIALS = {MLP.name: 300, GPT2.name: 60}
+SHARED_TRIALS = {MLP.name: 300, GPT2.name: 120}
 _PROGRESS_SECONDS = 10.0
 
 AT_LEAST = {
