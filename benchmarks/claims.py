@@ -12,12 +12,12 @@ import time
 from collections.abc import Mapping
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
-from db import Database, lifecycle
-from db.lifecycle import Outcome
-from db.migrate import migrate
-from db.records import NewStep
-from services.supervisor.folders import open_folder
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.db import Database, lifecycle
+from penstock.db.lifecycle import Outcome
+from penstock.db.migrate import migrate
+from penstock.db.records import NewStep
+from penstock.services.supervisor.folders import open_folder
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 
 STEPS = 600
 # processes, runs that the steps are spread over: one run's steps wait for its lock, those of many do not

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = ("gpt2", "llama", "qwen", "gemma")

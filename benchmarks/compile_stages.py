@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = "examples/digits_mlp.py:model"
@@ -22,12 +22,12 @@ CHILD = """
 import json, sys, time
 began = time.monotonic()
 from pathlib import Path
-from profiling.tool_runner import ToolRunner
-from services.cli.options import check_target, write_output
-from services.cli.stages import Stages
-from services.steps.flow.model import load_program
-from services.steps.flow.package import build_package
-from services.steps.flow.search import SearchSettings, find_design
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.cli.options import check_target, write_output
+from penstock.services.cli.stages import Stages
+from penstock.services.steps.flow.model import load_program
+from penstock.services.steps.flow.package import build_package
+from penstock.services.steps.flow.search import SearchSettings, find_design
 model, trials, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 stages = Stages(quiet=True)
 with stages.running():

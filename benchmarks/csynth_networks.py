@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.registry import Figures, Value
-from compiler.errors import PenstockError
-from compiler.simulator import VITIS, Network, simulate
-from compiler.simulator.import_procnet import ProcNet, read_procnet
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.records import SynthesisReport
-from profiling.vitis.retime import retime, retime_sequence
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.simulator import VITIS, Network, simulate
+from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.records import SynthesisReport
+from penstock.profiling.vitis.retime import retime, retime_sequence
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from benchmarks.registry import Value
-from compiler.errors import PenstockError
-from compiler.frontend import import_model
-from compiler.pipeline import prepare
-from dse.evaluate import Evaluator
-from dse.samplers import settings
-from dse.study import Study
-from dse.tiling import Params, TilingOptions
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.samplers import settings
+from penstock.dse.study import Study
+from penstock.dse.tiling import Params, TilingOptions
 
 SEEDS = 10
 SHARE = 0.02

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.registry import Value
-from compiler.errors import PenstockError
-from compiler.frontend import import_model
-from compiler.pipeline import prepare
-from dse.evaluate import Evaluator
-from dse.study import Study
-from services.supervisor.folders import open_folder
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.study import Study
+from penstock.services.supervisor.folders import open_folder
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]
 SEED = 0

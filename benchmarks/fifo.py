@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from benchmarks.fifo_networks import attention, chain, diamond, random_network
 from benchmarks.registry import Figures, Value
-from compiler.simulator import VITIS, Network, Simulator
-from dse.fifo import exhaustive, periodic_depths, size_fifos, straight_depths, total_bits
-from dse.fifo.measure import SimulatedRuns
+from penstock.compiler.simulator import VITIS, Network, Simulator
+from penstock.dse.fifo import exhaustive, periodic_depths, size_fifos, straight_depths, total_bits
+from penstock.dse.fifo.measure import SimulatedRuns
 
 LEAST = 1  # slots; the designs themselves use at least 2
 MOST_CHOICES = 30_000

@@ -13,8 +13,8 @@ from itertools import pairwise
 from math import prod
 from typing import Literal
 
-from compiler.schedule import Level, TokenPattern
-from compiler.simulator import Access, Channel, Network, Phase, Process
+from penstock.compiler.schedule import Level, TokenPattern
+from penstock.compiler.simulator import Access, Channel, Network, Phase, Process
 
 Grain = Literal["column", "row", "block"]
 WIDTHS = (8, 16, 32, 64, 128, 256)

@@ -13,14 +13,14 @@ from pathlib import Path
 
 from benchmarks import workloads
 from benchmarks.workloads import Loaded
-from compiler.design import Design
-from compiler.frontend.importer import import_loaded
-from compiler.frontend.loader import load_model
-from compiler.frontend.reference import parse_reference
-from compiler.pipeline import prepare
-from dse.evaluate import Evaluator
-from dse.fitting.descent import Fitted, fit
-from dse.tiling import TilingOptions
+from penstock.compiler.design import Design
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.reference import parse_reference
+from penstock.compiler.pipeline import prepare
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fitting.descent import Fitted, fit
+from penstock.dse.tiling import TilingOptions
 
 PLATFORM = "xcu280"
 RECORDS = Path(__file__).parent / "data" / "kernel_designs"

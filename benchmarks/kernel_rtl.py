@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from benchmarks.kernel_designs import evaluator_of
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.pipeline.verify import FLOAT_TOLERANCE, compare
-from dse.evaluate import Evaluator
-from dse.open_rtl import Core
-from profiling.simulated import simulate_design
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.open_rtl import Core
+from penstock.profiling.simulated import simulate_design
 
 PLATFORM = "ecp5-core"
 

@@ -15,15 +15,15 @@ from benchmarks.kernel_designs import WORKLOADS, Workload, evaluator_of, limited
 from benchmarks.kernel_rtl import measure_rtl
 from benchmarks.published import BUDGETS, Published, published, rivals
 from benchmarks.registry import Figures, Value
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.pipeline.verify import FLOAT_TOLERANCE, compare
-from compiler.platforms import Resources
-from compiler.schedule import load_library
-from dse.evaluate import Evaluation, Evaluator
-from dse.fitting.built import with_memories
-from profiling.simulated import simulate_design
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule import load_library
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.fitting.built import with_memories
+from penstock.profiling.simulated import simulate_design
 
 OPEN_RTL_AT = 220
 DSP_OF_A_PRODUCT = 3

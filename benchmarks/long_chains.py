@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from compiler.simulator import Access, Channel, Network, Phase, Process, Term, pattern_of
+from penstock.compiler.simulator import Access, Channel, Network, Phase, Process, Term, pattern_of
 
 
 def products_chain(tasks: int, cycles: int) -> Network:

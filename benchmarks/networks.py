@@ -11,9 +11,9 @@ import numpy as np
 
 from benchmarks.csynth_networks import figures_beside
 from benchmarks.registry import Figures, Value
-from compiler.errors import PenstockError
-from compiler.simulator import VITIS, simulate
-from compiler.simulator.import_procnet import ProcNet, read_procnet
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.simulator import VITIS, simulate
+from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "process-networks"

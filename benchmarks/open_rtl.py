@@ -17,18 +17,18 @@ import numpy as np
 from benchmarks.registry import Figures, Value
 from benchmarks.small_kernels import CLOCK, PLATFORM, alone, distinct_kernels, lowered, matrix_product
 from benchmarks.systolic import elements, operands, systolic_array
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from profiling.open_rtl.area import measure_area
-from profiling.open_rtl.kernels import prepare
-from profiling.open_rtl.measure import Measurement
-from profiling.open_rtl.profiler import OpenRtlProfiler
-from profiling.open_rtl.run import simulate_rtl
-from profiling.open_rtl.tools import find_yosys
-from profiling.open_rtl.verilate import build
-from profiling.protocol import ProfileRequest, ProfilingError
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.profiling.open_rtl.area import measure_area
+from penstock.profiling.open_rtl.kernels import prepare
+from penstock.profiling.open_rtl.measure import Measurement
+from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
+from penstock.profiling.open_rtl.run import simulate_rtl
+from penstock.profiling.open_rtl.tools import find_yosys
+from penstock.profiling.open_rtl.verilate import build
+from penstock.profiling.protocol import ProfileRequest, ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
 
 SIZE, SIDE = 16, 256
 # LUT cells, flip-flops, DSPs and 18-kbit block RAMs of an earlier generator for the same products, on UltraScale+

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from benchmarks.registry import Figures, Value
 from benchmarks.task_graphs import SHAPES, random_graph
-from compiler.platforms import load_platform
-from dse.partition import greedy_partition, partition, site_of
+from penstock.compiler.platforms import load_platform
+from penstock.dse.partition import greedy_partition, partition, site_of
 
 PLATFORMS = ("u55c", "u280")
 TASKS = (18, 30)

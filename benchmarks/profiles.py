@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
-from compiler.platforms import Resources
-from db import Database, lifecycle
-from db.migrate import migrate
-from profiling.protocol import Profile
-from profiling.store import FolderProfiles, ProfileStore
-from profiling.tool_runner import ToolCommand, ToolRunner
-from services.profiles import SharedProfiles
-from services.supervisor.folders import open_folder
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.compiler.platforms import Resources
+from penstock.db import Database, lifecycle
+from penstock.db.migrate import migrate
+from penstock.profiling.protocol import Profile
+from penstock.profiling.store import FolderProfiles, ProfileStore
+from penstock.profiling.tool_runner import ToolCommand, ToolRunner
+from penstock.services.profiles import SharedProfiles
+from penstock.services.supervisor.folders import open_folder
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 
 KERNELS, HITS = 12, 200
 WORKERS = (1, 2, 4)

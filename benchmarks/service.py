@@ -10,11 +10,11 @@ from io import StringIO
 from rich.console import Console
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
-from compiler.errors import PenstockError
-from services.api.schemas import RunDetail, StepOut
-from services.cli.rest import ModelSource, Service
-from services.cli.watching import follow
-from services.supervisor.borrowed import borrowed_stack
+from penstock.compiler.errors import PenstockError
+from penstock.services.api.schemas import RunDetail, StepOut
+from penstock.services.cli.rest import ModelSource, Service
+from penstock.services.cli.watching import follow
+from penstock.services.supervisor.borrowed import borrowed_stack
 
 MODEL = "zoo:mlp?inputs=64&hidden=32,32"
 TRIALS = 60

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.dialects.stream import TopOp
-from compiler.frontend.importer import import_loaded
-from compiler.frontend.loader import load_model
-from compiler.frontend.reference import parse_reference
-from compiler.pipeline import lower, prepare
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from compiler.simulator import Network
-from profiling.network import network_of
-from profiling.simulated import simulated_network
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.dialects.stream import TopOp
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.reference import parse_reference
+from penstock.compiler.pipeline import lower, prepare
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator import Network
+from penstock.profiling.network import network_of
+from penstock.profiling.simulated import simulated_network
 
 MODEL = "zoo:gpt2?size=real&mode=prefill&seq=128"
 DESIGNED_FOR, CLOCK_MHZ = "u55c", 250.0

@@ -16,7 +16,7 @@ import networkx as nx
 from benchmarks.long_chains import mixed_chain, pass_through_chain, products_chain
 from benchmarks.registry import WALL_CLOCK, Figures, Value
 from benchmarks.simulate_block import tiled_block
-from compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulation, Simulator
+from penstock.compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulation, Simulator
 
 TASKS, CYCLES = 24, 10_000_000
 Depths = dict[str, int | None]

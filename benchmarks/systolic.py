@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from profiling.model import parse_module
-from profiling.protocol import ProfileRequest
+from penstock.profiling.model import parse_module
+from penstock.profiling.protocol import ProfileRequest
 
 _FIFO = "!stream.stream<vector<1x{kind}>, depth: 2>"
 _BYTES, _SUMS = _FIFO.format(kind="i8"), _FIFO.format(kind="i32")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from compiler.platforms import Resources
-from dse.partition import Connection, Placed, PlacementGraph
+from penstock.compiler.platforms import Resources
+from penstock.dse.partition import Connection, Placed, PlacementGraph
 
 SHAPES = ("chain", "diamonds", "residual", "wide", "random")
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)

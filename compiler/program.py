@@ -16,8 +16,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
-from compiler.errors import PenstockError
-from compiler.host_parts import HostParts
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.host_parts import HostParts
 
 Array = NDArray[Any]
 

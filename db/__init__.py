@@ -1,5 +1,5 @@
 """The database: the only truth about models, runs and steps. See db/README.md."""
 
-from db.database import Database, Transaction
+from penstock.db.database import Database, Transaction
 
 __all__ = ["Database", "Transaction"]

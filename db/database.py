@@ -13,20 +13,20 @@ from typing import TypeVar
 from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, TimeoutError
 
-from db.repositories.artifacts import Artifacts
-from db.repositories.attempts import Attempts
-from db.repositories.base import Scope
-from db.repositories.events import Events
-from db.repositories.idempotency import Idempotency
-from db.repositories.models import Models
-from db.repositories.outbox import Outbox
-from db.repositories.profiles import Profiles
-from db.repositories.rung_pairs import RungPairs
-from db.repositories.runs import Runs
-from db.repositories.steps import Steps
-from db.repositories.tokens import Tokens
-from db.repositories.trials import Trials
-from db.tables import STUDY_SCHEMA
+from penstock.db.repositories.artifacts import Artifacts
+from penstock.db.repositories.attempts import Attempts
+from penstock.db.repositories.base import Scope
+from penstock.db.repositories.events import Events
+from penstock.db.repositories.idempotency import Idempotency
+from penstock.db.repositories.models import Models
+from penstock.db.repositories.outbox import Outbox
+from penstock.db.repositories.profiles import Profiles
+from penstock.db.repositories.rung_pairs import RungPairs
+from penstock.db.repositories.runs import Runs
+from penstock.db.repositories.steps import Steps
+from penstock.db.repositories.tokens import Tokens
+from penstock.db.repositories.trials import Trials
+from penstock.db.tables import STUDY_SCHEMA
 
 T = TypeVar("T")
 

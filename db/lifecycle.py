@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from db.database import Transaction
-from db.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
-from db.states import RUN_TERMINAL, RunState, StepState
+from penstock.db.database import Transaction
+from penstock.db.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
+from penstock.db.states import RUN_TERMINAL, RunState, StepState
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50

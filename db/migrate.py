@@ -10,8 +10,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db.database import normalise
-from db.tables import SCHEMA, STUDY_SCHEMA
+from penstock.db.database import normalise
+from penstock.db.tables import SCHEMA, STUDY_SCHEMA
 
 _LOCK = 0x50656E73746F636B  # "Penstock"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from db.states import RUN_TERMINAL, STEP_TERMINAL
+from penstock.db.states import RUN_TERMINAL, STEP_TERMINAL
 
 Json = Mapping[str, Any]
 T = TypeVar("T")

@@ -13,20 +13,20 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from compiler.analysis.graph import read_graph
-from compiler.analysis.nests import Load, Place, Store
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.platforms import Platform
-from compiler.program import Program
-from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_facts
-from compiler.schedule.flatten import BodyMemory
-from compiler.transforms.build_converter_nests import BLOCKS, Conversion, Process
-from compiler.transforms.names import c_name
-from compiler.transforms.pad_dims import Dims, pad_module
-from dse.flow import PIECE, Order, Part
-from dse.flows import Flows
-from profiling.network import Channel, Network, Task, in_order
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.analysis.nests import Load, Place, Store
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform
+from penstock.compiler.program import Program
+from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_facts
+from penstock.compiler.schedule.flatten import BodyMemory
+from penstock.compiler.transforms.build_converter_nests import BLOCKS, Conversion, Process
+from penstock.compiler.transforms.names import c_name
+from penstock.compiler.transforms.pad_dims import Dims, pad_module
+from penstock.dse.flow import PIECE, Order, Part
+from penstock.dse.flows import Flows
+from penstock.profiling.network import Channel, Network, Task, in_order
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compiler.platforms import Resources
-from compiler.simulator import Simulation
-from dse.evaluate import Evaluation, Evaluator
-from dse.history import FolderHistory, History
-from profiling.evidence import Evidence
-from profiling.store import FolderProfiles, ProfileStore
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.job import Limits
+from penstock.compiler.platforms import Resources
+from penstock.compiler.simulator import Simulation
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.history import FolderHistory, History
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.store import FolderProfiles, ProfileStore
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.job import Limits
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.analysis.graph import Graph
-from compiler.platforms import Resources
-from compiler.schedule import Operator
-from dse.evaluate import Evaluator
-from dse.fusion import tensor_bits
-from dse.objectives import BANDWIDTH, LARGER, LIMITED, RELAX, Limit, contradiction, has
+from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule import Operator
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fusion import tensor_bits
+from penstock.dse.objectives import BANDWIDTH, LARGER, LIMITED, RELAX, Limit, contradiction, has
 
 _TIMES = {"latency_cycles": False, "interval_cycles": False, "latency_us": True, "interval_us": True}
 """Which times may be limited, and whether in microseconds."""

@@ -12,11 +12,11 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from compiler.analysis.graph import Graph
-from compiler.platforms import Platform
-from compiler.platforms.toml_fields import Fields, parse_toml
-from profiling.bandwidth import external_bits
-from profiling.network import Network
+from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.platforms import Platform
+from penstock.compiler.platforms.toml_fields import Fields, parse_toml
+from penstock.profiling.bandwidth import external_bits
+from penstock.profiling.network import Network
 
 _FUNCTIONS = ("exp", "log", "tanh", "sqrt", "rsqrt", "powf", "erf", "sin", "cos")
 _PICO = 1e-12
@@ -63,7 +63,7 @@ class RunCost:
 @cache
 def energy_table() -> EnergyTable:
     """The table as it lies beside this file."""
-    fields = parse_toml(files("dse").joinpath("energy.toml").read_text(), "energy.toml", "bad-energy-table")
+    fields = parse_toml(files("penstock.dse").joinpath("energy.toml").read_text(), "energy.toml", "bad-energy-table")
     table = EnergyTable(
         technology=fields.number("technology", above=0),
         fabric=fields.number("fabric", above=0),

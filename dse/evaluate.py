@@ -8,21 +8,21 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.platforms import Platform, Resources, load_platform
-from compiler.program import Program
-from dse.assemble import Assembler
-from dse.energy import RunCost, operations_uj, run_cost
-from dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
-from dse.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DIE_SHARE, UNBOUNDED, Goal
-from dse.partition.quick import DieCheck
-from dse.tiling import Params, TilingOptions, TilingSpace, Value
-from profiling.evidence import Evidence
-from profiling.model import DesignFigures, DesignModel
-from profiling.network import Network
-from profiling.simulated import simulate_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, Resources, load_platform
+from penstock.compiler.program import Program
+from penstock.dse.assemble import Assembler
+from penstock.dse.energy import RunCost, operations_uj, run_cost
+from penstock.dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
+from penstock.dse.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DIE_SHARE, UNBOUNDED, Goal
+from penstock.dse.partition.quick import DieCheck
+from penstock.dse.tiling import Params, TilingOptions, TilingSpace, Value
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.model import DesignFigures, DesignModel
+from penstock.profiling.network import Network
+from penstock.profiling.simulated import simulate_design
 
 SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
 """Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""

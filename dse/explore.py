@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from compiler.errors import PenstockError
-from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import after_miss, describe_miss, shortage
-from dse.samplers import narrow
-from dse.space.start import starting_settings
-from dse.study import Study
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.objectives import after_miss, describe_miss, shortage
+from penstock.dse.samplers import narrow
+from penstock.dse.space.start import starting_settings
+from penstock.dse.study import Study
 
 
 class Candidate(Protocol):

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from dse.evaluate import Evaluation, Evaluator
-from dse.place import Placement, place
-from dse.rungs import Ranked
-from profiling.network import Network
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.place import Placement, place
+from penstock.dse.rungs import Ranked
+from penstock.profiling.network import Network
 
 NO_PLACE = ("does-not-fit", "memory-short", "memory-too-large")
 """Codes of errors that say that a design finds no place on the platform's dies."""

@@ -15,20 +15,20 @@ from typing import Any
 
 from xdsl.ir import Attribute
 
-from compiler.analysis.converting import choose_plan
-from compiler.analysis.loops import LoopPlan
-from compiler.analysis.nests import NestFacts, Place, PlaceKind
-from compiler.analysis.one_pass import OnePassPlan
-from compiler.analysis.packing import choose_layout, word_order
-from compiler.analysis.tasks import Computation
-from compiler.dialects.itensor_types import ITensorType, LayoutAttr
-from compiler.dialects.types import tensor_type
-from compiler.transforms.build_compute_nest import Source, build_compute_nest
-from compiler.transforms.build_converter_nests import Conversion, Process, build_converter
-from compiler.transforms.build_dma_nests import Transfer, build_load, build_store
-from compiler.transforms.build_part_nests import Range, build_chunk, build_concat
-from compiler.transforms.fold_itensors import fits_tiles
-from compiler.transforms.names import c_name
+from penstock.compiler.analysis.converting import choose_plan
+from penstock.compiler.analysis.loops import LoopPlan
+from penstock.compiler.analysis.nests import NestFacts, Place, PlaceKind
+from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.analysis.packing import choose_layout, word_order
+from penstock.compiler.analysis.tasks import Computation
+from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.transforms.build_compute_nest import Source, build_compute_nest
+from penstock.compiler.transforms.build_converter_nests import Conversion, Process, build_converter
+from penstock.compiler.transforms.build_dma_nests import Transfer, build_load, build_store
+from penstock.compiler.transforms.build_part_nests import Range, build_chunk, build_concat
+from penstock.compiler.transforms.fold_itensors import fits_tiles
+from penstock.compiler.transforms.names import c_name
 
 BuildNests = Callable[[Sequence[Place], Sequence[Sequence[Place]]], Conversion]
 """From the FIFOs of its inputs, and of the readers of each output."""

@@ -10,16 +10,16 @@ from io import StringIO
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.printer import Printer
 
-from compiler.analysis import orders as passing
-from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
-from compiler.analysis.nests import PlaceKind
-from compiler.analysis.parts import part_of
-from compiler.analysis.tasks import Computation, is_reread
-from compiler.design import Design
-from compiler.dialects.itensor_types import LayoutAttr
-from compiler.dialects.types import tensor_type
-from compiler.platforms import Platform
-from compiler.transforms.tile_to_kernels import (
+from penstock.compiler.analysis import orders as passing
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
+from penstock.compiler.analysis.nests import PlaceKind
+from penstock.compiler.analysis.parts import part_of
+from penstock.compiler.analysis.tasks import Computation, is_reread
+from penstock.compiler.design import Design
+from penstock.compiler.dialects.itensor_types import LayoutAttr
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.platforms import Platform
+from penstock.compiler.transforms.tile_to_kernels import (
     assign_groups,
     check_bindings_of,
     check_layers,
@@ -27,7 +27,7 @@ from compiler.transforms.tile_to_kernels import (
     sources,
     task_body,
 )
-from dse.flow import (
+from penstock.dse.flow import (
     Order,
     Orders,
     Part,

@@ -18,13 +18,13 @@ from typing import Any
 import networkx as nx
 from xdsl.ir import SSAValue
 
-from compiler.analysis.converting import converter_bits
-from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
-from compiler.analysis.orders import Orders, dtype_of, plan_of
-from compiler.design import Design
-from compiler.dialects.itensor_types import ITensorType
-from compiler.dialects.types import tensor_type
-from dse.linear import LinearProgram
+from penstock.compiler.analysis.converting import converter_bits
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
+from penstock.compiler.analysis.orders import Orders, dtype_of, plan_of
+from penstock.compiler.design import Design
+from penstock.compiler.dialects.itensor_types import ITensorType
+from penstock.compiler.dialects.types import tensor_type
+from penstock.dse.linear import LinearProgram
 
 _MOST_SOLVED = 40
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from dse.evaluate import Evaluation, Evaluator
-from profiling import store
-from profiling.evidence import EVIDENCE, Evidence
-from profiling.open_rtl.cache import Store
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.profiling import store
+from penstock.profiling.evidence import EVIDENCE, Evidence
+from penstock.profiling.open_rtl.cache import Store
 
 NEWEST = 2000
 """Pairs of one family that are kept."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pulp  # pyright: ignore[reportMissingTypeStubs]
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 Sense = Literal["<=", ">=", "=="]
 _SENSES: dict[Sense, int] = {

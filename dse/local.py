@@ -18,11 +18,11 @@ from optuna.samplers import BaseSampler, RandomSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from compiler.errors import PenstockError
-from dse.places import Floats, Place, Places, Rows
-from dse.promise import Point, learn_widths, promise
-from dse.samplers import distribution
-from dse.tiling import Choices, Conditions, Params, Value
+from penstock.compiler.errors import PenstockError
+from penstock.dse.places import Floats, Place, Places, Rows
+from penstock.dse.promise import Point, learn_widths, promise
+from penstock.dse.samplers import distribution
+from penstock.dse.tiling import Choices, Conditions, Params, Value
 
 Meaning = Callable[[Params], Hashable]
 """What two settings have in common if they mean the same design."""

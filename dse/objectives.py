@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.errors import PenstockError
-from compiler.platforms import RESOURCE_NAMES, Platform
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES, Platform
 
 Figures = Mapping[str, float]
 Sense = Literal["<=", ">="]

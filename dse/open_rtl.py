@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.backend.rtl import RtlDesign
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.errors import PenstockError
-from compiler.pipeline import Lowered
-from compiler.platforms import Platform
-from compiler.schedule import OperatorLibrary, load_library
-from profiling.open_rtl.run import RtlRun, simulate_rtl
-from profiling.open_rtl.verilate import Program as Built
-from profiling.open_rtl.verilate import build, build_many
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.backend.rtl import RtlDesign
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import Lowered
+from penstock.compiler.platforms import Platform
+from penstock.compiler.schedule import OperatorLibrary, load_library
+from penstock.profiling.open_rtl.run import RtlRun, simulate_rtl
+from penstock.profiling.open_rtl.verilate import Program as Built
+from penstock.profiling.open_rtl.verilate import build, build_many
+from penstock.profiling.tool_runner import ToolRunner
 
 Array = NDArray[Any]
 

@@ -6,14 +6,14 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.platforms import Platform, Resources, total
-from compiler.schedule import OperatorLibrary
-from dse.memory import Allocation, Stored, allocate, memory_svg, memory_table, stored_items
-from dse.memory.items import WHOLE_CHIP
-from dse.partition import Partition, Site, partition, partition_svg, partition_table, placement_graph, site_of
-from profiling.network import Network
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.dse.memory import Allocation, Stored, allocate, memory_svg, memory_table, stored_items
+from penstock.dse.memory.items import WHOLE_CHIP
+from penstock.dse.partition import Partition, Site, partition, partition_svg, partition_table, placement_graph, site_of
+from penstock.profiling.network import Network
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dse.samplers import in_order, is_ordered, means_something
-from dse.tiling import Choices, Conditions, Value
+from penstock.dse.samplers import in_order, is_ordered, means_something
+from penstock.dse.tiling import Choices, Conditions, Value
 
 Place = tuple[int, ...]
 """A setting as positions among each parameter's choices; one that means nothing stands at 0."""

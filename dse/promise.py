@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from threadpoolctl import ThreadpoolController  # pyright: ignore[reportMissingTypeStubs]
 
-from dse.places import Floats, Place, Places, Rows
+from penstock.dse.places import Floats, Place, Places, Rows
 
 _NOISE = 1e-4
 _BOLD = 3.0  # every other proposal trusts the prediction less

@@ -13,8 +13,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, IntD
 from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 
-from compiler.errors import PenstockError
-from dse.tiling import Choices, Conditions, Params, Value
+from penstock.compiler.errors import PenstockError
+from penstock.dse.tiling import Choices, Conditions, Params, Value
 
 SamplerName = Literal["local", "tpe", "nsga2", "random", "grid"]
 SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)

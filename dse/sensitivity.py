@@ -12,13 +12,13 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.errors import PenstockError
-from compiler.platforms import RESOURCE_NAMES
-from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES
-from dse.space.fill import LANES, amount_of
-from dse.tiling import Value
-from profiling.evidence import Evidence
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES
+from penstock.dse.space.fill import LANES, amount_of
+from penstock.dse.tiling import Value
+from penstock.profiling.evidence import Evidence
 
 Floats = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import log2
 
-from dse.drawing import Drawing
-from dse.sensitivity import Neighbour, Sensitivity
+from penstock.dse.drawing import Drawing
+from penstock.dse.sensitivity import Neighbour, Sensitivity
 
 WIDTH, ROW = 800, 20
 NAMES, MIDDLE, HALF = 290, 510, 150  # between the names and the longest bar there is room for its figure

@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError, ProgrammingError
 
-from dse.rows import TrialRows
+from penstock.dse.rows import TrialRows
 
 _CREATE_ATTEMPTS = 8
 

@@ -23,12 +23,12 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm.exc import StaleDataError
 
-from compiler.errors import PenstockError
-from dse.local import MEANS, LocalSampler, Meaning
-from dse.objectives import DEFAULT_OBJECTIVES
-from dse.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
-from dse.storage import OwnStorage, SharedStorage
-from dse.tiling import Choices, Conditions, Params, Value
+from penstock.compiler.errors import PenstockError
+from penstock.dse.local import MEANS, LocalSampler, Meaning
+from penstock.dse.objectives import DEFAULT_OBJECTIVES
+from penstock.dse.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
+from penstock.dse.storage import OwnStorage, SharedStorage
+from penstock.dse.tiling import Choices, Conditions, Params, Value
 
 Storage = OwnStorage | SharedStorage
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, prod
 
-from compiler.analysis.graph import Graph, TensorOp, read_graph
-from compiler.design import Design, KernelDesign, Placement
-from compiler.design.default import weights_placement
-from compiler.errors import PenstockError
-from compiler.platforms import Platform
-from compiler.schedule import OperatorLibrary, load_library
-from compiler.transforms.pad_dims import Dims, pad_module
-from dse.alignment import Along, LoopNest, unroll_factors
-from dse.space.binding import PARAMETERS, binding_choices, bindings_of
-from dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
-from dse.space.lanes import (
+from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
+from penstock.compiler.design import Design, KernelDesign, Placement
+from penstock.compiler.design.default import weights_placement
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform
+from penstock.compiler.schedule import OperatorLibrary, load_library
+from penstock.compiler.transforms.pad_dims import Dims, pad_module
+from penstock.dse.alignment import Along, LoopNest, unroll_factors
+from penstock.dse.space.binding import PARAMETERS, binding_choices, bindings_of
+from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.lanes import (
     DIMS_BALANCED,
     DIMS_PARALLEL,
     DIMS_REDUCTION,
@@ -35,9 +35,9 @@ from dse.space.lanes import (
     slowest_first,
     with_halfway,
 )
-from dse.space.pacing import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
-from dse.space.padding import can_pad, padded_sizes
-from dse.space.walks import (
+from penstock.dse.space.pacing import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
+from penstock.dse.space.padding import can_pad, padded_sizes
+from penstock.dse.space.walks import (
     AS_OTHERS,
     ORDER_CONNECTED,
     ORDER_PARALLEL,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.platforms import Platform
-from dse.bench import FRAMES, Bench, Measured, Times, steady_interval
-from dse.evaluate import Evaluation, Evaluator
-from profiling.evidence import Evidence
-from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.simulated import simulate_design
-from profiling.store import profile_once
-from profiling.vitis.detect import find_vitis
-from profiling.vitis.kept_report import report_from_json
-from profiling.vitis.profiler import VitisProfiler
-from profiling.vitis.records import SynthesisReport
-from profiling.vitis.retime_design import RetimedDesign, retime_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import Platform
+from penstock.dse.bench import FRAMES, Bench, Measured, Times, steady_interval
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+from penstock.profiling.simulated import simulate_design
+from penstock.profiling.store import profile_once
+from penstock.profiling.vitis.detect import find_vitis
+from penstock.profiling.vitis.kept_report import report_from_json
+from penstock.profiling.vitis.profiler import VitisProfiler
+from penstock.profiling.vitis.records import SynthesisReport
+from penstock.profiling.vitis.retime_design import RetimedDesign, retime_design
 
 VITIS_RUNGS: tuple[Evidence, ...] = ("csynth", "cosim")
 

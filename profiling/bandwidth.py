@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.platforms import Platform
-from profiling.network import Network
+from penstock.compiler.platforms import Platform
+from penstock.profiling.network import Network
 
 
 def memory_cycles(network: Network, platform: Platform, clock_mhz: float) -> float | None:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from profiling.sampling import Times
+from penstock.profiling.sampling import Times
 
 _SPACING = 32  # tokens between those that are looked at first
 _FEW = 256  # tokens that are looked at all at once

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.errors import PenstockError
-from compiler.layout import Layout, crop, pack, pad, unpack
-from profiling.tool_runner import Outcome, ToolCommand, ToolRunner
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.layout import Layout, crop, pack, pad, unpack
+from penstock.profiling.tool_runner import Outcome, ToolCommand, ToolRunner
 
 Array = NDArray[Any]
 
@@ -104,7 +104,7 @@ def find_compiler() -> str:
 def build_csim(
     folder: Path, tools: ToolRunner, *, sanitize: bool = False, headers: Path | None = None, timeout: float = 600.0
 ) -> Csim:
-    """Compile the C simulation of a folder that `compiler.pipeline.emit` wrote.
+    """Compile the C simulation of a folder that `penstock.compiler.pipeline.emit` wrote.
 
     `headers` is a folder with a vendor's ap_int.h and hls_stream.h, which then take the place of ours.
     """

@@ -5,7 +5,7 @@ Tables are rows of numbers. A task's nests, a nest's ports and a port's accesses
 
 from __future__ import annotations
 
-from compiler.jit import Table, Words, jit
+from penstock.compiler.jit import Table, Words, jit
 
 # columns of a task
 AT = 0  # the nest it is in

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.jit import Compiled
-from profiling import follow as at
-from profiling.sampling import Times
-from profiling.task_times import GAP, Nest, Work
+from penstock.compiler.jit import Compiled
+from penstock.profiling import follow as at
+from penstock.profiling.sampling import Times
+from penstock.profiling.task_times import GAP, Nest, Work
 
 Slots = tuple[int, Times]
 """The first token that waits for a slot, and for it and all later ones the token that frees theirs."""
 Rows = list[list[int]]
 
-FOLLOW = Compiled("token-times", ("profiling.follow",), "follow", inlined=("meet", "pass_on"))
+FOLLOW = Compiled("token-times", ("penstock.profiling.follow",), "follow", inlined=("meet", "pass_on"))
 FEW = 2_000  # tokens for which plain Python is done before compiled code is even loaded
 
 

@@ -21,15 +21,15 @@ from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from compiler.dialects import OWN_DIALECTS, stream
-from compiler.errors import PenstockError
-from compiler.platforms import Platform, Resources, load_platform, total
-from compiler.schedule import NestSchedule, load_library
-from profiling.bandwidth import memory_cycles
-from profiling.evidence import Evidence
-from profiling.network import Channel, Network, Task, network_of
-from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.timeline import FreeTimeline, Timeline, TimelineMemory
+from penstock.compiler.dialects import OWN_DIALECTS, stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, Resources, load_platform, total
+from penstock.compiler.schedule import NestSchedule, load_library
+from penstock.profiling.bandwidth import memory_cycles
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.network import Channel, Network, Task, network_of
+from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
 _MOST_FACTS = 1 << 16
 
@@ -341,7 +341,7 @@ def top_of(module: ModuleOp, where: str) -> stream.TopOp:
 def _tables_digest() -> str:
     """A change of an operator table or a platform is another version of the model."""
     digest = hashlib.sha256()
-    for package, folder in (("compiler.schedule", "operators"), ("compiler.platforms", "data")):
+    for package, folder in (("penstock.compiler.schedule", "operators"), ("penstock.compiler.platforms", "data")):
         for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda f: f.name):
             digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -10,10 +10,10 @@ from typing import Any
 
 from xdsl.dialects.builtin import MemRefType, VectorType
 
-from compiler.dialects import nest, stream
-from compiler.platforms import Resources, total
-from compiler.schedule import NestSchedule, OperatorLibrary, build_memory, fifo_area, schedule_nest
-from profiling.protocol import ProfilingError
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import NestSchedule, OperatorLibrary, build_memory, fifo_area, schedule_nest
+from penstock.profiling.protocol import ProfilingError
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
-from compiler.errors import PenstockError
-from compiler.platforms import Resources
-from profiling.evidence import EVIDENCE, Evidence
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources
+from penstock.profiling.evidence import EVIDENCE, Evidence
 
 SCHEMA = "penstock.profile/1"
 

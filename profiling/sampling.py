@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.schedule import NestSchedule, PortSchedule, TokenPattern
-from profiling.network import Network
-from profiling.protocol import ProfilingError
+from penstock.compiler.schedule import NestSchedule, PortSchedule, TokenPattern
+from penstock.profiling.network import Network
+from penstock.profiling.protocol import ProfilingError
 
 Times = NDArray[np.int64]
 

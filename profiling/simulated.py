@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.platforms import Platform
-from compiler.schedule import NestSchedule, PortSchedule, load_library
-from compiler.simulator import (
+from penstock.compiler.platforms import Platform
+from penstock.compiler.schedule import NestSchedule, PortSchedule, load_library
+from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
     Access,
@@ -19,10 +19,10 @@ from compiler.simulator import (
     Simulation,
     simulate,
 )
-from compiler.simulator import Channel as SimulatedChannel
-from compiler.simulator import Network as SimulatedNetwork
-from profiling.network import Network, Task
-from profiling.sampling import handovers
+from penstock.compiler.simulator import Channel as SimulatedChannel
+from penstock.compiler.simulator import Network as SimulatedNetwork
+from penstock.profiling.network import Network, Task
+from penstock.profiling.sampling import handovers
 
 
 def rules_of(platform: Platform, clock_mhz: float) -> Rules:

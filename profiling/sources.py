@@ -12,10 +12,10 @@ _SUFFIXES = (".py", ".sv", ".toml", ".h", ".cpp", ".j2")
 
 @cache
 def sources_digest(*packages: str) -> str:
-    """A hash of all code, tables and templates of these packages and what lies below them."""
+    """A hash of all code, tables and templates of these packages of ours and what lies below them."""
     digest = hashlib.sha256()
     for package in packages:
-        for name, text in sorted(_texts(files(package))):
+        for name, text in sorted(_texts(files(f"penstock.{package}"))):
             digest.update(f"{package}/{name}\0".encode() + text + b"\0")
     return digest.hexdigest()
 

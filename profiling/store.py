@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from compiler.errors import PenstockError
-from profiling.open_rtl.cache import Store, cache_folder
-from profiling.protocol import Profile, Profiler, ProfileRequest
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.open_rtl.cache import Store, cache_folder
+from penstock.profiling.protocol import Profile, Profiler, ProfileRequest
 
 Outcome = Profile | PenstockError
 Measure = Callable[[], Profile]

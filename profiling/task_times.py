@@ -12,8 +12,8 @@ from math import ceil
 
 import numpy as np
 
-from compiler.schedule import NestSchedule
-from profiling.sampling import Ends, Times, handovers, iterations_of
+from penstock.compiler.schedule import NestSchedule
+from penstock.profiling.sampling import Ends, Times, handovers, iterations_of
 
 Lag = Times | int
 """Of each access, or of all alike."""

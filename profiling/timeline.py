@@ -18,13 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.platforms import MEMORY_EFFICIENCY, Platform
-from profiling.channel_times import ChannelTimes
-from profiling.in_order import times_in_order
-from profiling.network import Network, Task
-from profiling.protocol import ProfilingError
-from profiling.sampling import Ends, Times, ends_of, sample_tokens
-from profiling.task_times import Run, TaskTimes, Work, run_task, work_of
+from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
+from penstock.profiling.channel_times import ChannelTimes
+from penstock.profiling.in_order import times_in_order
+from penstock.profiling.network import Network, Task
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.sampling import Ends, Times, ends_of, sample_tokens
+from penstock.profiling.task_times import Run, TaskTimes, Work, run_task, work_of
 
 _MOST_SWEEPS = 8  # after which times move a few tokens at once, in circles
 _PAST = -(1 << 40)

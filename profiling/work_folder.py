@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from profiling.protocol import ProfilingError
+from penstock.profiling.protocol import ProfilingError
 
 Keep = Literal["never", "failed", "always"]
 KEPT_DAYS = 14

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import cast
 
-from db import Database
-from db.records import RungPair
-from dse.history import Pair
-from profiling.evidence import Evidence
+from penstock.db import Database
+from penstock.db.records import RungPair
+from penstock.dse.history import Pair
+from penstock.profiling.evidence import Evidence
 
 
 class SharedHistory:

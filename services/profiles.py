@@ -7,14 +7,14 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from compiler.errors import PenstockError
-from db import Database, Transaction
-from db.database import is_transient
-from db.ids import new_id
-from db.records import NewProfile
-from db.records import Profile as Row
-from profiling.protocol import Profile
-from profiling.store import Kept, SingleFlight
+from penstock.compiler.errors import PenstockError
+from penstock.db import Database, Transaction
+from penstock.db.database import is_transient
+from penstock.db.ids import new_id
+from penstock.db.records import NewProfile
+from penstock.db.records import Profile as Row
+from penstock.profiling.protocol import Profile
+from penstock.profiling.store import Kept, SingleFlight
 
 log = logging.getLogger(__name__)
 

@@ -73,7 +73,7 @@ class Settings:
     """PENSTOCK_QUEUES: comma-separated queues that a worker takes steps from."""
     concurrency: int = 1
     """PENSTOCK_CONCURRENCY: steps that one worker runs at once."""
-    step_modules: tuple[str, ...] = ("services.steps.bodies",)
+    step_modules: tuple[str, ...] = ("penstock.services.steps.bodies",)
     """PENSTOCK_STEP_MODULES: modules that register step bodies when a worker starts."""
 
     @property
@@ -146,7 +146,7 @@ class Settings:
             profiles_days=read("PROFILES_DAYS", _positive, 180.0),
             queues=read("QUEUES", _names, QUEUES),
             concurrency=read("CONCURRENCY", _count, 1),
-            step_modules=read("STEP_MODULES", _names, ("services.steps.bodies",)),
+            step_modules=read("STEP_MODULES", _names, ("penstock.services.steps.bodies",)),
         )
 
 

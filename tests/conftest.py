@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from profiling import store
+from penstock.profiling import store
 
 pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.service"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from web import text
+from penstock.web import text
 
 Record = Mapping[str, Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-from web import text
-from web.measurements_view import view_profiles
-from web.run_view import view_run
-from web.rungs_view import view_rungs
-from web.runs_view import FILTERS, Record, view_runs
+from penstock.web import text
+from penstock.web.measurements_view import view_profiles
+from penstock.web.run_view import view_run
+from penstock.web.rungs_view import view_rungs
+from penstock.web.runs_view import FILTERS, Record, view_runs
 
 
 @cache

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from web import text
-from web.event_lines import EventLine, event_lines
-from web.graph import Drawing, Node, draw_graph, joint_state
-from web.pareto import Plot
-from web.rungs_view import RungErrors, view_rungs
-from web.runs_view import best_latency, headline, progress_text, shown_state, style_of
-from web.search_view import Search, is_number, plot_trials, view_search
-from web.trials_view import TrialTable, scarcest, view_trials
+from penstock.web import text
+from penstock.web.event_lines import EventLine, event_lines
+from penstock.web.graph import Drawing, Node, draw_graph, joint_state
+from penstock.web.pareto import Plot
+from penstock.web.rungs_view import RungErrors, view_rungs
+from penstock.web.runs_view import best_latency, headline, progress_text, shown_state, style_of
+from penstock.web.search_view import Search, is_number, plot_trials, view_search
+from penstock.web.trials_view import TrialTable, scarcest, view_trials
 
 Record = Mapping[str, Any]
 OVER = ("succeeded", "failed", "cancelled")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from web import text
-from web.axis import fit_axis
+from penstock.web import text
+from penstock.web.axis import fit_axis
 
 Record = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 560, 8, 16

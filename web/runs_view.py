@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from web import text
+from penstock.web import text
 
 Record = Mapping[str, Any]
 METER_WIDTH = 92

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from web import text
-from web.pareto import Dot, Plot, draw_pareto
+from penstock.web import text
+from penstock.web.pareto import Dot, Plot, draw_pareto
 
 Record = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.dialects import itensor
-from compiler.dialects.itensor_types import ITensorType
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor_types import ITensorType
 
 FREE = (itensor.ForkOp, itensor.CastOp, itensor.ReassociateOp)
 """Operations that cost no hardware."""

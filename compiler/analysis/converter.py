@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, lcm, prod
 
-from compiler.analysis.live_range import live_maximum
-from compiler.analysis.walks import LoopOf, Walk, covers, reach, read_walk
-from compiler.dialects.itensor import ITensorType
-from compiler.errors import PenstockError
+from penstock.compiler.analysis.live_range import live_maximum
+from penstock.compiler.analysis.walks import LoopOf, Walk, covers, reach, read_walk
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.errors import PenstockError
 
 __all__ = ["ConverterPlan", "LoopOf", "plan_converter"]
 

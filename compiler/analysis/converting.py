@@ -7,11 +7,11 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from compiler.analysis.converter import ConverterPlan, plan_converter
-from compiler.analysis.one_pass import OnePassPlan, plan_one_pass
-from compiler.analysis.walks import read_walk
-from compiler.dialects import itensor
-from compiler.dialects.itensor_types import ITensorType, expect_itensor
+from penstock.compiler.analysis.converter import ConverterPlan, plan_converter
+from penstock.compiler.analysis.one_pass import OnePassPlan, plan_one_pass
+from penstock.compiler.analysis.walks import read_walk
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor
 
 COUNTABLE = 1 << 18
 """In blocks of so many elements it is counted how many are alive at once; beyond, that takes seconds."""

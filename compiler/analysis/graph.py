@@ -15,9 +15,9 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute, BlockArgument, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from compiler.dialects.affine import projected_dims
-from compiler.dialects.types import tensor_type
-from compiler.errors import PenstockError
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Graph:
         if not isinstance(value, StringAttr):
             raise PenstockError(
                 code="not-canonical", what=f"argument {argument.index} of @main has no {key}", where="@main",
-                hint="import the model through compiler.frontend, which names every argument",
+                hint="import the model through penstock.compiler.frontend, which names every argument",
             )  # fmt: skip
         return value.data
 

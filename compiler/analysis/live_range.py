@@ -16,7 +16,7 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.analysis.walks import LoopOf, Walk, positions
+from penstock.compiler.analysis.walks import LoopOf, Walk, positions
 
 Numbers = NDArray[np.int64]
 ELEMENTS_AT_ONCE = 1 << 20

@@ -19,10 +19,10 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineExpr, AffineMap
 
-from compiler.dialects.affine import linear_sum, projected_dims
-from compiler.dialects.itensor import ITensorType
-from compiler.dialects.nest import Loop, Term
-from compiler.errors import PenstockError
+from penstock.compiler.dialects.affine import linear_sum, projected_dims
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.dialects.nest import Loop, Term
+from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)

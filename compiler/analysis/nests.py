@@ -15,11 +15,11 @@ from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects import nest, stream
-from compiler.dialects.bindings import bindings_of
-from compiler.dialects.nest import GuardAttr, Loop, memory_shape
-from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import vector_type
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.nest import GuardAttr, Loop, memory_shape
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.dialects.types import vector_type
 
 PlaceKind = Literal["stream", "block", "external", "array", "buffer", "rom"]
 

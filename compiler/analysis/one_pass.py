@@ -15,10 +15,10 @@ from math import prod
 
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.walks import LoopOf, Walk, read_walk
-from compiler.dialects.affine import linear_sum
-from compiler.dialects.itensor import ITensorType
-from compiler.dialects.nest import Loop, Term
+from penstock.compiler.analysis.walks import LoopOf, Walk, read_walk
+from penstock.compiler.dialects.affine import linear_sum
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.dialects.nest import Loop, Term
 
 
 @dataclass(frozen=True)

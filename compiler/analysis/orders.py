@@ -12,12 +12,12 @@ from math import gcd
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
-from compiler.analysis.loops import LoopPlan
-from compiler.analysis.parts import divisible, joined, part_of, row_major
-from compiler.design import Design
-from compiler.dialects.itensor_types import ITensorType
-from compiler.dialects.types import tensor_type
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
+from penstock.compiler.analysis.loops import LoopPlan
+from penstock.compiler.analysis.parts import divisible, joined, part_of, row_major
+from penstock.compiler.design import Design
+from penstock.compiler.dialects.itensor_types import ITensorType
+from penstock.compiler.dialects.types import tensor_type
 
 
 def plan_of(operation: TensorOp, design: Design) -> LoopPlan:

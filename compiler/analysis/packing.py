@@ -13,11 +13,11 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.loops import canonical_itensor
-from compiler.analysis.walks import LoopOf, Walk, read_walk
-from compiler.dialects.affine import linear_sum
-from compiler.dialects.itensor_types import ITensorType, LayoutAttr
-from compiler.layout import Layout
+from penstock.compiler.analysis.loops import canonical_itensor
+from penstock.compiler.analysis.walks import LoopOf, Walk, read_walk
+from penstock.compiler.dialects.affine import linear_sum
+from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
+from penstock.compiler.layout import Layout
 
 PACKABLE_BITS = (8, 16, 32, 64)
 

@@ -12,9 +12,9 @@ from math import gcd
 
 from xdsl.ir import Attribute
 
-from compiler.analysis.converter import LoopOf
-from compiler.analysis.loops import canonical_itensor, itensor_loops
-from compiler.dialects.itensor import ITensorType
+from penstock.compiler.analysis.converter import LoopOf
+from penstock.compiler.analysis.loops import canonical_itensor, itensor_loops
+from penstock.compiler.dialects.itensor import ITensorType
 
 Part = tuple[int, int]
 """Start and size along the dim."""

@@ -7,10 +7,10 @@ from math import prod
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from compiler.dialects import nest, stream
-from compiler.dialects.affine import coefficients
-from compiler.dialects.directives import BURST_BYTES, LONGEST_BURST, element_bits, word_of
-from compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.directives import BURST_BYTES, LONGEST_BURST, element_bits, word_of
+from penstock.compiler.dialects.types import memref_type, vector_type
 
 _WIDEST = 512  # bits to which the tools widen a port of plain scalars by themselves
 _MOST_OUTSTANDING = 32

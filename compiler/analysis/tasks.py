@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, Block, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.loops import LoopPlan
-from compiler.dialects import itensor, nest
-from compiler.dialects.itensor import ITensorType, unpack
-from compiler.errors import PenstockError
+from penstock.compiler.analysis.loops import LoopPlan
+from penstock.compiler.dialects import itensor, nest
+from penstock.compiler.dialects.itensor import ITensorType, unpack
+from penstock.compiler.errors import PenstockError
 
 
 def task_plan(task: itensor.TaskOp) -> LoopPlan:

@@ -13,10 +13,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.analysis.loops import shortest_loops
-from compiler.dialects.affine import linear_form
-from compiler.dialects.itensor import ITensorType
-from compiler.errors import PenstockError
+from penstock.compiler.analysis.loops import shortest_loops
+from penstock.compiler.dialects.affine import linear_form
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.errors import PenstockError
 
 LoopOf = tuple[int, int, int | None]
 """Trips, step, and the data dim that the loop moves along (None: it repeats what is below it)."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from compiler.analysis.graph import Graph
-from compiler.design.record import Design, KernelDesign, Placement
-from compiler.dialects.types import tensor_type
-from compiler.platforms import Platform, load_platform
+from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.design.record import Design, KernelDesign, Placement
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.platforms import Platform, load_platform
 
 
 def default_design(

@@ -10,7 +10,7 @@ from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any, Literal
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 SCHEMA = "penstock.design/1"
 Placement = Literal["rom", "stream"]

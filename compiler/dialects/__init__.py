@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from compiler.dialects.directives import Directives
-from compiler.dialects.itensor import ITensor
-from compiler.dialects.nest import Nest
-from compiler.dialects.stream import Stream
+from penstock.compiler.dialects.directives import Directives
+from penstock.compiler.dialects.itensor import ITensor
+from penstock.compiler.dialects.nest import Nest
+from penstock.compiler.dialects.stream import Stream
 
 OWN_DIALECTS: tuple[Dialect, ...] = (ITensor, Stream, Nest, Directives)

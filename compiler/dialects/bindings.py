@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.scaling import scaling_of
+from penstock.compiler.dialects.scaling import scaling_of
 
 Share = tuple[int, str]
 """How many operators, and what they are built of."""

@@ -18,8 +18,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from compiler.dialects import nest, stream
-from compiler.dialects.types import integer_width, vector_type
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.types import integer_width, vector_type
 
 BANKS, STORAGE, CARRIED = "directive.banks", "directive.storage", "directive.carried"
 PIPELINE, FIFO = "directive.pipeline", "directive.fifo"

@@ -10,11 +10,19 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from compiler.dialects.itensor_access import EmptyOp, FromStreamOp, InstanceOp, ReadOp, ToStreamOp, WriteOp
-from compiler.dialects.itensor_layouts import CastOp, ChunkOp, ConcatOp, ConverterOp, ForkOp, JoinOp, ReassociateOp
-from compiler.dialects.itensor_memory import LoadOp, StoreOp
-from compiler.dialects.itensor_structure import KernelOp, TaskOp, WithinOp, YieldOp
-from compiler.dialects.itensor_types import ITensorType, LayoutAttr, ScheduleAttr, unpack
+from penstock.compiler.dialects.itensor_access import EmptyOp, FromStreamOp, InstanceOp, ReadOp, ToStreamOp, WriteOp
+from penstock.compiler.dialects.itensor_layouts import (
+    CastOp,
+    ChunkOp,
+    ConcatOp,
+    ConverterOp,
+    ForkOp,
+    JoinOp,
+    ReassociateOp,
+)
+from penstock.compiler.dialects.itensor_memory import LoadOp, StoreOp
+from penstock.compiler.dialects.itensor_structure import KernelOp, TaskOp, WithinOp, YieldOp
+from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr, ScheduleAttr, unpack
 
 __all__ = [
     "CastOp",

@@ -12,8 +12,8 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operan
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.itensor_types import ITensorType, expect_itensor
-from compiler.dialects.stream import StreamType
+from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor
+from penstock.compiler.dialects.stream import StreamType
 
 
 @irdl_op_definition

@@ -21,7 +21,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.itensor_types import ITensorType, expect_itensor, ints, unpack
+from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor, ints, unpack
 
 
 class _Reordering(IRDLOperation, ABC):

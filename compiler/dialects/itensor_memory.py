@@ -18,8 +18,8 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_itensor
-from compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_itensor
+from penstock.compiler.dialects.types import tensor_type
 
 
 class _TransferOp(IRDLOperation, ABC):

@@ -23,9 +23,9 @@ from xdsl.irdl import (
 from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.bindings import bindings_of
-from compiler.dialects.itensor_types import ITensorType, ScheduleAttr, expect_itensor, ints, unpack
-from compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.itensor_types import ITensorType, ScheduleAttr, expect_itensor, ints, unpack
+from penstock.compiler.dialects.types import tensor_type
 
 
 @irdl_op_definition

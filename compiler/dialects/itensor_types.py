@@ -17,8 +17,8 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.affine import coefficients, evaluate_map
-from compiler.layout import Layout
+from penstock.compiler.dialects.affine import coefficients, evaluate_map
+from penstock.compiler.layout import Layout
 
 
 def ints(values: Sequence[int]) -> ArrayAttr[IntAttr]:

@@ -40,11 +40,11 @@ from xdsl.irdl import (
 from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.bindings import bindings_of
-from compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
-from compiler.dialects.nest_within import WithinOp
-from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
+from penstock.compiler.dialects.nest_within import WithinOp
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
     "ALWAYS",

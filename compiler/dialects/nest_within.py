@@ -9,7 +9,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.affine import coefficients
 
 
 @irdl_op_definition

@@ -26,9 +26,9 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from compiler.dialects.itensor_types import LayoutAttr
-from compiler.dialects.types import vector_type
-from compiler.layout import Layout
+from penstock.compiler.dialects.itensor_types import LayoutAttr
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.layout import Layout
 
 ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
 ON_CHIP = StringAttr("on_chip")

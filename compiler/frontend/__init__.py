@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.frontend.context import make_context
-from compiler.frontend.reference import LinalgReference, ModelReference, parse_reference
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.frontend.reference import LinalgReference, ModelReference, parse_reference
 
 if TYPE_CHECKING:
-    from compiler.program import Program
+    from penstock.compiler.program import Program
 
 __all__ = ["ModelReference", "import_model", "make_context", "parse_reference"]
 
@@ -21,14 +21,14 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
 
     With `weights=False` only the shapes of parameters are known: to see what a large model compiles to.
 
-    This executes the user's code. Services do it in a process of its own: `python -m compiler.frontend`.
+    This executes the user's code. Services do it in a process of its own: `python -m penstock.compiler.frontend`.
     """
     parsed = parse_reference(reference)
     if isinstance(parsed, LinalgReference):  # text needs no PyTorch
-        from compiler.frontend.linalg_text import import_linalg
+        from penstock.compiler.frontend.linalg_text import import_linalg
 
         return import_linalg(parsed)
-    from compiler.frontend.importer import import_loaded
-    from compiler.frontend.loader import load_model
+    from penstock.compiler.frontend.importer import import_loaded
+    from penstock.compiler.frontend.loader import load_model
 
     return import_loaded(load_model(parsed, weights=weights))

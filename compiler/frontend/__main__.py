@@ -1,4 +1,4 @@
-"""`python -m compiler.frontend MODEL OUTDIR`: import one model in a process that can be thrown away.
+"""`python -m penstock.compiler.frontend MODEL OUTDIR`: import one model in a process that can be thrown away.
 
 Writes `Program.save(OUTDIR)` of a model that can be simplified and exits with 0. Else it writes OUTDIR/error.json (the
 fields of a PenstockError) and exits with 1; with 2 if it was called wrongly, with 3 if a fault of Penstock's own keeps
@@ -17,16 +17,16 @@ import traceback
 from collections.abc import Generator
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from compiler.frontend import import_model
-from compiler.transforms.canonicalise import simplify
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.transforms.canonicalise import simplify
 
 IMPORTED, REFUSED, USAGE, INTERNAL = 0, 1, 2, 3
 
 
 def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
-        print("usage: python -m compiler.frontend MODEL OUTDIR", file=sys.stderr)  # noqa: T201
+        print("usage: python -m penstock.compiler.frontend MODEL OUTDIR", file=sys.stderr)  # noqa: T201
         return USAGE
     reference, folder = arguments[0], Path(arguments[1])
     try:

@@ -10,7 +10,7 @@ from xdsl.dialects.linalg import Linalg
 from xdsl.dialects.math import Math
 from xdsl.dialects.tensor import Tensor
 
-from compiler.dialects import OWN_DIALECTS
+from penstock.compiler.dialects import OWN_DIALECTS
 
 _UPSTREAM = (Builtin, Func, Arith, Math, Linalg, Tensor)
 

@@ -15,11 +15,11 @@ import torch
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from compiler.errors import PenstockError
-from compiler.frontend.decompositions import decomposition_table
-from compiler.frontend.loaded import LoadedModel
-from compiler.frontend.loader import describe
-from compiler.frontend.origins import origin_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.decompositions import decomposition_table
+from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.loader import describe
+from penstock.compiler.frontend.origins import origin_of
 
 _TORCH = Path(torch.__file__).parent
 _ONE_SCHEDULE = (

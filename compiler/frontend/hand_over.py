@@ -21,7 +21,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 
-from compiler.frontend.origins import numbers_in
+from penstock.compiler.frontend.origins import numbers_in
 
 ORIGIN = "penstock.origin"
 

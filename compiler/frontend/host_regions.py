@@ -15,8 +15,8 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from compiler.errors import PenstockError
-from compiler.frontend.origins import op_name, origin_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.origins import op_name, origin_of
 
 LOOK_UPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
 SELECTIONS = {"argmax", "argmin", "topk", "sort", "argsort", "kthvalue", "median", "mode", "cummax", "cummin"}

@@ -12,19 +12,19 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from compiler.backend.host.runtime.penstock_runtime import PackageError
-from compiler.backend.host.runtime.penstock_runtime.host import HostGraph
-from compiler.errors import PenstockError
-from compiler.frontend.export import Stage, export, ignore_stage, run_eagerly
-from compiler.frontend.fold_batch_norms import fold_batch_norms
-from compiler.frontend.lift import Argument, lift_weights
-from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from compiler.frontend.lower import lower
-from compiler.frontend.name_layers import name_layers
-from compiler.frontend.origins import mark_origins
-from compiler.frontend.split_host import Split, split_off_host
-from compiler.interpreter.rows import join_rows, split_rows
-from compiler.program import Evaluation, Port, Program, Samples, Signature
+from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError
+from penstock.compiler.backend.host.runtime.penstock_runtime.host import HostGraph
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.export import Stage, export, ignore_stage, run_eagerly
+from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
+from penstock.compiler.frontend.lift import Argument, lift_weights
+from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
+from penstock.compiler.frontend.lower import lower
+from penstock.compiler.frontend.name_layers import name_layers
+from penstock.compiler.frontend.origins import mark_origins
+from penstock.compiler.frontend.split_host import Split, split_off_host
+from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.program import Evaluation, Port, Program, Samples, Signature
 
 Array = NDArray[Any]
 

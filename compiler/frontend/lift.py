@@ -12,8 +12,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 
-from compiler.errors import PenstockError
-from compiler.frontend.loaded import LoadedModel
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.loaded import LoadedModel
 
 Array = NDArray[Any]
 _STATE = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)

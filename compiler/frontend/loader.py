@@ -15,10 +15,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from compiler.errors import PenstockError
-from compiler.frontend import zoo
-from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from compiler.frontend.reference import FileReference, LinalgReference, ModelReference, OnnxReference
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import zoo
+from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
+from penstock.compiler.frontend.reference import FileReference, LinalgReference, ModelReference, OnnxReference
 
 _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
@@ -29,7 +29,7 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
     assert not isinstance(reference, LinalgReference)  # text is no PyTorch module
     where = str(reference)
     if isinstance(reference, OnnxReference):
-        from compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not
+        from penstock.compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not
 
         return load_onnx(reference) if weights else without_weights(load_onnx(reference))
     if not weights:

@@ -21,11 +21,11 @@ from torch_mlir.passmanager import PassManager
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.frontend.export import Stage, ignore_stage, quiet_torch
-from compiler.frontend.hand_over import hand_over
-from compiler.frontend.origins import Origin, numbers_in
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.frontend.export import Stage, ignore_stage, quiet_torch
+from penstock.compiler.frontend.hand_over import hand_over
+from penstock.compiler.frontend.origins import Origin, numbers_in
 
 _PIPELINE = (
     "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse,"

@@ -8,8 +8,8 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Operation
 
-from compiler.frontend.hand_over import ORIGIN
-from compiler.frontend.origins import Origin
+from penstock.compiler.frontend.hand_over import ORIGIN
+from penstock.compiler.frontend.origins import Origin
 
 LAYER = "penstock.layer"
 SOURCE = "penstock.source"

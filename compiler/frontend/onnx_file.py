@@ -17,8 +17,8 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import numpy_helper, shape_inference, version_converter
 
-from compiler.errors import PenstockError
-from compiler.frontend.reference import OnnxReference
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.reference import OnnxReference
 
 MOST_BYTES = 2 << 30
 """What protobuf can hold in one message."""

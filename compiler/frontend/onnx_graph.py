@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
-from compiler.errors import PenstockError
-from compiler.frontend import onnx_shapes
-from compiler.frontend.loaded import LoadedModel
-from compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
-from compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, Operator
-from compiler.frontend.reference import OnnxReference
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import onnx_shapes
+from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
+from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, Operator
+from penstock.compiler.frontend.reference import OnnxReference
 
 Array = NDArray[Any]
 SAMPLE_SEED = 0

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from compiler.frontend.onnx_operators import (
+from penstock.compiler.frontend.onnx_operators import (
     TORCH_TYPES,
     Call,
     Inputs,

@@ -14,7 +14,7 @@ import torch
 from torch._ops import OpOverload
 
 _MARK = "penstock"
-_ONNX = "compiler.frontend.onnx_graph."
+_ONNX = "penstock.compiler.frontend.onnx_graph."
 _TORCH = str(Path(torch.__file__).parent)
 _LOCATION = re.compile(rf'"{_MARK}":(\d+)')
 _FRAME = re.compile(r'File "([^"]+)", line (\d+)')

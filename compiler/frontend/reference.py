@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 _HINT = (
     "write file.py:function (e.g. examples/digits_mlp.py:model), zoo:name?key=value (e.g. zoo:mlp?hidden=64), "

@@ -19,14 +19,14 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.fx import Interpreter, Node
 
-from compiler.backend.host.runtime.penstock_runtime.host import is_pure
-from compiler.errors import PenstockError
-from compiler.frontend.host_regions import Graph, Regions, find_regions, is_numbered, reach
-from compiler.frontend.lift import state_value
-from compiler.frontend.loaded import LoadedModel
-from compiler.frontend.name_layers import unique_name
-from compiler.frontend.origins import op_name, origin_of
-from compiler.host_parts import HostParts
+from penstock.compiler.backend.host.runtime.penstock_runtime.host import is_pure
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.host_regions import Graph, Regions, find_regions, is_numbered, reach
+from penstock.compiler.frontend.lift import state_value
+from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.name_layers import unique_name
+from penstock.compiler.frontend.origins import op_name, origin_of
+from penstock.compiler.host_parts import HostParts
 
 Array = NDArray[Any]
 

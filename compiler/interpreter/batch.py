@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
-from compiler.dialects import nest
-from compiler.dialects.stream import StreamType
-from compiler.dialects.types import vector_type
-from compiler.interpreter.cells import Indices
-from compiler.interpreter.control import Control
-from compiler.interpreter.defined import Definedness
-from compiler.interpreter.lanes import batched, run_body, spread, tree
-from compiler.interpreter.memory import Mask, Memory
-from compiler.interpreter.plan import Component
-from compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.stream import StreamType
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.interpreter.cells import Indices
+from penstock.compiler.interpreter.control import Control
+from penstock.compiler.interpreter.defined import Definedness
+from penstock.compiler.interpreter.lanes import batched, run_body, spread, tree
+from penstock.compiler.interpreter.memory import Mask, Memory
+from penstock.compiler.interpreter.plan import Component
+from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]

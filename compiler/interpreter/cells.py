@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.affine import coefficients
 
 Array = NDArray[Any]
 Indices = NDArray[np.int64]

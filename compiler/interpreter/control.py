@@ -14,14 +14,14 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from compiler.dialects import nest
-from compiler.dialects.affine import coefficients
-from compiler.dialects.nest import GuardAttr
-from compiler.interpreter.cells import Indices
-from compiler.interpreter.levels import levels
-from compiler.interpreter.memory import Mask
-from compiler.interpreter.plan import Component, NestPlan
-from compiler.interpreter.versions import Definition, Event, Use, Versions
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.interpreter.cells import Indices
+from penstock.compiler.interpreter.levels import levels
+from penstock.compiler.interpreter.memory import Mask
+from penstock.compiler.interpreter.plan import Component, NestPlan
+from penstock.compiler.interpreter.versions import Definition, Event, Use, Versions
 
 
 @dataclass(frozen=True)

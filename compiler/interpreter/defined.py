@@ -10,11 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.dialects import nest
-from compiler.errors import PenstockError
-from compiler.interpreter.cells import Indices
-from compiler.interpreter.control import Control
-from compiler.interpreter.memory import Mask, Memory
+from penstock.compiler.dialects import nest
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.cells import Indices
+from penstock.compiler.interpreter.control import Control
+from penstock.compiler.interpreter.memory import Mask, Memory
 
 
 class Definedness:

@@ -17,16 +17,16 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
-from compiler.analysis.loops import LoopPlan
-from compiler.analysis.tasks import split_reduction, task_plan
-from compiler.dialects import itensor
-from compiler.dialects.affine import projected_dims
-from compiler.dialects.itensor import ITensorType
-from compiler.dialects.itensor_types import unpack as numbers
-from compiler.interpreter.lanes import run_body, spread, tree
-from compiler.interpreter.scalar import numpy_dtype
-from compiler.interpreter.slices import cut, join
-from compiler.layout import pack, unpack
+from penstock.compiler.analysis.loops import LoopPlan
+from penstock.compiler.analysis.tasks import split_reduction, task_plan
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.dialects.itensor_types import unpack as numbers
+from penstock.compiler.interpreter.lanes import run_body, spread, tree
+from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.interpreter.slices import cut, join
+from penstock.compiler.layout import pack, unpack
 
 Array = NDArray[Any]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from compiler.dialects import itensor
-from compiler.interpreter.scalar import evaluate
+from penstock.compiler.dialects import itensor
+from penstock.compiler.interpreter.scalar import evaluate
 
 Array = NDArray[Any]
 

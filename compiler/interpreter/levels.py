@@ -6,7 +6,7 @@ from typing import cast
 
 import numpy as np
 
-from compiler.interpreter.cells import Indices
+from penstock.compiler.interpreter.cells import Indices
 
 
 def levels(parents: Indices) -> Indices:

@@ -20,10 +20,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
-from compiler.errors import PenstockError
-from compiler.interpreter.rows import join_rows, split_rows
-from compiler.interpreter.scalar import evaluate, numpy_dtype
-from compiler.program import Program
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.interpreter.scalar import evaluate, numpy_dtype
+from penstock.compiler.program import Program
 
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
 
-from compiler.dialects.types import memref_type, vector_type
-from compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]

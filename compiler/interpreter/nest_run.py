@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
-from compiler.dialects import nest
-from compiler.dialects.stream import BlocksType
-from compiler.errors import PenstockError
-from compiler.interpreter.batch import Batch
-from compiler.interpreter.control import Control, Controls
-from compiler.interpreter.defined import Definedness
-from compiler.interpreter.memory import Blocks, Fifo, Memory
-from compiler.interpreter.plan import NestPlan
-from compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.batch import Batch
+from penstock.compiler.interpreter.control import Control, Controls
+from penstock.compiler.interpreter.defined import Definedness
+from penstock.compiler.interpreter.memory import Blocks, Fifo, Memory
+from penstock.compiler.interpreter.plan import NestPlan
+from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 

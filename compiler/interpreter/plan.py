@@ -12,13 +12,13 @@ import networkx as nx
 import numpy as np
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
-from compiler.dialects import nest
-from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import memref_type, vector_type
-from compiler.errors import PenstockError
-from compiler.interpreter.cells import Access, Cells, Window
-from compiler.interpreter.memory import word_shape
-from compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.cells import Access, Cells, Window
+from penstock.compiler.interpreter.memory import word_shape
+from penstock.compiler.interpreter.scalar import numpy_dtype
 
 STRETCH_BYTES = 1 << 26
 """About what the values of one stretch of iterations may take."""

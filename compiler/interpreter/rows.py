@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 Array = NDArray[Any]
 

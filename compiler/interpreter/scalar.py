@@ -29,7 +29,7 @@ from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 Array = NDArray[Any]
 Evaluator = Callable[[Operation, Sequence[Array]], Array]

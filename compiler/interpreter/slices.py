@@ -8,10 +8,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from compiler.dialects.affine import coefficients
-from compiler.dialects.itensor import ITensorType
-from compiler.errors import PenstockError
-from compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 

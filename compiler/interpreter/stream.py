@@ -14,10 +14,10 @@ from typing import Any
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.dialects import nest, stream
-from compiler.errors import PenstockError
-from compiler.interpreter.memory import Memory
-from compiler.interpreter.nest_run import Environment, NestRun
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.memory import Memory
+from penstock.compiler.interpreter.nest_run import Environment, NestRun
 
 Array = NDArray[Any]
 

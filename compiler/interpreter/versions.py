@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.interpreter.cells import Cells, Indices
-from compiler.interpreter.memory import Mask, Memory
+from penstock.compiler.interpreter.cells import Cells, Indices
+from penstock.compiler.interpreter.memory import Mask, Memory
 
 Array = NDArray[Any]
 

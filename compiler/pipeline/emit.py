@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.backend.hls import emit_hls
-from compiler.backend.hls.link import LinkTarget
-from compiler.backend.hls.notes import layer_notes
-from compiler.pipeline.lower import Lowered
-from compiler.platforms import load_platform
+from penstock.compiler.backend.hls import emit_hls
+from penstock.compiler.backend.hls.link import LinkTarget
+from penstock.compiler.backend.hls.notes import layer_notes
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.platforms import load_platform
 
 
 def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:

@@ -13,17 +13,17 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from compiler.analysis.graph import Graph, read_graph
-from compiler.analysis.packing import layout_of
-from compiler.design import Design
-from compiler.dialects import nest, stream
-from compiler.dialects.types import tensor_type
-from compiler.interpreter import itensor as itensor_interpreter
-from compiler.interpreter import stream as stream_interpreter
-from compiler.layout import Layout, crop, pack, pad, unpack
-from compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
-from compiler.program import Program
-from compiler.transforms.pad_dims import pad_program
+from penstock.compiler.analysis.graph import Graph, read_graph
+from penstock.compiler.analysis.packing import layout_of
+from penstock.compiler.design import Design
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.interpreter import itensor as itensor_interpreter
+from penstock.compiler.interpreter import stream as stream_interpreter
+from penstock.compiler.layout import Layout, crop, pack, pad, unpack
+from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.pad_dims import pad_program
 
 Array = NDArray[Any]
 RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]

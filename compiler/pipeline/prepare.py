@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.errors import PenstockError
-from compiler.program import Program
-from compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.canonicalise import quantise, simplify
 
 QUANTISATIONS = ("w8a8",)
 

@@ -8,14 +8,14 @@ from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.design import Design
-from compiler.transforms.fold_itensors import FoldITensors
-from compiler.transforms.fuse_kernels import FuseKernels
-from compiler.transforms.generate_directives import GenerateDirectives
-from compiler.transforms.lower_to_streams import LowerToStreams
-from compiler.transforms.module_rewrite import ModuleRewrite
-from compiler.transforms.pack_interfaces import PackInterfaces
-from compiler.transforms.tile_to_kernels import TileToKernels
+from penstock.compiler.design import Design
+from penstock.compiler.transforms.fold_itensors import FoldITensors
+from penstock.compiler.transforms.fuse_kernels import FuseKernels
+from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.compiler.transforms.lower_to_streams import LowerToStreams
+from penstock.compiler.transforms.module_rewrite import ModuleRewrite
+from penstock.compiler.transforms.pack_interfaces import PackInterfaces
+from penstock.compiler.transforms.tile_to_kernels import TileToKernels
 
 
 class Pass(Protocol):

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import AnyFloat, VectorType
 
-from compiler.dialects.types import vector_type
-from compiler.interpreter import linalg as linalg_interpreter
-from compiler.pipeline.lower import Lowered
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.interpreter import linalg as linalg_interpreter
+from penstock.compiler.pipeline.lower import Lowered
 
 Array = NDArray[Any]
 Executable = Callable[[Sequence[Array]], list[Array]]

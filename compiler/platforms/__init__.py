@@ -3,10 +3,10 @@
 Nothing here needs more than the standard library, so every process may import it.
 """
 
-from compiler.platforms.board import Board, Pin
-from compiler.platforms.loader import load_platform, parse_platform, platform_names
-from compiler.platforms.platform import MEMORY_EFFICIENCY, Die, Link, Memory, Platform
-from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
+from penstock.compiler.platforms.board import Board, Pin
+from penstock.compiler.platforms.loader import load_platform, parse_platform, platform_names
+from penstock.compiler.platforms.platform import MEMORY_EFFICIENCY, Die, Link, Memory, Platform
+from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 __all__ = [
     "MEMORY_EFFICIENCY",

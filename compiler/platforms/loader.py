@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-from compiler.errors import PenstockError
-from compiler.platforms.board import SIGNALS, Board, Pin
-from compiler.platforms.platform import Die, Link, Memory, Platform
-from compiler.platforms.resources import RESOURCE_NAMES, Resources
-from compiler.platforms.toml_fields import Fields, parse_toml
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms.board import SIGNALS, Board, Pin
+from penstock.compiler.platforms.platform import Die, Link, Memory, Platform
+from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources
+from penstock.compiler.platforms.toml_fields import Fields, parse_toml
 
 _CODE = "bad-platform-file"
-_FOLDER = files("compiler.platforms").joinpath("data")
+_FOLDER = files("penstock.compiler.platforms").joinpath("data")
 ARGUMENTS = ("external", "arrays")
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from compiler.errors import PenstockError
-from compiler.platforms.board import Board
-from compiler.platforms.resources import RESOURCE_NAMES, Resources, total
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms.board import Board
+from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 MEMORY_EFFICIENCY = 0.85
 """No memory system sustains more of its peak."""

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import NoReturn, cast
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 
 def parse_toml(text: str, where: str, code: str) -> Fields:

@@ -1,8 +1,8 @@
 """Time and area of nests: operator libraries as data, initiation intervals with reasons, token patterns."""
 
-from compiler.schedule.bindings import check_bindings, implementations
-from compiler.schedule.library import Operator, OperatorLibrary, library_names, load_library
-from compiler.schedule.memory import (
+from penstock.compiler.schedule.bindings import check_bindings, implementations
+from penstock.compiler.schedule.library import Operator, OperatorLibrary, library_names, load_library
+from penstock.compiler.schedule.memory import (
     MemoryUse,
     bram18_count,
     build_memory,
@@ -11,9 +11,9 @@ from compiler.schedule.memory import (
     memory_choices,
     uram_count,
 )
-from compiler.schedule.nest import schedule_facts, schedule_nest
-from compiler.schedule.pattern import Level, TokenPattern
-from compiler.schedule.records import Bound, NestSchedule, OpStage, PortSchedule
+from penstock.compiler.schedule.nest import schedule_facts, schedule_nest
+from penstock.compiler.schedule.pattern import Level, TokenPattern
+from penstock.compiler.schedule.records import Bound, NestSchedule, OpStage, PortSchedule
 
 __all__ = [
     "Bound",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from compiler.dialects.bindings import shares_of
-from compiler.errors import PenstockError
-from compiler.schedule.library import OperatorLibrary
+from penstock.compiler.dialects.bindings import shares_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule.library import OperatorLibrary
 
 
 def implementations(library: OperatorLibrary, operation: str, bits: int = 1) -> tuple[str, ...]:

@@ -10,11 +10,11 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float16Type, Float32Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from compiler.dialects import nest
-from compiler.dialects.bindings import Allotment
-from compiler.dialects.scaling import scaling_of
-from compiler.dialects.types import integer_width
-from compiler.schedule.library import Operator, OperatorLibrary
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.bindings import Allotment
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.schedule.library import Operator, OperatorLibrary
 
 _FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
 _SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.affine import coefficients
 
 
 def stands_still(address: AffineMap, trips: Sequence[int]) -> bool:

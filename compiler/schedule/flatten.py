@@ -13,7 +13,7 @@ from math import prod
 from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.nests import (
+from penstock.compiler.analysis.nests import (
     Constant,
     Load,
     Map,
@@ -28,10 +28,10 @@ from compiler.analysis.nests import (
     Value,
     Write,
 )
-from compiler.dialects import nest
-from compiler.dialects.bindings import Allotment, shares_of
-from compiler.dialects.nest import ALWAYS, GuardAttr
-from compiler.schedule.bodies import (
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.bindings import Allotment, shares_of
+from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
+from penstock.compiler.schedule.bodies import (
     ADDS,
     FlatBody,
     Operators,
@@ -41,7 +41,7 @@ from compiler.schedule.bodies import (
     result_bits,
     type_bits,
 )
-from compiler.schedule.library import Operator, OperatorLibrary
+from penstock.compiler.schedule.library import Operator, OperatorLibrary
 
 
 @dataclass(slots=True)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
-from compiler.errors import PenstockError
-from compiler.platforms import Resources
-from compiler.platforms.toml_fields import Fields, parse_toml
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms.toml_fields import Fields, parse_toml
 
 _CODE = "bad-operator-library"
-_FOLDER = files("compiler.schedule").joinpath("operators")
+_FOLDER = files("penstock.compiler.schedule").joinpath("operators")
 _EVIDENCE = ("report", "measured", "estimate")
 _PERIOD_TOLERANCE = 1.005  # 300 MHz is 3.333 ns, its table is called 3.33
 

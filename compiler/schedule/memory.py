@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.platforms import Resources
-from compiler.schedule.library import OperatorLibrary
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule.library import OperatorLibrary
 
 MemoryKind = Literal["registers", "lutram", "srl", "bram", "uram"]
 

@@ -9,16 +9,16 @@ from math import prod
 
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.nests import NestFacts, Place, read_nest
-from compiler.dialects import nest
-from compiler.errors import PenstockError
-from compiler.platforms import Resources, total
-from compiler.schedule.carried import reuse_distance, stands_still
-from compiler.schedule.flatten import BodyMemory, Step, flatten
-from compiler.schedule.library import OperatorLibrary
-from compiler.schedule.memory import MemoryUse, build_memory
-from compiler.schedule.pattern import TokenPattern
-from compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
+from penstock.compiler.analysis.nests import NestFacts, Place, read_nest
+from penstock.compiler.dialects import nest
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule.carried import reuse_distance, stands_still
+from penstock.compiler.schedule.flatten import BodyMemory, Step, flatten
+from penstock.compiler.schedule.library import OperatorLibrary
+from penstock.compiler.schedule.memory import MemoryUse, build_memory
+from penstock.compiler.schedule.pattern import TokenPattern
+from penstock.compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
 
 _MAX_II = 4096  # far beyond any recurrence of the libraries' operators
 

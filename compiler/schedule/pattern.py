@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.nest import GuardAttr
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.platforms import Resources, total
-from compiler.schedule.memory import MemoryUse
-from compiler.schedule.pattern import TokenPattern
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule.memory import MemoryUse
+from penstock.compiler.schedule.pattern import TokenPattern
 
 Direction = Literal["read", "write"]
 PortKind = Literal["stream", "block", "external"]

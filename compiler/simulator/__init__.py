@@ -1,7 +1,7 @@
 """Cycle-exact, data-free simulation of process networks."""
 
-from compiler.simulator.guards import Term, pattern_of
-from compiler.simulator.network import (
+from penstock.compiler.simulator.guards import Term, pattern_of
+from penstock.compiler.simulator.network import (
     Access,
     Channel,
     Control,
@@ -13,9 +13,9 @@ from compiler.simulator.network import (
     Repeat,
     Sequence,
 )
-from compiler.simulator.results import ChannelTimes, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
-from compiler.simulator.rules import OPEN_RTL, RULES, VITIS, Rules
-from compiler.simulator.simulate import Outcome, Simulator, simulate
+from penstock.compiler.simulator.results import ChannelTimes, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
+from penstock.compiler.simulator.rules import OPEN_RTL, RULES, VITIS, Rules
+from penstock.compiler.simulator.simulate import Outcome, Simulator, simulate
 
 __all__ = [
     "OPEN_RTL",

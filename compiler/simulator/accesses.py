@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.layout import (
     AHEAD,
     CHANNEL,
     CLAIMED,
@@ -50,7 +50,7 @@ from compiler.simulator.layout import (
     TICKS,
     TOKEN,
 )  # fmt: skip
-from compiler.simulator.sequences import append, room_to_read, room_to_write, run_of, settle, time_in
+from penstock.compiler.simulator.sequences import append, room_to_read, room_to_write, run_of, settle, time_in
 
 
 @jit

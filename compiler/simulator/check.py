@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import NoReturn
 
-from compiler.errors import PenstockError
-from compiler.simulator.network import Access, Channel, MemoryPort, Network, Phase, Process, Repeat, Sequence
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.simulator.network import Access, Channel, MemoryPort, Network, Phase, Process, Repeat, Sequence
 
 LONGEST = 1 << 44  # cycles or tokens; sums of them, in fractions of a cycle, still fit the integers of the engine
 

@@ -6,9 +6,9 @@ process that waits jumps. It stops only where a time is not known yet, and is wo
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.flushing import go_on_flushing
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.flushing import go_on_flushing
+from penstock.compiler.simulator.layout import (
     FAR_BACK,
     MODE,
     NEAR,
@@ -22,9 +22,9 @@ from compiler.simulator.layout import (
     WAKES,
     WAKES_END,
 )  # fmt: skip
-from compiler.simulator.phases import begin
-from compiler.simulator.recurrence import go_on, keep
-from compiler.simulator.stalling import go_on_stalling
+from penstock.compiler.simulator.phases import begin
+from penstock.compiler.simulator.recurrence import go_on, keep
+from penstock.compiler.simulator.stalling import go_on_stalling
 
 
 @jit

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from compiler.simulator import layout as at
-from compiler.simulator.plan import Plan
-from compiler.simulator.results import Cause, Deadlock, Hop, Wait
-from compiler.simulator.rules import Rules
-from compiler.simulator.state import State, last_time
+from penstock.compiler.simulator import layout as at
+from penstock.compiler.simulator.plan import Plan
+from penstock.compiler.simulator.results import Cause, Deadlock, Hop, Wait
+from penstock.compiler.simulator.rules import Rules
+from penstock.compiler.simulator.state import State, last_time
 
 _MOST_HOPS = 4000
 _SHORTEST_SHARE = 256  # of the latency: shorter stretches are left out of the path

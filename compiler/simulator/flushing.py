@@ -7,9 +7,9 @@ that it met are noted, to be looked up when the front follows.
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
+from penstock.compiler.simulator.layout import (
     BACK,
     BUBBLES,
     FAR,
@@ -31,7 +31,7 @@ from compiler.simulator.layout import (
     QUEUED,
     WAITED,
 )  # fmt: skip
-from compiler.simulator.phases import finish
+from penstock.compiler.simulator.phases import finish
 
 
 @jit

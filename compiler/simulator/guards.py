@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.schedule import Level, TokenPattern
+from penstock.compiler.schedule import Level, TokenPattern
 
 Comparison = Literal["==", "!=", ">=", "<=", "mod"]
 COMPARISONS: tuple[Comparison, ...] = ("==", "!=", ">=", "<=", "mod")

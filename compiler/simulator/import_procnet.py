@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from compiler.errors import PenstockError
-from compiler.platforms.toml_fields import Fields
-from compiler.simulator.check import check_network, check_sequence
-from compiler.simulator.guards import COMPARISONS, Term, pattern_of
-from compiler.simulator.network import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms.toml_fields import Fields
+from penstock.compiler.simulator.check import check_network, check_sequence
+from penstock.compiler.simulator.guards import COMPARISONS, Term, pattern_of
+from penstock.compiler.simulator.network import (
     Access,
     Channel,
     Control,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
 
-from compiler.schedule import TokenPattern
+from penstock.compiler.schedule import TokenPattern
 
 Direction = Literal["read", "write"]
 ChannelKind = Literal["fifo", "block", "pipo"]

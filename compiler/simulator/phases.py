@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.accesses import claim_slot, claim_token, fill, give_back, log_stall, reset_port, take
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.accesses import claim_slot, claim_token, fill, give_back, log_stall, reset_port, take
+from penstock.compiler.simulator.layout import (
     AHEAD,
     BACK,
     BUBBLES,
@@ -54,7 +54,7 @@ from compiler.simulator.layout import (
     TOKEN,
     WAITED,
 )  # fmt: skip
-from compiler.simulator.sequences import append
+from penstock.compiler.simulator.sequences import append
 
 
 @jit

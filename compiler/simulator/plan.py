@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from compiler.jit import Ints
-from compiler.platforms import MEMORY_EFFICIENCY
-from compiler.schedule import TokenPattern
-from compiler.simulator import layout as at
-from compiler.simulator.network import Access, Channel, Network, Phase, Process
-from compiler.simulator.rules import Rules
+from penstock.compiler.jit import Ints
+from penstock.compiler.platforms import MEMORY_EFFICIENCY
+from penstock.compiler.schedule import TokenPattern
+from penstock.compiler.simulator import layout as at
+from penstock.compiler.simulator.network import Access, Channel, Network, Phase, Process
+from penstock.compiler.simulator.rules import Rules
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ a loop comes to its end or an access comes in that took no part.
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.accesses import log_stall
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.accesses import log_stall
+from penstock.compiler.simulator.layout import (
     BACK,
     BUBBLES,
     CHANNEL_SIZE,
@@ -72,7 +72,7 @@ from compiler.simulator.layout import (
     WAITED,
     WRITER,
 )  # fmt: skip
-from compiler.simulator.sequences import run_of, time_in
+from penstock.compiler.simulator.sequences import run_of, time_in
 
 
 @jit

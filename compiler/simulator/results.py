@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 Cause = Literal["empty", "full", "memory"]
 

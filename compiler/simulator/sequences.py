@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.layout import (
     CLAIMS,
     DEPTH,
     FILLS,

@@ -8,18 +8,18 @@ from typing import cast
 
 import numpy as np
 
-from compiler.errors import PenstockError
-from compiler.jit import Compiled, Ints, Words
-from compiler.simulator import layout as at
-from compiler.simulator.check import check_network, check_sequence
-from compiler.simulator.engine import advance
-from compiler.simulator.explain import find_deadlock, trace_critical_path
-from compiler.simulator.network import Network, Phase, Repeat
-from compiler.simulator.network import Sequence as Steps
-from compiler.simulator.plan import Plan, plan_network
-from compiler.simulator.results import Cause, ChannelTimes, ProcessTimes, Simulation, Stall
-from compiler.simulator.rules import VITIS, Rules
-from compiler.simulator.state import State, grow, new_state, sizes_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.jit import Compiled, Ints, Words
+from penstock.compiler.simulator import layout as at
+from penstock.compiler.simulator.check import check_network, check_sequence
+from penstock.compiler.simulator.engine import advance
+from penstock.compiler.simulator.explain import find_deadlock, trace_critical_path
+from penstock.compiler.simulator.network import Network, Phase, Repeat
+from penstock.compiler.simulator.network import Sequence as Steps
+from penstock.compiler.simulator.plan import Plan, plan_network
+from penstock.compiler.simulator.results import Cause, ChannelTimes, ProcessTimes, Simulation, Stall
+from penstock.compiler.simulator.rules import VITIS, Rules
+from penstock.compiler.simulator.state import State, grow, new_state, sizes_of
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
@@ -28,7 +28,7 @@ _ENGINE_PARTS = (
     "layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "recurrence", "engine",
 )  # fmt: skip
 ENGINE = Compiled(
-    "simulator", tuple([f"compiler.simulator.{part}" for part in _ENGINE_PARTS]), "advance",
+    "simulator", tuple([f"penstock.compiler.simulator.{part}" for part in _ENGINE_PARTS]), "advance",
     inlined=("run_of", "time_in", "step_in", "end_of", "has_room", "append", "step", "passed"),
 )  # fmt: skip
 

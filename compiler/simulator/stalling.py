@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.accesses import claim, let_pass, log_stall, step, unclaim
+from penstock.compiler.simulator.layout import (
     CHANNEL,
     CLAIMED,
     DEPTH,
@@ -29,8 +29,8 @@ from compiler.simulator.layout import (
     TAKE,
     WAITED,
 )  # fmt: skip
-from compiler.simulator.phases import finish
-from compiler.simulator.turns import take_turns
+from penstock.compiler.simulator.phases import finish
+from penstock.compiler.simulator.turns import take_turns
 
 
 @jit

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.jit import Ints
-from compiler.simulator import layout as at
-from compiler.simulator.plan import Plan
+from penstock.compiler.jit import Ints
+from penstock.compiler.simulator import layout as at
+from penstock.compiler.simulator.plan import Plan
 
 RUNS_KEPT = 64  # of a sequence of times at first; a power of two
 

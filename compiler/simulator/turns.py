@@ -8,9 +8,9 @@ meets go on in even steps: a candidate that moves slower stays behind; one that 
 
 from __future__ import annotations
 
-from compiler.jit import Words, jit
-from compiler.simulator.accesses import carry, log_stall, memory_ready
-from compiler.simulator.layout import (
+from penstock.compiler.jit import Words, jit
+from penstock.compiler.simulator.accesses import carry, log_stall, memory_ready
+from penstock.compiler.simulator.layout import (
     CHANNEL,
     CLAIMED,
     DEPTH,
@@ -45,7 +45,16 @@ from compiler.simulator.layout import (
     TURN_WAIT,
     WAITED,
 )  # fmt: skip
-from compiler.simulator.sequences import append, end_of, room_to_read, room_to_write, run_of, settle, step_in, time_in
+from penstock.compiler.simulator.sequences import (
+    append,
+    end_of,
+    room_to_read,
+    room_to_write,
+    run_of,
+    settle,
+    step_in,
+    time_in,
+)
 
 
 @jit

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from compiler.analysis.loops import Access, LoopPlan
-from compiler.analysis.nests import (
+from penstock.compiler.analysis.loops import Access, LoopPlan
+from penstock.compiler.analysis.nests import (
     Constant,
     Load,
     Map,
@@ -23,11 +23,11 @@ from compiler.analysis.nests import (
     Store,
     Value,
 )
-from compiler.analysis.tasks import Computation
-from compiler.dialects import itensor, nest
-from compiler.dialects.affine import projected_dims
-from compiler.dialects.nest import ALWAYS, GuardAttr
-from compiler.transforms.build_converter_nests import push
+from penstock.compiler.analysis.tasks import Computation
+from penstock.compiler.dialects import itensor, nest
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
+from penstock.compiler.transforms.build_converter_nests import push
 
 
 @dataclass(frozen=True)

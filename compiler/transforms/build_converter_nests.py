@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.converter import ConverterPlan
-from compiler.analysis.converting import choose_plan
-from compiler.analysis.nests import Load, NestFacts, Place, Read, Statement, Store, Value, Write
-from compiler.analysis.one_pass import OnePassPlan
-from compiler.analysis.walks import LoopOf
-from compiler.dialects.affine import linear_sum
-from compiler.dialects.itensor_types import ITensorType
-from compiler.dialects.nest import ALWAYS, GuardAttr, Loop
+from penstock.compiler.analysis.converter import ConverterPlan
+from penstock.compiler.analysis.converting import choose_plan
+from penstock.compiler.analysis.nests import Load, NestFacts, Place, Read, Statement, Store, Value, Write
+from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.analysis.walks import LoopOf
+from penstock.compiler.dialects.affine import linear_sum
+from penstock.compiler.dialects.itensor_types import ITensorType
+from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
 
 BLOCKS = 2
 """In a block channel: one is filled while the other is read."""

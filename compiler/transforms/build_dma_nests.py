@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.converter import plan_converter
-from compiler.analysis.nests import Load, NestFacts, Place, Statement, Store
-from compiler.analysis.packing import split_at_tiles, word_address
-from compiler.analysis.walks import LoopOf, read_walk
-from compiler.dialects import itensor
-from compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_itensor
-from compiler.dialects.nest import ALWAYS
-from compiler.transforms.build_converter_nests import (
+from penstock.compiler.analysis.converter import plan_converter
+from penstock.compiler.analysis.nests import Load, NestFacts, Place, Statement, Store
+from penstock.compiler.analysis.packing import split_at_tiles, word_address
+from penstock.compiler.analysis.walks import LoopOf, read_walk
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_itensor
+from penstock.compiler.dialects.nest import ALWAYS
+from penstock.compiler.transforms.build_converter_nests import (
     Conversion,
     Process,
     block_channel,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.analysis.nests import NestFacts, Place, Read, Select, Statement, Value
-from compiler.analysis.parts import range_loops
-from compiler.analysis.walks import LoopOf
-from compiler.dialects.itensor_types import ITensorType
-from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
-from compiler.transforms.build_converter_nests import push
+from penstock.compiler.analysis.nests import NestFacts, Place, Read, Select, Statement, Value
+from penstock.compiler.analysis.parts import range_loops
+from penstock.compiler.analysis.walks import LoopOf
+from penstock.compiler.dialects.itensor_types import ITensorType
+from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from penstock.compiler.transforms.build_converter_nests import push
 
 
 @dataclass(frozen=True)

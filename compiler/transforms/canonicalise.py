@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from compiler.program import Program
-from compiler.transforms.check_canonical import CheckCanonical
-from compiler.transforms.check_supported import CheckSupported
-from compiler.transforms.compose_copies import ComposeCopies
-from compiler.transforms.drop_dead_results import DropDeadResults
-from compiler.transforms.drop_unit_dims import DropUnitDims
-from compiler.transforms.drop_unused_operands import DropUnusedOperands
-from compiler.transforms.fold_parameters import FoldParameters
-from compiler.transforms.fold_reshapes import FoldReshapes
-from compiler.transforms.fuse_elementwise import FuseElementwise
-from compiler.transforms.inline_constants import InlineConstants
-from compiler.transforms.insert_requantise import InsertRequantise
-from compiler.transforms.materialise_parts import MaterialiseParts
-from compiler.transforms.move_slices import MoveSlices
-from compiler.transforms.quantise import QuantiseW8A8
-from compiler.transforms.raise_extracts import RaiseExtracts
-from compiler.transforms.raise_fills import RaiseFills
-from compiler.transforms.rewrite import Rewrite, run_rewrites
-from compiler.transforms.simplify_bodies import SimplifyBodies
-from compiler.transforms.split_loops import SplitLoops
-from compiler.transforms.split_slices import SplitSlices
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.check_canonical import CheckCanonical
+from penstock.compiler.transforms.check_supported import CheckSupported
+from penstock.compiler.transforms.compose_copies import ComposeCopies
+from penstock.compiler.transforms.drop_dead_results import DropDeadResults
+from penstock.compiler.transforms.drop_unit_dims import DropUnitDims
+from penstock.compiler.transforms.drop_unused_operands import DropUnusedOperands
+from penstock.compiler.transforms.fold_parameters import FoldParameters
+from penstock.compiler.transforms.fold_reshapes import FoldReshapes
+from penstock.compiler.transforms.fuse_elementwise import FuseElementwise
+from penstock.compiler.transforms.inline_constants import InlineConstants
+from penstock.compiler.transforms.insert_requantise import InsertRequantise
+from penstock.compiler.transforms.materialise_parts import MaterialiseParts
+from penstock.compiler.transforms.move_slices import MoveSlices
+from penstock.compiler.transforms.quantise import QuantiseW8A8
+from penstock.compiler.transforms.raise_extracts import RaiseExtracts
+from penstock.compiler.transforms.raise_fills import RaiseFills
+from penstock.compiler.transforms.rewrite import Rewrite, run_rewrites
+from penstock.compiler.transforms.simplify_bodies import SimplifyBodies
+from penstock.compiler.transforms.split_loops import SplitLoops
+from penstock.compiler.transforms.split_slices import SplitSlices
 
 SIMPLIFY: tuple[Rewrite, ...] = (
     DropDeadResults(),

@@ -11,13 +11,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.hints import isa
 
-from compiler.errors import PenstockError
-from compiler.interpreter.linalg import trip_counts
-from compiler.interpreter.scalar import is_scalar_op
-from compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
-from compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
-from compiler.transforms.parts import cut_dims, is_static, moves_data
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.interpreter.scalar import is_scalar_op
+from penstock.compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
+from penstock.compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
+from penstock.compiler.transforms.parts import cut_dims, is_static, moves_data
+from penstock.compiler.transforms.rewrite import Rewrite
 
 _COMBINE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 SOURCE = "penstock.source"

@@ -11,12 +11,12 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.utils.hints import isa
 
-from compiler.interpreter.scalar import is_scalar_op
-from compiler.transforms.check_canonical import SOURCE, unsupported
-from compiler.transforms.editor import Editor, shape_of
-from compiler.transforms.generics import maps_of
-from compiler.transforms.parts import is_static
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.interpreter.scalar import is_scalar_op
+from penstock.compiler.transforms.check_canonical import SOURCE, unsupported
+from penstock.compiler.transforms.editor import Editor, shape_of
+from penstock.compiler.transforms.generics import maps_of
+from penstock.compiler.transforms.parts import is_static
+from penstock.compiler.transforms.rewrite import Rewrite
 
 _MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ConcatOp, func.ReturnOp)
 

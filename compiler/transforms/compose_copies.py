@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.transforms.editor import Editor
-from compiler.transforms.generics import is_copy, maps_of, rebuild
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.generics import is_copy, maps_of, rebuild
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

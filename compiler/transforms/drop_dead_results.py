@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
-from compiler.transforms.editor import LAYER, Editor
-from compiler.transforms.generics import build_generic, iterators_of, maps_of
-from compiler.transforms.rewrite import Rewrite
-from compiler.transforms.simplify_bodies import simplify_body
+from penstock.compiler.transforms.editor import LAYER, Editor
+from penstock.compiler.transforms.generics import build_generic, iterators_of, maps_of
+from penstock.compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.simplify_bodies import simplify_body
 
 
 @dataclass(frozen=True)

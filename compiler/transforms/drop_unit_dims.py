@@ -14,10 +14,10 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.interpreter.linalg import trip_counts
-from compiler.transforms.drop_unused_operands import drop_unused_operands
-from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
-from compiler.transforms.generics import (
+from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
+from penstock.compiler.transforms.generics import (
     PARALLEL,
     build_generic,
     empty,
@@ -28,9 +28,9 @@ from compiler.transforms.generics import (
     rebuild,
     replace,
 )
-from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
-from compiler.transforms.reshapes import reshape
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
+from penstock.compiler.transforms.reshapes import reshape
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 
-from compiler.transforms.editor import Editor
-from compiler.transforms.generics import empty, is_elementwise, maps_of, rebuild
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.generics import empty, is_elementwise, maps_of, rebuild
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

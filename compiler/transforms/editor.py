@@ -21,8 +21,8 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
-from compiler.errors import PenstockError
-from compiler.program import Program
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.program import Program
 
 Array = NDArray[Any]
 LAYER = "penstock.layer"

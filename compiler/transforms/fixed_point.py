@@ -17,8 +17,8 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.interpreter.scalar import evaluate
-from compiler.transforms.generics import constant
+from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.transforms.generics import constant
 
 Array = NDArray[Any]
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.rewriter import Rewriter
 
-from compiler.analysis.converter import ConverterPlan
-from compiler.analysis.converting import choose_plan
-from compiler.analysis.one_pass import OnePassPlan
-from compiler.analysis.packing import split_at_tiles
-from compiler.analysis.walks import LoopOf
-from compiler.dialects import itensor
-from compiler.dialects.itensor_types import LayoutAttr, expect_itensor
-from compiler.transforms.module_rewrite import ModuleRewrite
+from penstock.compiler.analysis.converter import ConverterPlan
+from penstock.compiler.analysis.converting import choose_plan
+from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.analysis.packing import split_at_tiles
+from penstock.compiler.analysis.walks import LoopOf
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor_types import LayoutAttr, expect_itensor
+from penstock.compiler.transforms.module_rewrite import ModuleRewrite
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.interpreter.linalg import execute, run_generic
-from compiler.interpreter.scalar import evaluate
-from compiler.transforms.editor import Array, Editor, layer_of, shape_of
-from compiler.transforms.generics import filled_with, scalar_constant
-from compiler.transforms.parts import is_slice_or_concat
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.interpreter.linalg import execute, run_generic
+from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.transforms.editor import Array, Editor, layer_of, shape_of
+from penstock.compiler.transforms.generics import filled_with, scalar_constant
+from penstock.compiler.transforms.parts import is_slice_or_concat
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from xdsl.dialects import func, tensor
 from xdsl.ir import Operation
 
-from compiler.transforms.editor import Editor, shape_of
-from compiler.transforms.reshapes import refinement, reshape
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor, shape_of
+from penstock.compiler.transforms.reshapes import refinement, reshape
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

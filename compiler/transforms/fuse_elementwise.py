@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import SSAValue
 
-from compiler.interpreter.linalg import trip_counts
-from compiler.transforms.drop_unused_operands import drop_unused_operands
-from compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
-from compiler.transforms.generics import (
+from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
+from penstock.compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
+from penstock.compiler.transforms.generics import (
     build_generic,
     is_elementwise,
     iterators_of,
@@ -20,8 +20,8 @@ from compiler.transforms.generics import (
     replace,
     yielded,
 )
-from compiler.transforms.rewrite import Rewrite
-from compiler.transforms.simplify_bodies import simplify_body
+from penstock.compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.simplify_bodies import simplify_body
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from compiler.dialects import itensor
-from compiler.dialects.itensor import ITensorType
-from compiler.transforms.module_rewrite import ModuleRewrite, discard, move
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.transforms.module_rewrite import ModuleRewrite, discard, move
 
 Kernels = Sequence[itensor.KernelOp]
 

@@ -16,18 +16,26 @@ from math import prod
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from compiler.analysis.ports import AxiPort, plan_ports
-from compiler.design import Design
-from compiler.dialects import directives, nest, stream
-from compiler.dialects.affine import coefficients
-from compiler.dialects.directives import AxiAttr, BanksAttr, CarriedAttr, Cut, FifoAttr, PipelineAttr, StorageAttr
-from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import memref_type, vector_type
-from compiler.errors import PenstockError
-from compiler.platforms import Platform, load_platform
-from compiler.schedule import OperatorLibrary, fifo_choices, load_library, memory_choices, schedule_nest
-from compiler.schedule.carried import reuse_distance
-from compiler.transforms.module_rewrite import ModuleRewrite
+from penstock.compiler.analysis.ports import AxiPort, plan_ports
+from penstock.compiler.design import Design
+from penstock.compiler.dialects import directives, nest, stream
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.directives import (
+    AxiAttr,
+    BanksAttr,
+    CarriedAttr,
+    Cut,
+    FifoAttr,
+    PipelineAttr,
+    StorageAttr,
+)
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.schedule import OperatorLibrary, fifo_choices, load_library, memory_choices, schedule_nest
+from penstock.compiler.schedule.carried import reuse_distance
+from penstock.compiler.transforms.module_rewrite import ModuleRewrite
 
 _WIDEST_WORD = 4096  # bits up to which the banks of a ROM share one word
 _UNKNOWN = "unknown-operator"

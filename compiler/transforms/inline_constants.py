@@ -10,9 +10,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.transforms.editor import Editor
-from compiler.transforms.generics import constant, filled_with, scalar_constant
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.generics import constant, filled_with, scalar_constant
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from xdsl.ir import Block, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
-from compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
-from compiler.transforms.parts import moves_data
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
+from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
+from penstock.compiler.transforms.parts import moves_data
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

@@ -20,24 +20,24 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from compiler.analysis.channels import FREE, channel_name, destinations
-from compiler.analysis.nests import NestFacts, Place
-from compiler.analysis.packing import layout_of
-from compiler.analysis.tasks import Computation, is_reread, task_plan
-from compiler.design import Design
-from compiler.dialects import itensor, stream
-from compiler.dialects.bindings import bindings_of
-from compiler.dialects.itensor import ITensorType, LayoutAttr, unpack
-from compiler.dialects.itensor_types import expect_itensor
-from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import tensor_type
-from compiler.platforms import load_platform
-from compiler.transforms.build_compute_nest import Source, build_compute_nest
-from compiler.transforms.build_converter_nests import BLOCKS, Conversion, build_converter
-from compiler.transforms.build_dma_nests import Transfer, build_load, build_store
-from compiler.transforms.build_part_nests import Range, build_chunk, build_concat, build_join
-from compiler.transforms.names import c_name
-from compiler.transforms.write_nests import write_nests
+from penstock.compiler.analysis.channels import FREE, channel_name, destinations
+from penstock.compiler.analysis.nests import NestFacts, Place
+from penstock.compiler.analysis.packing import layout_of
+from penstock.compiler.analysis.tasks import Computation, is_reread, task_plan
+from penstock.compiler.design import Design
+from penstock.compiler.dialects import itensor, stream
+from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.itensor import ITensorType, LayoutAttr, unpack
+from penstock.compiler.dialects.itensor_types import expect_itensor
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.transforms.build_compute_nest import Source, build_compute_nest
+from penstock.compiler.transforms.build_converter_nests import BLOCKS, Conversion, build_converter
+from penstock.compiler.transforms.build_dma_nests import Transfer, build_load, build_store
+from penstock.compiler.transforms.build_part_nests import Range, build_chunk, build_concat, build_join
+from penstock.compiler.transforms.names import c_name
+from penstock.compiler.transforms.write_nests import write_nests
 
 
 @dataclass(frozen=True)

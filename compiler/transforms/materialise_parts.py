@@ -9,11 +9,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.interpreter.linalg import execute
-from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
-from compiler.transforms.generics import PARALLEL, build_generic, empty, filled_with
-from compiler.transforms.parts import is_slice_or_concat
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.interpreter.linalg import execute
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
+from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty, filled_with
+from penstock.compiler.transforms.parts import is_slice_or_concat
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

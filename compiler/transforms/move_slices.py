@@ -14,10 +14,10 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
-from compiler.transforms.generics import build_generic, clone_body, empty, is_copy, iterators_of, maps_of
-from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
+from penstock.compiler.transforms.generics import build_generic, clone_body, empty, is_copy, iterators_of, maps_of
+from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from compiler.analysis.packing import choose_layout, word_order
-from compiler.dialects import itensor
-from compiler.dialects.itensor import ITensorType, LayoutAttr
-from compiler.dialects.itensor_types import expect_itensor
-from compiler.platforms import load_platform
-from compiler.transforms.module_rewrite import ModuleRewrite, discard, move
+from penstock.compiler.analysis.packing import choose_layout, word_order
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor import ITensorType, LayoutAttr
+from penstock.compiler.dialects.itensor_types import expect_itensor
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.transforms.module_rewrite import ModuleRewrite, discard, move
 
 
 @dataclass(frozen=True)

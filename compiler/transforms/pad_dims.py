@@ -18,15 +18,15 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, read_graph
-from compiler.design import Design
-from compiler.dialects.affine import projected_dims
-from compiler.dialects.types import tensor_type
-from compiler.errors import PenstockError
-from compiler.layout import pad
-from compiler.program import Program
-from compiler.transforms.pad_masks import write_mask
-from compiler.transforms.pad_values import Mask, find_masks, obstacle
+from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, read_graph
+from penstock.compiler.design import Design
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.layout import pad
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.pad_masks import write_mask
+from penstock.compiler.transforms.pad_values import Mask, find_masks, obstacle
 
 Sizes = Mapping[int, int]
 """The padded size of each class of dims that has one."""

@@ -6,9 +6,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.analysis.graph import TensorOp
-from compiler.transforms.generics import constant
-from compiler.transforms.pad_values import Mask, combination
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.transforms.generics import constant
+from penstock.compiler.transforms.pad_values import Mask, combination
 
 
 def write_mask(operation: TensorOp, mask: Mask) -> None:

@@ -16,7 +16,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.interpreter.scalar import evaluate, numpy_dtype
+from penstock.compiler.interpreter.scalar import evaluate, numpy_dtype
 
 Number = NDArray[Any]
 """An array without dims."""

@@ -16,10 +16,10 @@ import numpy as np
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp
-from compiler.dialects.affine import projected_dims
-from compiler.interpreter.scalar import numpy_dtype
-from compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, bounds_of, joined, run_body, same
+from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, bounds_of, joined, run_body, same
 
 _NEUTRAL = {"arith.addf": 0.0, "arith.addi": 0, "arith.maximumf": -np.inf, "arith.minimumf": np.inf}
 _TRAPS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")

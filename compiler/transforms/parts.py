@@ -9,7 +9,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from compiler.transforms.editor import LAYER, shape_of, tensor_type
+from penstock.compiler.transforms.editor import LAYER, shape_of, tensor_type
 
 Shape = tuple[int, ...]
 AnyOp = TypeVar("AnyOp", bound=Operation)

@@ -15,16 +15,16 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.program import Port, Quantisation, Signature
-from compiler.transforms.calibrate import calibration_inputs, measure_ranges
-from compiler.transforms.editor import Editor, shape_of, tensor_type
-from compiler.transforms.generics import is_reduction
-from compiler.transforms.parts import moves_data
-from compiler.transforms.quantise_elementwise import quantise_elementwise
-from compiler.transforms.quantise_parts import quantise_parts, share_ranges
-from compiler.transforms.quantise_reductions import quantise_reduction
-from compiler.transforms.quantiser import LEVELS, Code, Quantiser
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.program import Port, Quantisation, Signature
+from penstock.compiler.transforms.calibrate import calibration_inputs, measure_ranges
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_type
+from penstock.compiler.transforms.generics import is_reduction
+from penstock.compiler.transforms.parts import moves_data
+from penstock.compiler.transforms.quantise_elementwise import quantise_elementwise
+from penstock.compiler.transforms.quantise_parts import quantise_parts, share_ranges
+from penstock.compiler.transforms.quantise_reductions import quantise_reduction
+from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from compiler.errors import PenstockError
-from compiler.interpreter.linalg import trip_counts
-from compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
-from compiler.transforms.fixed_point import Fixed, Known, NotFixedPoint, Operand, TooWide, Translator
-from compiler.transforms.generics import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
+from penstock.compiler.transforms.fixed_point import Fixed, Known, NotFixedPoint, Operand, TooWide, Translator
+from penstock.compiler.transforms.generics import (
     build_generic,
     constant,
     empty,
@@ -26,7 +26,7 @@ from compiler.transforms.generics import (
     without_unused_loops,
     yielded,
 )
-from compiler.transforms.quantiser import Code, Quantiser
+from penstock.compiler.transforms.quantiser import Code, Quantiser
 
 _LARGEST_SHIFT = 54
 _RESULT_LEVELS = 1 << 23

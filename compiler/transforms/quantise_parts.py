@@ -6,10 +6,10 @@ import networkx as nx
 from xdsl.dialects import tensor
 from xdsl.ir import Operation, SSAValue
 
-from compiler.transforms.editor import Editor, shape_of
-from compiler.transforms.parts import bounds, concat_along, cut_dims, moves_data, slice_along
-from compiler.transforms.quantiser import Code, Quantiser
-from compiler.transforms.reshapes import reshape
+from penstock.compiler.transforms.editor import Editor, shape_of
+from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, moves_data, slice_along
+from penstock.compiler.transforms.quantiser import Code, Quantiser
+from penstock.compiler.transforms.reshapes import reshape
 
 
 def share_ranges(editor: Editor, ranges: dict[SSAValue, float]) -> None:

@@ -11,10 +11,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
-from compiler.errors import PenstockError
-from compiler.interpreter.linalg import trip_counts
-from compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
-from compiler.transforms.generics import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
+from penstock.compiler.transforms.generics import (
     REDUCTION,
     build_generic,
     constant,
@@ -26,7 +26,7 @@ from compiler.transforms.generics import (
     scalar_constant,
     yielded,
 )
-from compiler.transforms.quantiser import LEVELS, Code, Quantiser
+from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
 
 I8, I32 = IntegerType(8), IntegerType(32)
 _ACCUMULATOR_LIMIT = 1 << 31

@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
-from compiler.transforms.editor import Array, Editor
+from penstock.compiler.transforms.editor import Array, Editor
 
 LEVELS = 127
 

@@ -10,9 +10,9 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir.affine import AffineConstantExpr, AffineMap
 from xdsl.utils.hints import isa
 
-from compiler.transforms.editor import Editor, shape_of
-from compiler.transforms.generics import maps_of, rebuild
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor, shape_of
+from penstock.compiler.transforms.generics import maps_of, rebuild
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

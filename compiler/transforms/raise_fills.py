@@ -18,10 +18,10 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.errors import PenstockError
-from compiler.interpreter.scalar import evaluate
-from compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
-from compiler.transforms.generics import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
+from penstock.compiler.transforms.generics import (
     PARALLEL,
     build_generic,
     constant,
@@ -35,7 +35,7 @@ from compiler.transforms.generics import (
     scalar_constant,
     yielded,
 )
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.rewrite import Rewrite
 
 _IDENTITIES: dict[type[Operation], float] = {arith.AddfOp: 0.0, arith.AddiOp: 0}
 

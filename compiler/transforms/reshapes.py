@@ -8,7 +8,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 
-from compiler.transforms.editor import shape_of, tensor_type
+from penstock.compiler.transforms.editor import shape_of, tensor_type
 
 
 def groups(long: tuple[int, ...], short: tuple[int, ...]) -> list[list[int]]:

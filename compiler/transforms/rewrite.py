@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.errors import PenstockError
-from compiler.program import Program
-from compiler.transforms.editor import Editor
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.editor import Editor
 
 
 class Rewrite(ABC):

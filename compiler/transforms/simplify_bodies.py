@@ -11,10 +11,10 @@ from xdsl.dialects import arith
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
-from compiler.interpreter.scalar import evaluate, is_scalar_op
-from compiler.transforms.editor import Editor
-from compiler.transforms.generics import body_ops, constant, is_reduction, scalar_constant, yielded
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op
+from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.generics import body_ops, constant, is_reduction, scalar_constant, yielded
+from penstock.compiler.transforms.rewrite import Rewrite
 
 _GREATER, _LESS = {2, 3, 9, 10}, {4, 5, 11, 12}  # the ordered and unordered predicates of arith.cmpf
 

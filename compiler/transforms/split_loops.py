@@ -18,19 +18,19 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type
-from compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
-from compiler.transforms.generics import (
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type
+from penstock.compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
+from penstock.compiler.transforms.generics import (
     build_generic,
     empty,
     filled_with,
     iterators_of,
     maps_of,
 )
-from compiler.transforms.parts import is_slice_or_concat
-from compiler.transforms.reshapes import groups, reshape
-from compiler.transforms.rewrite import Rewrite
-from compiler.transforms.split_parts import split_parts
+from penstock.compiler.transforms.parts import is_slice_or_concat
+from penstock.compiler.transforms.reshapes import groups, reshape
+from penstock.compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.split_parts import split_parts
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.transforms.editor import Editor, shape_of, tensor_type
-from compiler.transforms.parts import Shape, bounds, concat_along, cut_dims, slice_along
-from compiler.transforms.reshapes import groups, reshape
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_type
+from penstock.compiler.transforms.parts import Shape, bounds, concat_along, cut_dims, slice_along
+from penstock.compiler.transforms.reshapes import groups, reshape
 
 
 def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: Shape) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from xdsl.dialects import tensor
 from xdsl.ir import Operation, SSAValue
 
-from compiler.transforms.editor import Editor, shape_of
-from compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
-from compiler.transforms.reshapes import reshape
-from compiler.transforms.rewrite import Rewrite
+from penstock.compiler.transforms.editor import Editor, shape_of
+from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
+from penstock.compiler.transforms.reshapes import reshape
+from penstock.compiler.transforms.rewrite import Rewrite
 
 
 @dataclass(frozen=True)

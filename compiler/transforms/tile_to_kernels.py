@@ -14,17 +14,17 @@ from xdsl.dialects.builtin import DictionaryAttr, FunctionType, IndexType, Integ
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
-from compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, read_graph
-from compiler.analysis.loops import LoopPlan
-from compiler.analysis.orders import Orders, dtype_of, plan_of
-from compiler.analysis.parts import part_of
-from compiler.design import Design, KernelDesign
-from compiler.dialects import itensor
-from compiler.dialects.itensor import ScheduleAttr
-from compiler.dialects.types import tensor_type
-from compiler.errors import PenstockError
-from compiler.platforms import load_platform
-from compiler.schedule import check_bindings, load_library
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, read_graph
+from penstock.compiler.analysis.loops import LoopPlan
+from penstock.compiler.analysis.orders import Orders, dtype_of, plan_of
+from penstock.compiler.analysis.parts import part_of
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects import itensor
+from penstock.compiler.dialects.itensor import ScheduleAttr
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import check_bindings, load_library
 
 _BELOW = 6
 """The predicate `ult` of a comparison."""

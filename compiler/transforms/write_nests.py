@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr, MemRefType, StringAttr, VectorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from compiler.analysis.nests import (
+from penstock.compiler.analysis.nests import (
     Constant,
     Load,
     Map,
@@ -22,8 +22,8 @@ from compiler.analysis.nests import (
     Value,
     Write,
 )
-from compiler.dialects import nest, stream
-from compiler.transforms.names import c_name
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.transforms.names import c_name
 
 
 def write_nests(nests: Sequence[NestFacts], places: dict[Place, SSAValue]) -> list[Operation]:

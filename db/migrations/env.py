@@ -1,11 +1,11 @@
-"""Alembic's entry: runs the migrations on the connection that db.migrate opened and locked."""
+"""Alembic's entry: runs the migrations on the connection that penstock.db.migrate opened and locked."""
 
 from __future__ import annotations
 
 from alembic import context
 from sqlalchemy import Connection
 
-from db.tables import SCHEMA, metadata
+from penstock.db.tables import SCHEMA, metadata
 
 connection: Connection = context.config.attributes["connection"]
 context.configure(

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, func, insert, select, text, update
 
-from db.records import OutboxEntry
-from db.repositories.base import Repository
-from db.tables import outbox
+from penstock.db.records import OutboxEntry
+from penstock.db.repositories.base import Repository
+from penstock.db.tables import outbox
 
 CHANNEL = "penstock_outbox"
 

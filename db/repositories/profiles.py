@@ -12,9 +12,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, cast, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from db.records import Citations, NewProfile, Profile, ProfileKind
-from db.repositories.base import Repository
-from db.tables import profile_citations, profile_claims, profile_counts, profiles
+from penstock.db.records import Citations, NewProfile, Profile, ProfileKind
+from penstock.db.repositories.base import Repository
+from penstock.db.tables import profile_citations, profile_claims, profile_counts, profiles
 
 COUNTS = ("hits", "misses", "waits", "failures", "seconds_saved", "evicted")
 """What is counted for all runs together."""

@@ -8,17 +8,17 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, insert, literal, null, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from db.ids import new_id
-from db.records import Json, Page, Run
-from db.repositories.base import Repository
-from db.repositories.events import Events
-from db.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
-from db.tables import runs
+from penstock.db.ids import new_id
+from penstock.db.records import Json, Page, Run
+from penstock.db.repositories.base import Repository
+from penstock.db.repositories.events import Events
+from penstock.db.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
+from penstock.db.tables import runs
 
 
 class Runs(Repository):
     def create(self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None) -> Run:
-        """A queued run without steps; db.lifecycle.submit makes one with its graph."""
+        """A queued run without steps; penstock.db.lifecycle.submit makes one with its graph."""
         row = {
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
             "options": dict(options or {}), "owner": owner,

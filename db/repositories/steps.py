@@ -8,19 +8,19 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, insert, or_, select, text, update
 
-from db.ids import new_id
-from db.records import Json, NewStep, Page, Step
-from db.repositories.base import Repository
-from db.repositories.events import Events
-from db.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
-from db.tables import step_edges, steps
+from penstock.db.ids import new_id
+from penstock.db.records import Json, NewStep, Page, Step
+from penstock.db.repositories.base import Repository
+from penstock.db.repositories.events import Events
+from penstock.db.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
+from penstock.db.tables import step_edges, steps
 
 _OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
 
 
 class Steps(Repository):
     def create(self, run_id: str, new_steps: Sequence[NewStep]) -> dict[str, str]:
-        """Insert steps as blocked and return their ids by key; db.lifecycle adds edges and releases."""
+        """Insert steps as blocked and return their ids by key; penstock.db.lifecycle adds edges and releases."""
         self.scope.require_lock(run_id)
         rows = [
             {

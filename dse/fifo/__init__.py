@@ -3,15 +3,15 @@
 `safe_depths` needs closed-form figures only and is generous; `size_fifos` simulates and is tight.
 """
 
-from dse.fifo.cost import Rounded, round_up, total_bits
-from dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
-from dse.fifo.measure import Measure, Measured
-from dse.fifo.of_design import DesignSizing, runs_through, size_design
-from dse.fifo.optimum import exhaustive
-from dse.fifo.periodic import periodic_depths
-from dse.fifo.shrinking import Shrunk, shrink
-from dse.fifo.size import SIMULATIONS, Sizing, size_fifos
-from dse.fifo.straight import straight_depths
+from penstock.dse.fifo.cost import Rounded, round_up, total_bits
+from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
+from penstock.dse.fifo.measure import Measure, Measured
+from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
+from penstock.dse.fifo.optimum import exhaustive
+from penstock.dse.fifo.periodic import periodic_depths
+from penstock.dse.fifo.shrinking import Shrunk, shrink
+from penstock.dse.fifo.size import SIMULATIONS, Sizing, size_fifos
+from penstock.dse.fifo.straight import straight_depths
 
 __all__ = [
     "LEAST_DEPTH",

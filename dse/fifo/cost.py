@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.platforms import Resources, total
-from compiler.schedule import OperatorLibrary, fifo_area
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import OperatorLibrary, fifo_area
 
 _MOST_DEPTH = 1 << 24
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.schedule import TokenPattern
-from compiler.simulator import Access, Network, Phase, Process, Rules
+from penstock.compiler.schedule import TokenPattern
+from penstock.compiler.simulator import Access, Network, Phase, Process, Rules
 
 Times = NDArray[np.int64]
 

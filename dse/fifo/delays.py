@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.errors import PenstockError
-from dse.linear import LinearProgram
+from penstock.compiler.errors import PenstockError
+from penstock.dse.linear import LinearProgram
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 import networkx as nx
 
-from compiler.errors import PenstockError
-from profiling.model import ChannelFigures
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.model import ChannelFigures
 
 LEAST_DEPTH = 2
 

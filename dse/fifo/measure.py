@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from compiler.simulator import Deadlock, Network, Rules, Simulator
+from penstock.compiler.simulator import Deadlock, Network, Rules, Simulator
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.platforms import Platform
-from compiler.simulator import Network as SimulatedNetwork
-from compiler.simulator import Sequence, Simulator
-from dse.fifo.depths import LEAST_DEPTH
-from dse.fifo.size import SIMULATIONS, Sizing, size_fifos
-from profiling.network import Network
-from profiling.simulated import rules_of, simulated_network
+from penstock.compiler.platforms import Platform
+from penstock.compiler.simulator import Network as SimulatedNetwork
+from penstock.compiler.simulator import Sequence, Simulator
+from penstock.dse.fifo.depths import LEAST_DEPTH
+from penstock.dse.fifo.size import SIMULATIONS, Sizing, size_fifos
+from penstock.profiling.network import Network
+from penstock.profiling.simulated import rules_of, simulated_network
 
 
 @dataclass(frozen=True)

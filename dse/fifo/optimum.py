@@ -5,8 +5,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping
 
-from compiler.errors import PenstockError
-from dse.fifo.measure import Measure
+from penstock.compiler.errors import PenstockError
+from penstock.dse.fifo.measure import Measure
 
 
 def exhaustive(

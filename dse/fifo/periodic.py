@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from compiler.simulator import Network, Rules
-from dse.fifo.cost import total_bits
-from dse.fifo.curves import kernels_of
-from dse.fifo.delays import Delay, start_times
-from dse.fifo.trace import Trace, trace
+from penstock.compiler.simulator import Network, Rules
+from penstock.dse.fifo.cost import total_bits
+from penstock.dse.fifo.curves import kernels_of
+from penstock.dse.fifo.delays import Delay, start_times
+from penstock.dse.fifo.trace import Trace, trace
 
 Equalisation = Literal["normal", "conservative"]
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dse.fifo.cost import total_bits
-from dse.fifo.cover import Failure, cheapest_cover
-from dse.fifo.measure import Measure
+from penstock.dse.fifo.cost import total_bits
+from penstock.dse.fifo.cover import Failure, cheapest_cover
+from penstock.dse.fifo.measure import Measure
 
 Depths = dict[str, int]
 _SMALL = 24  # FIFOs deeper than the least, up to which depths are proven to be the best

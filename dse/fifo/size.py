@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.errors import PenstockError
-from compiler.simulator import Network, Rules
-from dse.fifo.cost import total_bits
-from dse.fifo.depths import LEAST_DEPTH
-from dse.fifo.measure import Measured, SimulatedRuns
-from dse.fifo.periodic import Equalisation, periodic_depths
-from dse.fifo.shrinking import shrink
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.simulator import Network, Rules
+from penstock.dse.fifo.cost import total_bits
+from penstock.dse.fifo.depths import LEAST_DEPTH
+from penstock.dse.fifo.measure import Measured, SimulatedRuns
+from penstock.dse.fifo.periodic import Equalisation, periodic_depths
+from penstock.dse.fifo.shrinking import shrink
 
 SIMULATIONS = 400
 _MOST_EVENTS = 2_000_000_000  # accesses to channels, in all simulations of one network together

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.simulator import Network, Rules
-from dse.fifo.curves import Kernel, kernels_of
-from dse.fifo.delays import Delay, start_times
-from dse.fifo.periodic import Equalisation
+from penstock.compiler.simulator import Network, Rules
+from penstock.dse.fifo.curves import Kernel, kernels_of
+from penstock.dse.fifo.delays import Delay, start_times
+from penstock.dse.fifo.periodic import Equalisation
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import networkx as nx
 import numpy as np
 
-from compiler.errors import PenstockError
-from dse.fifo.curves import Curve, Kernel, Times
+from penstock.compiler.errors import PenstockError
+from penstock.dse.fifo.curves import Curve, Kernel, Times
 
 
 @dataclass(frozen=True)

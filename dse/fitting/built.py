@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.errors import PenstockError
-from dse.evaluate import Evaluation, Evaluator
-from dse.finish import NO_PLACE
-from dse.place import place
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.finish import NO_PLACE
+from penstock.dse.place import place
 
 
 def with_memories(evaluator: Evaluator, evaluation: Evaluation) -> Evaluation | None:

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from compiler.analysis.graph import TensorOp
-from compiler.errors import PenstockError
-from compiler.platforms import Resources
-from compiler.schedule import implementations, load_library
-from dse.evaluate import Evaluation, Evaluator
-from dse.fitting.built import with_memories
-from dse.fitting.neighbours import follow
-from dse.fitting.pacing import NO_PADDING, Fitter, Sizes
-from dse.fitting.walks import Walk, walks_of
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule import implementations, load_library
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.fitting.built import with_memories
+from penstock.dse.fitting.neighbours import follow
+from penstock.dse.fitting.pacing import NO_PADDING, Fitter, Sizes
+from penstock.dse.fitting.walks import Walk, walks_of
 
 _ROUNDS = 3
 _MOST_MODELLED = 600

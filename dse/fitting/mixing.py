@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.analysis.graph import TensorOp
-from compiler.dialects.bindings import mixture
-from compiler.dialects.scaling import scaling_of
-from compiler.platforms import Resources
-from compiler.schedule import Operator, OperatorLibrary, implementations
-from dse.space.binding import bindable, operand_bits
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.dialects.bindings import mixture
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule import Operator, OperatorLibrary, implementations
+from penstock.dse.space.binding import bindable, operand_bits
 
 Changes = Mapping[tuple[str, str], int]
 """How many operators of a layer's operation are built of what they were not built of at the start."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compiler.analysis.graph import Graph, TensorOp
-from dse.fitting.walks import Walk
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.dse.fitting.walks import Walk
 
 
 def leader_of(op: TensorOp, graph: Graph) -> TensorOp | None:

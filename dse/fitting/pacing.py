@@ -10,16 +10,16 @@ from math import prod
 
 from xdsl.ir import OpResult
 
-from compiler.analysis.graph import Graph, TensorOp
-from compiler.design import Design, KernelDesign, Placement
-from compiler.dialects.affine import projected_dims
-from compiler.dialects.scaling import scaling_of
-from compiler.errors import PenstockError
-from compiler.platforms import Resources, total
-from compiler.schedule import OperatorLibrary
-from compiler.transforms.pad_dims import Dims
-from dse.fitting.lanes import Lanes, cheapest, pareto_lanes, useful_factors
-from dse.fitting.mixing import (
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.design import Design, KernelDesign, Placement
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.compiler.transforms.pad_dims import Dims
+from penstock.dse.fitting.lanes import Lanes, cheapest, pareto_lanes, useful_factors
+from penstock.dse.fitting.mixing import (
     Changeable,
     Changes,
     changeable_in_a_lane,
@@ -27,9 +27,9 @@ from dse.fitting.mixing import (
     row_of,
     slowest_running_sum,
 )
-from dse.fitting.neighbours import leader_of, shared_dims
-from dse.fitting.walks import Walk, kernel_design
-from dse.space.binding import bindings_of, operand_bits
+from penstock.dse.fitting.neighbours import leader_of, shared_dims
+from penstock.dse.fitting.walks import Walk, kernel_design
+from penstock.dse.space.binding import bindings_of, operand_bits
 
 Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from math import prod
 
-from compiler.analysis.graph import TensorOp
-from compiler.design import KernelDesign, Placement
-from dse.space.lanes import divisors
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.design import KernelDesign, Placement
+from penstock.dse.space.lanes import divisors
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.errors import PenstockError
-from compiler.platforms import RESOURCE_NAMES, Resources, total
-from compiler.schedule import MemoryUse
-from dse.linear import LinearProgram, Solution
-from dse.memory.items import Stored
-from dse.memory.result import Allocation
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES, Resources, total
+from penstock.compiler.schedule import MemoryUse
+from penstock.dse.linear import LinearProgram, Solution
+from penstock.dse.memory.items import Stored
+from penstock.dse.memory.result import Allocation
 
 COMFORT = 0.5
 """The share of a limit up to which a resource counts as plentiful."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from compiler.schedule import MemoryUse, OperatorLibrary, fifo_choices, memory_choices
-from profiling.network import Network
+from penstock.compiler.schedule import MemoryUse, OperatorLibrary, fifo_choices, memory_choices
+from penstock.profiling.network import Network
 
 WHOLE_CHIP = "chip"
 """The region of a design that was not partitioned."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.platforms import RESOURCE_NAMES, Resources
-from dse.drawing import Drawing, table, text_width
-from dse.memory.result import Allocation
+from penstock.compiler.platforms import RESOURCE_NAMES, Resources
+from penstock.dse.drawing import Drawing, table, text_width
+from penstock.dse.memory.result import Allocation
 
 _WIDTH, _PAD = 860, 14
 _COLOURS = {"registers": "--soft", "lutram": "--good", "srl": "--warm", "bram": "--water", "uram": "--violet"}

@@ -1,12 +1,12 @@
 """Which die each task stands on: an exact partition, a greedy one to compare with, a picture and a table."""
 
-from dse.partition.exact import partition
-from dse.partition.graph import Connection, Placed, PlacementGraph
-from dse.partition.greedy import greedy_partition
-from dse.partition.of_network import placement_graph
-from dse.partition.picture import partition_svg, partition_table
-from dse.partition.result import Partition
-from dse.partition.site import Site, site_of
+from penstock.dse.partition.exact import partition
+from penstock.dse.partition.graph import Connection, Placed, PlacementGraph
+from penstock.dse.partition.greedy import greedy_partition
+from penstock.dse.partition.of_network import placement_graph
+from penstock.dse.partition.picture import partition_svg, partition_table
+from penstock.dse.partition.result import Partition
+from penstock.dse.partition.site import Site, site_of
 
 __all__ = [
     "Connection",

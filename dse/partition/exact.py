@@ -6,13 +6,13 @@ different sides. That makes the relaxation a minimum cut, and the program quick 
 
 from __future__ import annotations
 
-from compiler.errors import PenstockError
-from compiler.platforms import RESOURCE_NAMES, Resources
-from dse.linear import LinearProgram
-from dse.partition.graph import PlacementGraph
-from dse.partition.greedy import greedy_partition
-from dse.partition.result import Partition
-from dse.partition.site import Site
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES, Resources
+from penstock.dse.linear import LinearProgram
+from penstock.dse.partition.graph import PlacementGraph
+from penstock.dse.partition.greedy import greedy_partition
+from penstock.dse.partition.result import Partition
+from penstock.dse.partition.site import Site
 
 BALANCE_WEIGHT = 0.25
 """What a die filled to its limit costs, as a share of all bits of the design crossing once."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from compiler.errors import PenstockError
-from compiler.platforms import Resources, total
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources, total
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from compiler.errors import PenstockError
-from compiler.platforms import Resources
-from dse.partition.graph import Connection, PlacementGraph
-from dse.partition.result import Partition
-from dse.partition.site import Site
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources
+from penstock.dse.partition.graph import Connection, PlacementGraph
+from penstock.dse.partition.result import Partition
+from penstock.dse.partition.site import Site
 
 _STEP = 0.02
 

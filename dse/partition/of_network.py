@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.platforms import Platform, Resources, total
-from compiler.schedule import MemoryUse, OperatorLibrary
-from dse.memory.items import stored_items
-from dse.partition.graph import Connection, Placed, PlacementGraph
-from profiling.network import Channel, Network
+from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.schedule import MemoryUse, OperatorLibrary
+from penstock.dse.memory.items import stored_items
+from penstock.dse.partition.graph import Connection, Placed, PlacementGraph
+from penstock.profiling.network import Channel, Network
 
 FIFO_HANDSHAKE = 2  # valid and ready
 MEMORY_HANDSHAKE = 100  # address and control of one direction of an AXI port

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.platforms import Platform, Resources, total
-from dse.partition.site import site_of
-from profiling.model import DesignFigures
-from profiling.network import Network
+from penstock.compiler.platforms import Platform, Resources, total
+from penstock.dse.partition.site import site_of
+from penstock.profiling.model import DesignFigures
+from penstock.profiling.network import Network
 
 MOST_STEPS = 400
 """Of the exact search: large tasks are tried first, and a few dozen steps show that these do not fit."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.platforms import Resources, total
-from dse.partition.graph import Connection, PlacementGraph
-from dse.partition.site import Boundary, Site
+from penstock.compiler.platforms import Resources, total
+from penstock.dse.partition.graph import Connection, PlacementGraph
+from penstock.dse.partition.site import Boundary, Site
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from compiler.errors import PenstockError
-from compiler.platforms import RESOURCE_NAMES, Die, Platform, Resources
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES, Die, Platform, Resources
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from dse.history import Pair
-from profiling.evidence import Evidence
+from penstock.dse.history import Pair
+from penstock.profiling.evidence import Evidence
 
 ENOUGH = 5
 """Pairs from which on a median ratio is believed."""

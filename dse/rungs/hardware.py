@@ -9,15 +9,15 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from compiler.errors import PenstockError
-from compiler.pipeline import Lowered, lower
-from compiler.pipeline.verify import make_inputs, verify_rtl
-from dse.bench import FRAMES, Bench, Measured
-from dse.evaluate import Evaluation, Evaluator
-from dse.open_rtl import Core, build_all
-from profiling.open_rtl.profiler import route_digest
-from profiling.open_rtl.tools import find_cxx, find_verilator
-from profiling.protocol import Profile, ProfileRequest
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.pipeline.verify import make_inputs, verify_rtl
+from penstock.dse.bench import FRAMES, Bench, Measured
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.open_rtl import Core, build_all
+from penstock.profiling.open_rtl.profiler import route_digest
+from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
+from penstock.profiling.protocol import Profile, ProfileRequest
 
 TOOL = "penstock-open-rtl-design"
 REVISION = "1"

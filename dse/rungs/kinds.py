@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.platforms import Platform
-from dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
-from dse.evaluate import Evaluation, Evaluator
-from dse.open_rtl import open_library
-from dse.rungs.hardware import open_rtl
-from dse.vitis import VITIS_RUNGS, cosim, csynth, vitis_lacks
-from profiling.evidence import Evidence
-from profiling.open_rtl.tools import find_cxx, find_verilator
-from profiling.protocol import ProfilingError
-from profiling.simulated import simulate_design
+from penstock.compiler.platforms import Platform
+from penstock.dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.open_rtl import open_library
+from penstock.dse.rungs.hardware import open_rtl
+from penstock.dse.vitis import VITIS_RUNGS, cosim, csynth, vitis_lacks
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.simulated import simulate_design
 
 
 def modelled(_: Evaluator, evaluation: Evaluation, bench: Bench) -> Measured:
@@ -51,7 +51,7 @@ def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Ev
 RUNGS: Mapping[Evidence, Rung] = {
     "modelled": modelled, "simulated": simulated, "open-rtl": open_rtl, "csynth": csynth, "cosim": cosim,
 }  # fmt: skip
-"""Every way to choose among designs, by its evidence; `profiling.evidence.RUNGS` lists the names for users.
+"""Every way to choose among designs, by its evidence; `penstock.profiling.evidence.RUNGS` lists the names for users.
 
-A rung of other tools is written beside this package against `dse.bench`, and gets its line here.
+A rung of other tools is written beside this package against `penstock.dse.bench`, and gets its line here.
 """

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dse.bench import Measured
-from dse.evaluate import Evaluation
-from dse.explore import choosable
-from dse.history import Pair, mix_of
-from dse.rungs.error import Correction
-from profiling.evidence import Evidence
+from penstock.dse.bench import Measured
+from penstock.dse.evaluate import Evaluation
+from penstock.dse.explore import choosable
+from penstock.dse.history import Pair, mix_of
+from penstock.dse.rungs.error import Correction
+from penstock.profiling.evidence import Evidence
 
 _DIGITS = 12
 """Improvements that agree in so many digits are equal."""

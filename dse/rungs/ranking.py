@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.errors import PenstockError
-from dse.bench import Bench, Measured
-from dse.evaluate import Evaluation, Evaluator
-from dse.history import Pair, model_of, pairs_of
-from dse.rungs.hardware import open_rtl_many
-from dse.rungs.kinds import RUNGS
-from dse.rungs.promotion import promote
-from profiling.evidence import EVIDENCE, Evidence
+from penstock.compiler.errors import PenstockError
+from penstock.dse.bench import Bench, Measured
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.history import Pair, model_of, pairs_of
+from penstock.dse.rungs.hardware import open_rtl_many
+from penstock.dse.rungs.kinds import RUNGS
+from penstock.dse.rungs.promotion import promote
+from penstock.profiling.evidence import EVIDENCE, Evidence
 
 BEST = 8
 """How many designs a stronger rung looks at."""

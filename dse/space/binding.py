@@ -7,8 +7,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
-from compiler.analysis.graph import TensorOp
-from compiler.schedule import OperatorLibrary, implementations
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.schedule import OperatorLibrary, implementations
 
 ADDERS, MULTIPLIERS = "adders", "multipliers"
 PARAMETERS = {"arith.addf": ADDERS, "arith.subf": ADDERS, "arith.muli": MULTIPLIERS}

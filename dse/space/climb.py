@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dse.evaluate import Evaluation, Evaluator
-from dse.samplers import means_something
-from dse.space.fill import LANES, fill
-from dse.space.pacing import OPERATOR_LUTS
-from dse.tiling import Params, Value
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.samplers import means_something
+from penstock.dse.space.fill import LANES, fill
+from penstock.dse.space.pacing import OPERATOR_LUTS
+from penstock.dse.tiling import Params, Value
 
 MOST_CHANGES = 40
 """A count and not a time: the same search everywhere."""

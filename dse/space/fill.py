@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.errors import PenstockError
-from dse.evaluate import Evaluator
-from dse.objectives import shortage
-from dse.space.pacing import OPERATOR_LUTS, PACED
-from dse.tiling import Params, Value
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.objectives import shortage
+from penstock.dse.space.pacing import OPERATOR_LUTS, PACED
+from penstock.dse.tiling import Params, Value
 
 LANES = "overall_unroll_size"
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.analysis.graph import Graph
-from compiler.design import Design
-from compiler.platforms import Platform
-from dse.fusion import exact_groups, fusion_graph, greedy_groups, tensor_bits
+from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.design import Design
+from penstock.compiler.platforms import Platform
+from penstock.dse.fusion import exact_groups, fusion_graph, greedy_groups, tensor_bits
 
 FUSED, GREEDY, EXACT = "all", "greedy", "exact"
 BUDGET, MOST_GROUPS = "converter_kib", "most_groups"

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import prod
 
-from compiler.analysis.graph import TensorOp
-from compiler.platforms import Resources, total
-from compiler.schedule import OperatorLibrary
-from dse.alignment import Access, LoopNest
-from dse.space.binding import operand_bits
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.dse.alignment import Access, LoopNest
+from penstock.dse.space.binding import operand_bits
 
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
 Unrolls = dict[str, tuple[int, ...]]

@@ -6,15 +6,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from compiler.analysis.graph import Graph, TensorOp
-from compiler.design import KernelDesign, Placement
-from compiler.platforms import Platform, Resources
-from compiler.schedule import OperatorLibrary
-from dse.fitting.neighbours import follow
-from dse.fitting.pacing import NO_PADDING, Fitter, Known, Sizes
-from dse.fitting.walks import Walk
-from dse.space.binding import ADDERS, binding_choices
-from dse.space.walks import AS_OTHERS, ORDER_CONNECTED, ORDER_PARALLEL, named_order, order_of
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.design import KernelDesign, Placement
+from penstock.compiler.platforms import Platform, Resources
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.dse.fitting.neighbours import follow
+from penstock.dse.fitting.pacing import NO_PADDING, Fitter, Known, Sizes
+from penstock.dse.fitting.walks import Walk
+from penstock.dse.space.binding import ADDERS, binding_choices
+from penstock.dse.space.walks import AS_OTHERS, ORDER_CONNECTED, ORDER_PARALLEL, named_order, order_of
 
 PACED = "paced"
 OPERATOR_LUTS, SLOW_DIMS, LANES_ON_SLOWEST, WHOLE_TOKENS = "operator_luts", "slow_dims", "slowest_lanes", "whole_tokens"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from compiler.transforms.pad_dims import Dims
+from penstock.compiler.transforms.pad_dims import Dims
 
 MOST_WASTE = 1 / 6
 """Of a dim's own size: what padding may add to it."""

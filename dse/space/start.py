@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dse.evaluate import Evaluator
-from dse.samplers import within
-from dse.space.climb import climb
-from dse.space.fill import LANES, fill, fits
-from dse.space.grouping import BUDGET, FUSED, GREEDY
-from dse.space.pacing import PACED
-from dse.tiling import Choices, Params, Value
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.samplers import within
+from penstock.dse.space.climb import climb
+from penstock.dse.space.fill import LANES, fill, fits
+from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
+from penstock.dse.space.pacing import PACED
+from penstock.dse.tiling import Choices, Params, Value
 
 TILE = "default_tile_size"
 _MOST_FILLED = 4

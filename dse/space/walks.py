@@ -13,13 +13,13 @@ from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.converting import converter_bits
-from compiler.analysis.graph import TensorOp
-from compiler.analysis.loops import LoopPlan, Step
-from compiler.analysis.orders import dtype_of
-from compiler.design import KernelDesign
-from compiler.dialects.itensor_types import ITensorType
-from dse.space.lanes import divisors
+from penstock.compiler.analysis.converting import converter_bits
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.loops import LoopPlan, Step
+from penstock.compiler.analysis.orders import dtype_of
+from penstock.compiler.design import KernelDesign
+from penstock.compiler.dialects.itensor_types import ITensorType
+from penstock.dse.space.lanes import divisors
 
 ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED = "parallel-outer", "reduction-outer", "connected"
 AS_OTHERS = "as-others"

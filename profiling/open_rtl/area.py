@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from compiler.backend.rtl.design import RtlDesign
-from compiler.platforms import Platform, Resources
-from profiling.evidence import Evidence
-from profiling.open_rtl.cache import Store, content_key, runs_folder
-from profiling.open_rtl.failures import failed
-from profiling.open_rtl.shape import structural_key
-from profiling.open_rtl.tools import Tool, find_yosys
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
-from profiling.work_folder import private_folder
+from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.compiler.platforms import Platform, Resources
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
+from penstock.profiling.open_rtl.failures import failed
+from penstock.profiling.open_rtl.shape import structural_key
+from penstock.profiling.open_rtl.tools import Tool, find_yosys
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
+from penstock.profiling.work_folder import private_folder
 
 Family = Literal["ecp5", "xcup"]
 

@@ -12,17 +12,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler.backend.host.bitstream import Bitstream, Usage
-from compiler.backend.rtl.shell import BoardDesign
-from compiler.errors import PenstockError
-from compiler.platforms import load_platform
-from profiling.open_rtl.cache import Store, content_key, runs_folder
-from profiling.open_rtl.failures import failed
-from profiling.open_rtl.fmax import Device, device_of
-from profiling.open_rtl.tools import Tool, find_ecppack, find_nextpnr_ecp5, find_yosys
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
-from profiling.work_folder import private_folder
+from penstock.compiler.backend.host.bitstream import Bitstream, Usage
+from penstock.compiler.backend.rtl.shell import BoardDesign
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
+from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
+from penstock.profiling.open_rtl.failures import failed
+from penstock.profiling.open_rtl.fmax import Device, device_of
+from penstock.profiling.open_rtl.tools import Tool, find_ecppack, find_nextpnr_ecp5, find_yosys
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
+from penstock.profiling.work_folder import private_folder
 
 REVISION = 1
 SYNTHESIS = (

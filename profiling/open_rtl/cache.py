@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 T = TypeVar("T")
 Failure = TypeVar("Failure")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from profiling.protocol import FailureKind, ProfilingError
-from profiling.tool_runner import Outcome, ToolResult
+from penstock.profiling.protocol import FailureKind, ProfilingError
+from penstock.profiling.tool_runner import Outcome, ToolResult
 
 _KINDS: dict[Outcome, FailureKind] = {
     Outcome.TIMEOUT: "timeout",

@@ -11,16 +11,16 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from compiler.platforms import Platform
-from profiling.evidence import Evidence
-from profiling.open_rtl.cache import Store, content_key, runs_folder
-from profiling.open_rtl.failures import failed
-from profiling.open_rtl.shape import structural_key
-from profiling.open_rtl.tools import find_nextpnr_ecp5, find_yosys
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
-from profiling.work_folder import private_folder
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.platforms import Platform
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
+from penstock.profiling.open_rtl.failures import failed
+from penstock.profiling.open_rtl.shape import structural_key
+from penstock.profiling.open_rtl.tools import find_nextpnr_ecp5, find_yosys
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment
+from penstock.profiling.work_folder import private_folder
 
 REVISION = 1
 _PART = re.compile(r"LFE5U(?P<link>M5G|M)?-(?P<size>\d+)F-(?P<speed>\d)(?P<package>[A-Z]+)(?P<pins>\d+)C?I?$")

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, VectorType
 from xdsl.ir import Attribute
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.dialects import nest, stream
-from compiler.errors import PenstockError
-from compiler.interpreter import stream as interpreter
-from compiler.interpreter.memory import Memory
-from compiler.interpreter.scalar import numpy_dtype
-from compiler.platforms import Platform, load_platform
-from compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
-from profiling.model import parse_module
-from profiling.open_rtl.words import lanes_of
-from profiling.protocol import ProfileRequest, ProfilingError
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter import stream as interpreter
+from penstock.compiler.interpreter.memory import Memory
+from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
+from penstock.profiling.model import parse_module
+from penstock.profiling.open_rtl.words import lanes_of
+from penstock.profiling.protocol import ProfileRequest, ProfilingError
 
 Array = NDArray[Any]
 ATTRIBUTE = "penstock.tasks"

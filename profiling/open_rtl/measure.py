@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.schedule import NestSchedule, PortSchedule
-from profiling.open_rtl.kernels import Kernel
-from profiling.open_rtl.run import Job, RtlRun, simulate_many
-from profiling.open_rtl.verilate import TOGETHER, Program, build_many
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.schedule import NestSchedule, PortSchedule
+from penstock.profiling.open_rtl.kernels import Kernel
+from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
+from penstock.profiling.open_rtl.verilate import TOGETHER, Program, build_many
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
 
 Array = NDArray[Any]
 

@@ -6,20 +6,20 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.dialects import stream
-from compiler.errors import PenstockError
-from profiling.evidence import Evidence
-from profiling.open_rtl.area import REVISION as AREA_REVISION
-from profiling.open_rtl.area import family_of, measure_area
-from profiling.open_rtl.cache import Store, fetch_many
-from profiling.open_rtl.fmax import device_of, measure_fmax
-from profiling.open_rtl.kernels import Kernel, nests_of, prepare
-from profiling.open_rtl.measure import Measurement, document_of, measure_many, measurement_from
-from profiling.open_rtl.tools import find_cxx, find_verilator, find_yosys
-from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.sources import sources_digest
-from profiling.store import FolderProfiles, ProfileStore
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.dialects import stream
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.open_rtl.area import REVISION as AREA_REVISION
+from penstock.profiling.open_rtl.area import family_of, measure_area
+from penstock.profiling.open_rtl.cache import Store, fetch_many
+from penstock.profiling.open_rtl.fmax import device_of, measure_fmax
+from penstock.profiling.open_rtl.kernels import Kernel, nests_of, prepare
+from penstock.profiling.open_rtl.measure import Measurement, document_of, measure_many, measurement_from
+from penstock.profiling.open_rtl.tools import find_cxx, find_verilator, find_yosys
+from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+from penstock.profiling.sources import sources_digest
+from penstock.profiling.store import FolderProfiles, ProfileStore
+from penstock.profiling.tool_runner import ToolRunner
 
 REVISION = "1"
 """Raise it whenever this measures in another way."""

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from compiler.errors import PenstockError
-from profiling.evidence import Evidence
-from profiling.open_rtl.cache import runs_folder
-from profiling.open_rtl.failures import failed
-from profiling.open_rtl.verilate import MEMORY_LIMIT, Program, build
-from profiling.open_rtl.words import decode, encode, lanes_of, stride_of
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolCommand, ToolRunner
-from profiling.work_folder import private_folder
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.open_rtl.cache import runs_folder
+from penstock.profiling.open_rtl.failures import failed
+from penstock.profiling.open_rtl.verilate import MEMORY_LIMIT, Program, build
+from penstock.profiling.open_rtl.words import decode, encode, lanes_of, stride_of
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolCommand, ToolRunner
+from penstock.profiling.work_folder import private_folder
 
 Array = NDArray[Any]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from compiler.backend.rtl.design import RtlDesign
-from profiling.open_rtl.cache import content_key
+from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.profiling.open_rtl.cache import content_key
 
 _TOKENS = re.compile(
     r"""//[^\n]*|/\*.*?\*/            # comments

@@ -18,8 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from profiling.open_rtl.cache import Store, content_key, user_cache
-from profiling.protocol import ProfilingError
+from penstock.profiling.open_rtl.cache import Store, content_key, user_cache
+from penstock.profiling.protocol import ProfilingError
 
 COMPILERS = ("g++", "clang++", "c++")
 THE_WHEEL = "the wheel"

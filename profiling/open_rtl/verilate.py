@@ -15,13 +15,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from profiling.open_rtl.cache import Store, content_key, runs_folder
-from profiling.open_rtl.failures import failed
-from profiling.open_rtl.tools import Tool, find_cxx, find_verilator
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import Outcome, ToolCommand, ToolRunner, clean_environment
-from profiling.work_folder import private_folder
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
+from penstock.profiling.open_rtl.failures import failed
+from penstock.profiling.open_rtl.tools import Tool, find_cxx, find_verilator
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import Outcome, ToolCommand, ToolRunner, clean_environment
+from penstock.profiling.work_folder import private_folder
 
 HERE = Path(__file__).parent
 # Functions of bounded length: the compiler's time grows faster than theirs.

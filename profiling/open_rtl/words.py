@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.backend.rtl.design import RtlPort
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.design import RtlPort
+from penstock.compiler.errors import PenstockError
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 _MEMORY_WORDS = re.compile(
     r"bad_alloc|MemoryError|[Cc]annot allocate memory|[Oo]ut of memory|virtual memory exhausted|ENOMEM"

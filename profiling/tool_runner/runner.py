@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profiling.tool_runner.command import Outcome, ToolCommand, ToolResult, result_from
+from penstock.profiling.tool_runner.command import Outcome, ToolCommand, ToolResult, result_from
 
 _SUPERVISOR = Path(__file__).with_name("supervise.py")
 _MARK = "PENSTOCK_TOOL"

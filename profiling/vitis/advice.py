@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from profiling.vitis.detect import SETTING, VitisTools
+from penstock.profiling.vitis.detect import SETTING, VitisTools
 
 _FORMS = {
     "classic": "HLS by `vitis_hls -f run_hls.tcl`",

@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from profiling.protocol import FailureKind, ProfilingError
-from profiling.tool_runner import ToolCommand, ToolResult, ToolRunner
-from profiling.vitis.commands import tool_environment
-from profiling.vitis.connectivity import FILE, Connectivity, read_connectivity
-from profiling.vitis.detect import VitisTools
-from profiling.vitis.job import Limits
-from profiling.vitis.judge import check_run, whole_log
-from profiling.vitis.log import Step
-from profiling.vitis.reading import missing, unreadable
-from profiling.vitis.watch import Line, Watch, files_of
-from profiling.work_folder import check_work_folder, remove_older
+from penstock.profiling.protocol import FailureKind, ProfilingError
+from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner
+from penstock.profiling.vitis.commands import tool_environment
+from penstock.profiling.vitis.connectivity import FILE, Connectivity, read_connectivity
+from penstock.profiling.vitis.detect import VitisTools
+from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.judge import check_run, whole_log
+from penstock.profiling.vitis.log import Step
+from penstock.profiling.vitis.reading import missing, unreadable
+from penstock.profiling.vitis.watch import Line, Watch, files_of
+from penstock.profiling.work_folder import check_work_folder, remove_older
 
 Target = Literal["hw", "hw_emu"]
 MAGIC = b"xclbin2\0"

@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from compiler.errors import PenstockError
-from profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
-from profiling.vitis.detect import LICENCE_VARIABLES, Form, VitisTools
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
+from penstock.profiling.vitis.detect import LICENCE_VARIABLES, Form, VitisTools
 
 HlsStep = Literal["csim", "csynth", "cosim", "export", "implement"]
 HLS_STEPS: tuple[HlsStep, ...] = ("csim", "csynth", "cosim", "export", "implement")

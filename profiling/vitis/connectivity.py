@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiling.protocol import ProfilingError
-from profiling.vitis.detect import VitisTools
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.detect import VitisTools
 
 FILE = "connectivity.cfg"
 _LINE = re.compile(r"^(platform|freqHz)=(\S+)\s*$", re.M)

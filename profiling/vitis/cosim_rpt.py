@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from profiling.vitis.reading import missing, read_text, unreadable
-from profiling.vitis.records import CosimReport, Verdict
-from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, name_of, whole
+from penstock.profiling.vitis.reading import missing, read_text, unreadable
+from penstock.profiling.vitis.records import CosimReport, Verdict
+from penstock.profiling.vitis.tables import Table, read_tables
+from penstock.profiling.vitis.values import Notes, name_of, whole
 
 _SIMULATOR = re.compile(r"^Simulation tool\s*:[ \t]*(\S+?)\.?\s*$", re.MULTILINE)
 _LIMIT = 4 << 20

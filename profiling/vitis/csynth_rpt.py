@@ -6,11 +6,21 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from profiling.vitis.reading import read_text, unreadable
-from profiling.vitis.records import Fifo, Instance, Loop, Memory, Module, Operator, Span, SynthesisReport, Usage
-from profiling.vitis.summary_rpt import is_summary, read_summary
-from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, decimal, facts, flow_of, name_of, span, usage, version_of, whole
+from penstock.profiling.vitis.reading import read_text, unreadable
+from penstock.profiling.vitis.records import (
+    Fifo,
+    Instance,
+    Loop,
+    Memory,
+    Module,
+    Operator,
+    Span,
+    SynthesisReport,
+    Usage,
+)
+from penstock.profiling.vitis.summary_rpt import is_summary, read_summary
+from penstock.profiling.vitis.tables import Table, read_tables
+from penstock.profiling.vitis.values import Notes, decimal, facts, flow_of, name_of, span, usage, version_of, whole
 
 _TOP = re.compile(r"^== .*Report for '([^'\n]{1,500})'", re.MULTILINE)
 _UNITS = {"s": 1e9, "sec": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3}

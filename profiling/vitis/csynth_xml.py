@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from profiling.vitis.reading import unreadable
-from profiling.vitis.records import Fifo, Loop, Memory, Module, Operator, Span, SynthesisReport, Usage
-from profiling.vitis.values import Notes, between, name_of, span, usage, whole
-from profiling.vitis.xml_tree import Node, read_xml
+from penstock.profiling.vitis.reading import unreadable
+from penstock.profiling.vitis.records import Fifo, Loop, Memory, Module, Operator, Span, SynthesisReport, Usage
+from penstock.profiling.vitis.values import Notes, between, name_of, span, usage, whole
+from penstock.profiling.vitis.xml_tree import Node, read_xml
 
 # Lists of ports and pragmas, most of the file in designs with many arguments; nothing here is read from them.
 SKIPPED = frozenset({"InterfaceSummary", "Interfaces", "Args", "PragmaReport", "AutoPragmaReport", "ReportBurst"})

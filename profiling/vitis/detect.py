@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from compiler.errors import PenstockError
-from profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
 
 PROGRAMS = ("vitis_hls", "vitis-run", "v++", "emconfigutil", "vivado", "xclbinutil")
 LICENCE_VARIABLES = ("XILINXD_LICENSE_FILE", "LM_LICENSE_FILE")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.schedule import bram18_count
-from profiling.vitis.records import Fifo, SynthesisReport
+from penstock.compiler.schedule import bram18_count
+from penstock.profiling.vitis.records import Fifo, SynthesisReport
 
 _IN_LOGIC = frozenset({"srl", "lutram", "uram"})
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from profiling.vitis.reading import read_text, unreadable
-from profiling.vitis.records import ImplementedReport, Placed, Usage
-from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, name_of, whole
+from penstock.profiling.vitis.reading import read_text, unreadable
+from penstock.profiling.vitis.records import ImplementedReport, Placed, Usage
+from penstock.profiling.vitis.tables import Table, read_tables
+from penstock.profiling.vitis.values import Notes, name_of, whole
 
 _FACT = re.compile(
     r"^(?:\|? ?| +\* )(Tool Version|Version|Design State|Device|Device target|Target device|Implementation tool)"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolCommand, ToolRunner
-from profiling.vitis.commands import (
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolCommand, ToolRunner
+from penstock.profiling.vitis.commands import (
     HlsCommand,
     HlsStep,
     hls_commands,
@@ -19,16 +19,16 @@ from profiling.vitis.commands import (
     solution,
     tool_environment,
 )
-from profiling.vitis.cosim_rpt import find_cosim_report
-from profiling.vitis.detect import VitisTools
-from profiling.vitis.implemented_rpt import read_utilization
-from profiling.vitis.judge import check_run
-from profiling.vitis.reading import missing, unreadable
-from profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
-from profiling.vitis.report_folder import read_report_folder
-from profiling.vitis.timing_rpt import read_timing
-from profiling.vitis.watch import Line, Watch, files_of
-from profiling.work_folder import Keep, private_folder
+from penstock.profiling.vitis.cosim_rpt import find_cosim_report
+from penstock.profiling.vitis.detect import VitisTools
+from penstock.profiling.vitis.implemented_rpt import read_utilization
+from penstock.profiling.vitis.judge import check_run
+from penstock.profiling.vitis.reading import missing, unreadable
+from penstock.profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
+from penstock.profiling.vitis.report_folder import read_report_folder
+from penstock.profiling.vitis.timing_rpt import read_timing
+from penstock.profiling.vitis.watch import Line, Watch, files_of
+from penstock.profiling.work_folder import Keep, private_folder
 
 _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters")
 

@@ -10,12 +10,12 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from profiling.protocol import FailureKind, ProfilingError
-from profiling.tool_runner import Outcome, ToolResult
-from profiling.vitis.known import known_trouble
-from profiling.vitis.log import Step, StepOutcome, judge_log
-from profiling.vitis.reading import LogWindow, read_log
-from profiling.vitis.watch import Watch
+from penstock.profiling.protocol import FailureKind, ProfilingError
+from penstock.profiling.tool_runner import Outcome, ToolResult
+from penstock.profiling.vitis.known import known_trouble
+from penstock.profiling.vitis.log import Step, StepOutcome, judge_log
+from penstock.profiling.vitis.reading import LogWindow, read_log
+from penstock.profiling.vitis.watch import Watch
 
 _STARTS = re.compile(r"\[HLS 200-1510\] Running: (?:csim|csynth|cosim|export)_design")
 _ENDINGS: dict[Outcome, FailureKind] = {

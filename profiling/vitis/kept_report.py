@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from profiling.vitis.records import Fifo, Loop, Span, SynthesisReport, Usage
+from penstock.profiling.vitis.records import Fifo, Loop, Span, SynthesisReport, Usage
 
 _LEFT_OUT: tuple[str, ...] = ("modules", "instances", "memories", "operators")
 _SPANS = ("latency", "interval", "depth")

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from profiling.protocol import FailureKind, ProfilingError
-from profiling.vitis.deadlock import Deadlock, find_deadlock
-from profiling.vitis.reading import LogWindow
+from penstock.profiling.protocol import FailureKind, ProfilingError
+from penstock.profiling.vitis.deadlock import Deadlock, find_deadlock
+from penstock.profiling.vitis.reading import LogWindow
 
 Step = Literal["csim", "csynth", "cosim", "export", "implement", "compile", "link", "package"]
 STEPS: tuple[Step, ...] = get_args(Step)

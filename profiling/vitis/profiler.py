@@ -15,31 +15,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.backend.hls import emit_hls
-from compiler.backend.hls.ports import ports_of
-from compiler.dialects import stream
-from compiler.errors import PenstockError
-from compiler.interpreter.scalar import numpy_dtype
-from compiler.platforms import Platform, Resources, load_platform
-from compiler.schedule import load_library
-from profiling.csim import build_csim
-from profiling.model import parse_request
-from profiling.network import Network, network_of
-from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.simulated import simulate_design
-from profiling.sources import sources_digest
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.commands import HlsStep
-from profiling.vitis.detect import VitisTools
-from profiling.vitis.fifo_memory import with_fifo_memory
-from profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
-from profiling.vitis.kept_report import report_to_json
-from profiling.vitis.reading import unreadable
-from profiling.vitis.records import SynthesisReport, Usage
-from profiling.vitis.retime import PhaseTiming
-from profiling.vitis.retime_design import retime_design
-from profiling.vitis.watch import Line, files_of
-from profiling.work_folder import private_folder
+from penstock.compiler.backend.hls import emit_hls
+from penstock.compiler.backend.hls.ports import ports_of
+from penstock.compiler.dialects import stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.platforms import Platform, Resources, load_platform
+from penstock.compiler.schedule import load_library
+from penstock.profiling.csim import build_csim
+from penstock.profiling.model import parse_request
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+from penstock.profiling.simulated import simulate_design
+from penstock.profiling.sources import sources_digest
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.commands import HlsStep
+from penstock.profiling.vitis.detect import VitisTools
+from penstock.profiling.vitis.fifo_memory import with_fifo_memory
+from penstock.profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
+from penstock.profiling.vitis.kept_report import report_to_json
+from penstock.profiling.vitis.reading import unreadable
+from penstock.profiling.vitis.records import SynthesisReport, Usage
+from penstock.profiling.vitis.retime import PhaseTiming
+from penstock.profiling.vitis.retime_design import retime_design
+from penstock.profiling.vitis.watch import Line, files_of
+from penstock.profiling.work_folder import private_folder
 
 Array = NDArray[Any]
 FRAMES = 2  # with one the interval cannot be measured

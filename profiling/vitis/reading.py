@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from profiling.protocol import ProfilingError
+from penstock.profiling.protocol import ProfilingError
 
 TEXT_LIMIT = 32 << 20
 XML_LIMIT = 256 << 20

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from profiling.protocol import ProfilingError
-from profiling.vitis.csynth_rpt import read_csynth_report
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.reading import missing, unreadable
-from profiling.vitis.records import Module, SynthesisReport, Usage
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.csynth_rpt import read_csynth_report
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.reading import missing, unreadable
+from penstock.profiling.vitis.records import Module, SynthesisReport, Usage
 
 _MOST_FILES = 5000
 _FIGURES = (

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from compiler.simulator import Network, Phase, Process, Repeat, Sequence
-from compiler.simulator.network import Item
-from profiling.evidence import Evidence
-from profiling.protocol import ProfilingError
-from profiling.vitis.records import Loop, Span, SynthesisReport
+from penstock.compiler.simulator import Network, Phase, Process, Repeat, Sequence
+from penstock.compiler.simulator.network import Item
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.records import Loop, Span, SynthesisReport
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.schedule import Bound, NestSchedule, PortSchedule
-from profiling.network import Network, Task
-from profiling.vitis.records import Loop, SynthesisReport
-from profiling.vitis.retime import PhaseTiming, fitting_loops, reported_figures
+from penstock.compiler.schedule import Bound, NestSchedule, PortSchedule
+from penstock.profiling.network import Network, Task
+from penstock.profiling.vitis.records import Loop, SynthesisReport
+from penstock.profiling.vitis.retime import PhaseTiming, fitting_loops, reported_figures
 
 
 @dataclass(frozen=True)

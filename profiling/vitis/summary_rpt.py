@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from profiling.vitis.reading import unreadable
-from profiling.vitis.records import Loop, Module, SynthesisReport, Usage
-from profiling.vitis.tables import Table, read_tables
-from profiling.vitis.values import Notes, facts, flow_of, name_of, span, usage, version_of
+from penstock.profiling.vitis.reading import unreadable
+from penstock.profiling.vitis.records import Loop, Module, SynthesisReport, Usage
+from penstock.profiling.vitis.tables import Table, read_tables
+from penstock.profiling.vitis.values import Notes, facts, flow_of, name_of, span, usage, version_of
 
 _TOP = re.compile(r"^== Synthesis Summary Report of '([^'\n]{1,500})'", re.MULTILINE)
 _ROW = re.compile(r"(\s*)([+o])(\s*)(\S.*?)(\*?)\s*\Z")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from profiling.vitis.reading import read_start, unreadable
-from profiling.vitis.records import ClockTiming, TimingReport
-from profiling.vitis.values import Notes, decimal, name_of
+from penstock.profiling.vitis.reading import read_start, unreadable
+from penstock.profiling.vitis.records import ClockTiming, TimingReport
+from penstock.profiling.vitis.values import Notes, decimal, name_of
 
 # The paths that follow the summary can be hundreds of megabytes and are not read.
 _START = 8 << 20

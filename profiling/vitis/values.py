@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from profiling.vitis.records import Span, Usage
+from penstock.profiling.vitis.records import Span, Usage
 
 ABSENT = frozenset({"", "-", "?", "na", "n/a", "undef", "unknown", "inf", "infinite"})
 """How the tools write that they do not know."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolProcess
-from profiling.work_folder import LEAST_FREE_BYTES
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolProcess
+from penstock.profiling.work_folder import LEAST_FREE_BYTES
 
 Line = Callable[[str], None]
 MOST_LINES = 200_000  # handed on as they come, in all and of one look; the log has all of them

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from xml.parsers import expat
 
-from profiling.vitis.reading import XML_LIMIT, chunks, unreadable
+from penstock.profiling.vitis.reading import XML_LIMIT, chunks, unreadable
 
 MAX_DEPTH = 64
 MAX_PARTS = 4_000_000

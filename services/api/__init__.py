@@ -1,1 +1,1 @@
-"""The REST API and the pages of the service. The application: `services.api.app:create_app` (a factory)."""
+"""The REST API and the pages of the service. The application: `penstock.services.api.app:create_app` (a factory)."""

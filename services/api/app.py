@@ -1,6 +1,6 @@
 """Builds the application: REST API, pages, and what stands in front of both.
 
-Run it with `uvicorn services.api.app:create_app --factory`.
+Run it with `uvicorn penstock.services.api.app:create_app --factory`.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 
-import web
-from db import Database
-from services.api import errors, pages
-from services.api.broker import look_at_workers
-from services.api.context import Context
-from services.api.description import describe
-from services.api.health import BrokerWatch
-from services.api.hub import EventHub
-from services.api.logs import get_logger
-from services.api.middleware import BodyLimit, RequestContext, SameSite
-from services.api.options import ApiOptions
-from services.api.routes import events, health, models, profiles, results, runs, searches
-from services.api.tokens import load_key
-from services.api.version import version
-from services.settings import Settings
-from services.store import ContentStore
+from penstock import web
+from penstock.db import Database
+from penstock.services.api import errors, pages
+from penstock.services.api.broker import look_at_workers
+from penstock.services.api.context import Context
+from penstock.services.api.description import describe
+from penstock.services.api.health import BrokerWatch
+from penstock.services.api.hub import EventHub
+from penstock.services.api.logs import get_logger
+from penstock.services.api.middleware import BodyLimit, RequestContext, SameSite
+from penstock.services.api.options import ApiOptions
+from penstock.services.api.routes import events, health, models, profiles, results, runs, searches
+from penstock.services.api.tokens import load_key
+from penstock.services.api.version import version
+from penstock.services.settings import Settings
+from penstock.services.store import ContentStore
 
 log = get_logger()
 

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from db import Transaction
-from services.api.context import Context, Ctx
-from services.api.problems import Problem
-from services.api.tokens import digest, is_well_formed, public_part
+from penstock.db import Transaction
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.problems import Problem
+from penstock.services.api.tokens import digest, is_well_formed, public_part
 
 COOKIE = "penstock_token"
 _TOUCH_SECONDS = 60.0
@@ -52,7 +52,7 @@ def authenticate(request: Request, context: Ctx) -> str | None:
             "the token is not valid" if given else "this service asks for a token",
             where="header Authorization",
             hint="send `Authorization: Bearer penstock_…`; an operator makes tokens with "
-            "`python -m services.api.token_admin create NAME`",
+            "`python -m penstock.services.api.token_admin create NAME`",
             headers={"WWW-Authenticate": 'Bearer realm="penstock"'},
         )
     return caller

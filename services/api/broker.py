@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import redis
 
-from services.api.health import Look
-from services.settings import SettingError, Settings
-from services.worker.sign_of_life import connect, signs
+from penstock.services.api.health import Look
+from penstock.services.settings import SettingError, Settings
+from penstock.services.worker.sign_of_life import connect, signs
 
 
 def look_at_workers(settings: Settings) -> Callable[[], Look]:

@@ -7,11 +7,11 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from db import Database
-from services.api.hub import EventHub
-from services.api.options import ApiOptions
-from services.settings import Settings
-from services.store import ContentStore
+from penstock.db import Database
+from penstock.services.api.hub import EventHub
+from penstock.services.api.options import ApiOptions
+from penstock.services.settings import Settings
+from penstock.services.store import ContentStore
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from services.api.problems import MEDIA_TYPE
-from services.api.schemas import ZooReference
+from penstock.services.api.problems import MEDIA_TYPE
+from penstock.services.api.schemas import ZooReference
 
 _PROBLEM = {"$ref": "#/components/schemas/ProblemOut"}
 

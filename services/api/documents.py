@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from db import Transaction
-from db.records import Artifact, Attempt, Event, Json, Model, Run, Step
-from db.repositories.trials import BestTrial, TrialRow
-from db.states import RUN_TERMINAL, STEP_TERMINAL, StepState
-from dse.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
-from services.api.schemas import (
+from penstock.db import Transaction
+from penstock.db.records import Artifact, Attempt, Event, Json, Model, Run, Step
+from penstock.db.repositories.trials import BestTrial, TrialRow
+from penstock.db.states import RUN_TERMINAL, STEP_TERMINAL, StepState
+from penstock.dse.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
+from penstock.services.api.schemas import (
     ArtifactOut,
     AttemptOut,
     Best,

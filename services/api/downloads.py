@@ -10,8 +10,8 @@ from urllib.parse import quote
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
-from db.records import Artifact
-from services.api.problems import Problem
+from penstock.db.records import Artifact
+from penstock.services.api.problems import Problem
 
 _CHUNK = 1 << 20
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")

@@ -13,11 +13,11 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from db.database import is_transient
-from services.api.logs import get_logger
-from services.api.problems import RETRY_SOON_SECONDS, Problem
-from services.api.schemas import OPTION_NAMES
-from web.render import render_problem
+from penstock.db.database import is_transient
+from penstock.services.api.logs import get_logger
+from penstock.services.api.problems import RETRY_SOON_SECONDS, Problem
+from penstock.services.api.schemas import OPTION_NAMES
+from penstock.web.render import render_problem
 
 log = get_logger()
 _UNDEFINED_TABLE = "42P01"

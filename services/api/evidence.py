@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import Field
 
-from db import Transaction
-from services.api.schemas import Given
+from penstock.db import Transaction
+from penstock.services.api.schemas import Given
 
 
 class ToolProfiles(Given):

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from compiler.errors import PenstockError
-from compiler.platforms import load_platform
-from dse.objectives import LIMITED, MOST_LIMITS, MOST_OBJECTIVES, OBJECTIVES, Goal
-from dse.objectives import check_limits as parse_limits
-from dse.objectives import check_objectives as known_objectives
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
+from penstock.dse.objectives import LIMITED, MOST_LIMITS, MOST_OBJECTIVES, OBJECTIVES, Goal
+from penstock.dse.objectives import check_limits as parse_limits
+from penstock.dse.objectives import check_objectives as known_objectives
 
 Sampler = Literal["local", "tpe", "nsga2", "random", "grid"]
 

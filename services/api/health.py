@@ -15,11 +15,11 @@ from datetime import UTC, datetime
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from db import Database
-from services.api.context import Context
-from services.api.schemas import HealthOut, PartHealth, QueueHealth, WorkerHealth
-from services.api.version import version
-from services.worker.sign_of_life import Sign
+from penstock.db import Database
+from penstock.services.api.context import Context
+from penstock.services.api.schemas import HealthOut, PartHealth, QueueHealth, WorkerHealth
+from penstock.services.api.version import version
+from penstock.services.worker.sign_of_life import Sign
 
 LOOK_EVERY_SECONDS = 2.0
 IDLE_AFTER_SECONDS = 60.0

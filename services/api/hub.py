@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 
 from starlette.concurrency import run_in_threadpool
 
-from db import Database
-from services.api.problems import Problem
+from penstock.db import Database
+from penstock.services.api.problems import Problem
 
 TICK_SECONDS = 0.4
 

@@ -16,8 +16,8 @@ from fastapi import Header
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from db import Transaction
-from services.api.problems import Problem
+from penstock.db import Transaction
+from penstock.services.api.problems import Problem
 
 REPLAYED = "Idempotency-Replayed"
 _FORM = re.compile(r"[\x21-\x7e]{1,200}")

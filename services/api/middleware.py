@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from services.api.logs import get_logger
-from services.api.problems import Problem
+from penstock.services.api.logs import get_logger
+from penstock.services.api.problems import Problem
 
 log = get_logger()
 

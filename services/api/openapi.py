@@ -1,4 +1,4 @@
-"""`python -m services.api.openapi [FILE]` writes docs/openapi.json anew; a test says when that is due."""
+"""`python -m penstock.services.api.openapi [FILE]` writes docs/openapi.json anew; a test says when that is due."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from services.api.app import bare_app
+from penstock.services.api.app import bare_app
 
 COMMITTED = Path(__file__).resolve().parents[2] / "docs" / "openapi.json"
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from services.settings import SettingError, Settings
+from penstock.services.settings import SettingError, Settings
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 KIB = 1024

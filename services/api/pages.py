@@ -8,17 +8,25 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from db import Transaction
-from db.ids import is_id
-from db.records import Run
-from services.api.auth import COOKIE, caller_of, token_id
-from services.api.context import Context, Ctx
-from services.api.documents import artifact_out, chosen_trial, event_out, first_figure, run_detail, run_list, trial_out
-from services.api.evidence import differences_out, profiles_out
-from services.api.health import check
-from services.api.routes.params import RunId, check_cursor, find_run
-from web.render import render_login, render_measurements, render_run, render_runs
-from web.runs_view import FILTERS, Record
+from penstock.db import Transaction
+from penstock.db.ids import is_id
+from penstock.db.records import Run
+from penstock.services.api.auth import COOKIE, caller_of, token_id
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.documents import (
+    artifact_out,
+    chosen_trial,
+    event_out,
+    first_figure,
+    run_detail,
+    run_list,
+    trial_out,
+)
+from penstock.services.api.evidence import differences_out, profiles_out
+from penstock.services.api.health import check
+from penstock.services.api.routes.params import RunId, check_cursor, find_run
+from penstock.web.render import render_login, render_measurements, render_run, render_runs
+from penstock.web.runs_view import FILTERS, Record
 
 router = APIRouter(include_in_schema=False)
 

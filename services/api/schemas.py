@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
-from compiler.platforms import platform_names
-from dse.objectives import DEFAULT_OBJECTIVES
-from services.api.goals import Limits, Objectives, Sampler, check_goal
+from penstock.compiler.platforms import platform_names
+from penstock.dse.objectives import DEFAULT_OBJECTIVES
+from penstock.services.api.goals import Limits, Objectives, Sampler, check_goal
 
 Quantise = Literal["w8a8"]
 Rung = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim"]

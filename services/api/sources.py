@@ -13,8 +13,8 @@ import re
 from pathlib import Path
 from urllib.parse import quote_plus
 
-from services.api.problems import Problem
-from services.api.schemas import ZooReference
+from penstock.services.api.problems import Problem
+from penstock.services.api.schemas import ZooReference
 
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
@@ -84,7 +84,7 @@ def check_linalg(head: bytes, file: str) -> None:
 
 def zoo_names() -> tuple[str, ...]:
     """The models that Penstock brings along, by the names of their files: importing them would need torch."""
-    package = importlib.util.find_spec("compiler")
+    package = importlib.util.find_spec("penstock.compiler")
     assert package is not None
     assert package.submodule_search_locations is not None
     folder = Path(package.submodule_search_locations[0]) / "frontend" / "zoo"

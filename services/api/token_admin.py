@@ -1,4 +1,4 @@
-"""Tokens, for a service's operator: `python -m services.api.token_admin create NAME | list | revoke ID`."""
+"""Tokens, for a service's operator: `python -m penstock.services.api.token_admin create NAME | list | revoke ID`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from db import Database
-from services.api.tokens import digest, load_key, make_token, public_part
-from services.settings import SettingError, Settings
+from penstock.db import Database
+from penstock.services.api.tokens import digest, load_key, make_token, public_part
+from penstock.services.settings import SettingError, Settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +71,7 @@ def listing(database: Database) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m services.api.token_admin", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m penstock.services.api.token_admin", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     new = commands.add_parser("create", help="make a token and print it once")
     new.add_argument("name", help="whose it is, or what for")

@@ -16,12 +16,12 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
-from services.api.schemas import ArtifactOut, RunDetail
-from services.cli.exit_codes import FAILED, OK
-from services.cli.progress import best_text, error_line, runs_table
-from services.cli.rest import ModelSource, Service, UsageError
-from services.cli.watching import exit_code_of, follow
-from services.settings import Settings
+from penstock.services.api.schemas import ArtifactOut, RunDetail
+from penstock.services.cli.exit_codes import FAILED, OK
+from penstock.services.cli.progress import best_text, error_line, runs_table
+from penstock.services.cli.rest import ModelSource, Service, UsageError
+from penstock.services.cli.watching import exit_code_of, follow
+from penstock.services.settings import Settings
 
 _PIPE_WIDTH = 240
 FETCHED_STEPS = ("package",)

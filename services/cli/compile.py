@@ -33,10 +33,10 @@ def compile(
     print_ir: Annotated[bool, typer.Option("--print-ir", help="print the IR of that stage, or of all")] = False,
 ) -> int:
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
-    from compiler.design import Design
-    from dse.bench import Bench
-    from profiling.tool_runner import ToolRunner
-    from services.cli.options import (
+    from penstock.compiler.design import Design
+    from penstock.dse.bench import Bench
+    from penstock.profiling.tool_runner import ToolRunner
+    from penstock.services.cli.options import (
         check_bitstream,
         check_output,
         check_target,
@@ -44,11 +44,11 @@ def compile(
         summary_lines,
         write_output,
     )
-    from services.cli.show_ir import show_ir
-    from services.cli.stages import Stages
-    from services.steps.flow.model import load_program
-    from services.steps.flow.package import build_package
-    from services.steps.flow.search import SearchSettings, find_design, finish_given
+    from penstock.services.cli.show_ir import show_ir
+    from penstock.services.cli.stages import Stages
+    from penstock.services.steps.flow.model import load_program
+    from penstock.services.steps.flow.package import build_package
+    from penstock.services.steps.flow.search import SearchSettings, find_design, finish_given
 
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None

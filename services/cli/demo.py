@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import typer
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 EXAMPLE = "examples/digits_mlp.py:model"
 PLATFORM = "ulx3s-85f"
@@ -40,10 +40,10 @@ def demo(
     """Start a private service, explore designs of the digits example, and unpack the best one's package."""
     from rich.console import Console
 
-    from profiling.open_rtl.cache import user_cache
-    from services.cli.rest import ModelSource, Service
-    from services.cli.watching import follow
-    from services.supervisor.borrowed import borrowed_stack
+    from penstock.profiling.open_rtl.cache import user_cache
+    from penstock.services.cli.rest import ModelSource, Service
+    from penstock.services.cli.watching import follow
+    from penstock.services.supervisor.borrowed import borrowed_stack
 
     show = Show()
     source = ModelSource.parse(located(model))
@@ -81,7 +81,7 @@ def demo(
 @contextlib.contextmanager
 def tools_being_made_ready() -> Iterator[None]:
     """YoWASP's tools are translated at their first start, for a minute: meanwhile the search can go on."""
-    from profiling.open_rtl.tools import find_ecppack, find_nextpnr_ecp5, find_yosys
+    from penstock.profiling.open_rtl.tools import find_ecppack, find_nextpnr_ecp5, find_yosys
 
     def start() -> None:
         for find in (find_yosys, find_nextpnr_ecp5, find_ecppack):
@@ -121,7 +121,7 @@ def located(model: str) -> str:
 
 def finish(run: Any) -> None:
     """A run that did not succeed is an error, in the run's own words."""
-    from services.cli.progress import error_line
+    from penstock.services.cli.progress import error_line
 
     if run.state != "succeeded":
         raise PenstockError(code="run-failed", what=f"the run ended as {run.state}: {error_line(run)}")

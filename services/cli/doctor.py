@@ -15,16 +15,16 @@ from typing import Annotated, Literal
 
 import typer
 
-from compiler.errors import PenstockError
-from profiling.open_rtl.tools import CONSEQUENCES, FINDERS, status, waits_for_translation
-from profiling.vitis.advice import advise
-from profiling.vitis.detect import find_vitis
-from services.steps.isolation import isolation_works
-from services.supervisor.binaries import OLDEST_POSTGRES, postgres_candidates, redis_candidates
-from services.supervisor.home import LEAST_FREE_BYTES, Home
-from services.supervisor.identity import server_user
-from services.supervisor.stack import health, listen
-from services.supervisor.up import read_settings
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.open_rtl.tools import CONSEQUENCES, FINDERS, status, waits_for_translation
+from penstock.profiling.vitis.advice import advise
+from penstock.profiling.vitis.detect import find_vitis
+from penstock.services.steps.isolation import isolation_works
+from penstock.services.supervisor.binaries import OLDEST_POSTGRES, postgres_candidates, redis_candidates
+from penstock.services.supervisor.home import LEAST_FREE_BYTES, Home
+from penstock.services.supervisor.identity import server_user
+from penstock.services.supervisor.stack import health, listen
+from penstock.services.supervisor.up import read_settings
 
 State = Literal["ok", "limited", "problem"]
 COMPILERS = ("g++", "clang++", "c++")

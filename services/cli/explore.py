@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from compiler.backend.host.report import Exploration, TrialInfo
+    from penstock.compiler.backend.host.report import Exploration, TrialInfo
 
 
 def explore(
@@ -41,12 +41,12 @@ def explore(
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
     from rich.console import Console
 
-    from compiler.backend.host.report import SearchResult
-    from dse.objectives import Goal
-    from services.cli.options import check_target, documented_exit_codes, save_design
-    from services.cli.stages import Stages
-    from services.steps.flow.model import load_program
-    from services.steps.flow.search import SearchSettings, find_design
+    from penstock.compiler.backend.host.report import SearchResult
+    from penstock.dse.objectives import Goal
+    from penstock.services.cli.options import check_target, documented_exit_codes, save_design
+    from penstock.services.cli.stages import Stages
+    from penstock.services.steps.flow.model import load_program
+    from penstock.services.steps.flow.search import SearchSettings, find_design
 
     with documented_exit_codes():
         target = check_target(platform, clock, quantize, evidence, None)

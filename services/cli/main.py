@@ -17,9 +17,9 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from compiler.errors import PenstockError
-from services.cli.exit_codes import FAILED, INTERRUPTED, OK, USAGE
-from services.settings import SettingError
+from penstock.compiler.errors import PenstockError
+from penstock.services.cli.exit_codes import FAILED, INTERRUPTED, OK, USAGE
+from penstock.services.settings import SettingError
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,21 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
-    "compile": Command("services.cli.compile", "compile a model to a verified accelerator, here and now"),
-    "explore": Command("services.cli.explore", "search for good designs of a model, here and now"),
-    "up": Command("services.cli.up", "start the whole service on this machine"),
-    "submit": Command("services.cli.client", "hand a model to the service; prints the run"),
-    "watch": Command("services.cli.client", "follow a run until it ends"),
-    "runs": Command("services.cli.client", "list runs, the newest first"),
-    "fetch": Command("services.cli.client", "download what a run made"),
-    "cancel": Command("services.cli.client", "stop a run"),
-    "pause": Command("services.cli.searches", "start no further trial of a run"),
-    "resume": Command("services.cli.searches", "let a paused run go on"),
-    "extend": Command("services.cli.searches", "add trials to a run, also after its end"),
-    "replay": Command("services.cli.searches", "evaluate a trial again and compare"),
-    "bench": Command("services.cli.bench", "run a benchmark and print its figures"),
-    "doctor": Command("services.cli.doctor", "check what this machine has and lacks"),
-    "demo": Command("services.cli.demo", "take an example from PyTorch to a package, on a private service"),
+    "compile": Command("penstock.services.cli.compile", "compile a model to a verified accelerator, here and now"),
+    "explore": Command("penstock.services.cli.explore", "search for good designs of a model, here and now"),
+    "up": Command("penstock.services.cli.up", "start the whole service on this machine"),
+    "submit": Command("penstock.services.cli.client", "hand a model to the service; prints the run"),
+    "watch": Command("penstock.services.cli.client", "follow a run until it ends"),
+    "runs": Command("penstock.services.cli.client", "list runs, the newest first"),
+    "fetch": Command("penstock.services.cli.client", "download what a run made"),
+    "cancel": Command("penstock.services.cli.client", "stop a run"),
+    "pause": Command("penstock.services.cli.searches", "start no further trial of a run"),
+    "resume": Command("penstock.services.cli.searches", "let a paused run go on"),
+    "extend": Command("penstock.services.cli.searches", "add trials to a run, also after its end"),
+    "replay": Command("penstock.services.cli.searches", "evaluate a trial again and compare"),
+    "bench": Command("penstock.services.cli.bench", "run a benchmark and print its figures"),
+    "doctor": Command("penstock.services.cli.doctor", "check what this machine has and lacks"),
+    "demo": Command("penstock.services.cli.demo", "take an example from PyTorch to a package, on a private service"),
 }  # fmt: skip
 
 # Which extra brings a missing package; the first that matches.
@@ -137,7 +137,7 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, PenstockError):
         return error.one_line()
     text = " ".join(str(error).split())
-    if type(error).__module__.split(".")[0] in ("services", "db", "web"):
+    if type(error).__module__.startswith(("penstock.services.", "penstock.db.", "penstock.web.")):
         return text
     return f"internal error: {type(error).__name__}: {text} - set PENSTOCK_DEBUG=1 to see where"
 

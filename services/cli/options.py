@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.backend.host import Report, check_folder, write_archive, write_folder
-from compiler.backend.host.report import Amount, BitstreamInfo
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.pipeline import QUANTISATIONS
-from compiler.platforms import Platform, load_platform
-from dse.rungs import usable
-from profiling.evidence import EVIDENCE, RUNGS, Evidence
-from services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, UNMET, USAGE
-from services.steps.flow.package import Built
+from penstock.compiler.backend.host import Report, check_folder, write_archive, write_folder
+from penstock.compiler.backend.host.report import Amount, BitstreamInfo
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import QUANTISATIONS
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.dse.rungs import usable
+from penstock.profiling.evidence import EVIDENCE, RUNGS, Evidence
+from penstock.services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, UNMET, USAGE
+from penstock.services.steps.flow.package import Built
 
 DEFAULT_PLATFORM = "u55c"
 BITSTREAMS = ("hw", "hw_emu", "none")

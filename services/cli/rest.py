@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from services.api.schemas import (
+from penstock.services.api.schemas import (
     ArtifactList,
     ArtifactOut,
     HealthOut,
@@ -32,7 +32,7 @@ from services.api.schemas import (
     TrialList,
     TrialOut,
 )
-from services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, SERVICE_ERROR, UNMET, USAGE
+from penstock.services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, SERVICE_ERROR, UNMET, USAGE
 
 LONGEST_POLL_SECONDS = 30
 _RETRY_STATUS = frozenset({429, 503})

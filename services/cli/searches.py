@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from services.api.schemas import RunDetail
-from services.cli.client import Json, RunArgument, Url, connect, print_json, resolve
-from services.cli.exit_codes import FAILED, OK
-from services.cli.watching import exit_code_of, follow
+from penstock.services.api.schemas import RunDetail
+from penstock.services.cli.client import Json, RunArgument, Url, connect, print_json, resolve
+from penstock.services.cli.exit_codes import FAILED, OK
+from penstock.services.cli.watching import exit_code_of, follow
 
 
 def pause(run: RunArgument, as_json: Json = False, url: Url = None) -> int:

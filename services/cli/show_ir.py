@@ -9,13 +9,13 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.pipeline.readable import readable
-from compiler.pipeline.stages import itensor_passes, run_passes, stream_passes
-from services.cli.options import Target, check_output
-from services.cli.stages import Stages
+from penstock.compiler.backend.host.runtime.penstock_runtime.package import MANIFEST
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline.readable import readable
+from penstock.compiler.pipeline.stages import itensor_passes, run_passes, stream_passes
+from penstock.services.cli.options import Target, check_output
+from penstock.services.cli.stages import Stages
 
 FIRST, QUANTISE, LAST = ("import", "simplify"), "quantise", "hls"
 _WRITTEN = {"link", "ir", "hls", "csim", "parameters", "interface.json"}
@@ -79,13 +79,13 @@ def show_ir(model: str, target: Target, given: Design | None, stop: str | None, 
 
 def walk(model: str, target: Target, given: Design | None, out: Path, begin: Begin) -> Generator[Shown]:
     """The program after every stage, in order; the last one writes the C++ to `out`."""
-    from compiler.analysis.graph import read_graph
-    from compiler.design.default import default_design
-    from compiler.frontend import import_model, parse_reference
-    from compiler.pipeline.emit import emit_code
-    from compiler.pipeline.lower import Lowered
-    from compiler.transforms.canonicalise import quantise, simplify
-    from compiler.transforms.pad_dims import pad_program
+    from penstock.compiler.analysis.graph import read_graph
+    from penstock.compiler.design.default import default_design
+    from penstock.compiler.frontend import import_model, parse_reference
+    from penstock.compiler.pipeline.emit import emit_code
+    from penstock.compiler.pipeline.lower import Lowered
+    from penstock.compiler.transforms.canonicalise import quantise, simplify
+    from penstock.compiler.transforms.pad_dims import pad_program
 
     parse_reference(model)
     begin("importing the model")

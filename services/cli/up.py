@@ -22,6 +22,6 @@ def up(
 
     Servers that PENSTOCK_DATABASE_URL or PENSTOCK_REDIS_URL name are used instead of embedded ones.
     """
-    from services.supervisor.up import Options, run
+    from penstock.services.supervisor.up import Options, run
 
     return run(Options(port=port, host=host, home=home, workers=workers, json_status=json_status))

@@ -7,10 +7,10 @@ import time
 from rich.console import Console
 from rich.live import Live
 
-from services.api.schemas import RunDetail
-from services.cli.exit_codes import CANCELLED, CONSTRAINTS_UNMET, FAILED, OK, TIMEOUT, UNMET
-from services.cli.progress import change_lines, live_view
-from services.cli.rest import LONGEST_POLL_SECONDS, Service, ServiceError
+from penstock.services.api.schemas import RunDetail
+from penstock.services.cli.exit_codes import CANCELLED, CONSTRAINTS_UNMET, FAILED, OK, TIMEOUT, UNMET
+from penstock.services.cli.progress import change_lines, live_view
+from penstock.services.cli.rest import LONGEST_POLL_SECONDS, Service, ServiceError
 
 OVER = ("succeeded", "failed", "cancelled")
 OUTAGE_SECONDS = 60.0

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from db import Database
-from db.database import is_transient
-from db.records import Artifact, Json, Model, Run, Step
-from profiling.tool_runner import ToolRunner
-from services.settings import Settings
-from services.steps.graph import FIRST_TURN, in_turn
-from services.steps.result import StepStoppedError
-from services.store import ContentStore
+from penstock.db import Database
+from penstock.db.database import is_transient
+from penstock.db.records import Artifact, Json, Model, Run, Step
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.settings import Settings
+from penstock.services.steps.graph import FIRST_TURN, in_turn
+from penstock.services.steps.result import StepStoppedError
+from penstock.services.store import ContentStore
 
 _PROGRESS_SECONDS = 1.0
 

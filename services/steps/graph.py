@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compiler.platforms import load_platform
-from db.records import Model, NewStep
+from penstock.compiler.platforms import load_platform
+from penstock.db.records import Model, NewStep
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
 SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"

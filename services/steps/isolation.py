@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from compiler.errors import PenstockError
-from services.settings import Settings
+from penstock.compiler.errors import PenstockError
+from penstock.services.settings import Settings
 
 _NAMESPACES = ("--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount")
 _DROP = "setpriv --no-new-privs --bounding-set=-all --inh-caps=-all --ambient-caps=-all --"

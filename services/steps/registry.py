@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from db.records import Json
-from services.steps.context import StepContext
-from services.steps.result import StepResult
+from penstock.db.records import Json
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.result import StepResult
 
 Body = Callable[[StepContext], StepResult]
 ReuseKey = Callable[[StepContext], Json]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from services.supervisor.identity import ServerUser, can_reach
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.identity import ServerUser, can_reach
 
 OLDEST_POSTGRES = 14
 

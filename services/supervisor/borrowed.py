@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler.errors import PenstockError
-from services.supervisor.folders import open_folder
-from services.supervisor.process import LAUNCHER, tail
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.folders import open_folder
+from penstock.services.supervisor.process import LAUNCHER, tail
 
 START_SECONDS = 240.0
 STOP_SECONDS = 120.0
@@ -43,7 +43,7 @@ def borrowed_stack(**settings: str) -> Iterator[BorrowedStack]:
     log = folder / "up.log"
     environment = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_STACK}
     environment |= {"PENSTOCK_HOME": str(folder / "home"), **settings}
-    up = [sys.executable, "-m", "services.cli.main", "up", "--json", "--port", "0", "--host", "127.0.0.1"]
+    up = [sys.executable, "-m", "penstock.services.cli.main", "up", "--json", "--port", "0", "--host", "127.0.0.1"]
     launcher = [
         sys.executable,
         "-I",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from services.supervisor.identity import server_user
+from penstock.services.supervisor.identity import server_user
 
 
 def open_folder(prefix: str = "penstock-") -> Path:

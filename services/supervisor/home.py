@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from compiler.errors import PenstockError
-from services.supervisor.identity import give_to, server_user
-from services.supervisor.postgres import LONGEST_SOCKET_PATH, SOCKET
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.identity import give_to, server_user
+from penstock.services.supervisor.postgres import LONGEST_SOCKET_PATH, SOCKET
 
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 HINT = "set PENSTOCK_HOME to a folder that you can write to"

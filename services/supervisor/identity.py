@@ -11,7 +11,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 UNPRIVILEGED = "nobody"
 

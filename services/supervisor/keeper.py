@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from compiler.errors import PenstockError
-from services.supervisor.process import Child
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.process import Child
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0

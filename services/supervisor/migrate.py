@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from compiler.errors import PenstockError
-from services.settings import SettingError, Settings
-from services.supervisor.stack import migrate_database
+from penstock.compiler.errors import PenstockError
+from penstock.services.settings import SettingError, Settings
+from penstock.services.supervisor.stack import migrate_database
 
 
 def main() -> int:

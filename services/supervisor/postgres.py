@@ -10,10 +10,10 @@ import subprocess
 import time
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from services.supervisor.binaries import PostgresBinaries, find_postgres, reachable_postgres
-from services.supervisor.identity import ServerUser, check_enterable, give_to, server_user
-from services.supervisor.process import Child, tail
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.binaries import PostgresBinaries, find_postgres, reachable_postgres
+from penstock.services.supervisor.identity import ServerUser, check_enterable, give_to, server_user
+from penstock.services.supervisor.process import Child, tail
 
 SUPERUSER = "penstock"
 DATABASE = "postgres"

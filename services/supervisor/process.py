@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from services.supervisor.identity import ServerUser
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.identity import ServerUser
 
 LAUNCHER = Path(__file__).with_name("launch.py")
 

@@ -8,7 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from services.supervisor.process import Child
+from penstock import IMPORT_ROOT
+from penstock.services.supervisor.process import Child
 
 # -P keeps the working folder, which is the data folder, out of the import path.
 PYTHON = (sys.executable, "-P", "-m")
@@ -18,18 +19,19 @@ ROTATE_BYTES = 10 * 2**20
 
 def api(listener: int, logs: Path, environment: dict[str, str]) -> Child:
     """The REST API and the pages, on the supervisor's listening socket."""
-    command = (*PYTHON, "services.supervisor.serve_api", str(listener))
+    command = (*PYTHON, "penstock.services.supervisor.serve_api", str(listener))
     return Child("API", command, rotated(logs / "api.log"), environment, files=(listener,))
 
 
 def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:
     """A Celery worker. TERM lets it hand back its steps; after SIGKILL their leases expire."""
-    return Child(f"worker {number}", (*PYTHON, "services.worker"), rotated(logs / f"worker-{number}.log"), environment)
+    command = (*PYTHON, "penstock.services.worker")
+    return Child(f"worker {number}", command, rotated(logs / f"worker-{number}.log"), environment)
 
 
 def dispatcher(logs: Path, environment: dict[str, str]) -> Child:
     """Publishes the outbox and takes steps back from workers that went silent."""
-    command = (*PYTHON, "services.worker.dispatcher")
+    command = (*PYTHON, "penstock.services.worker.dispatcher")
     return Child("dispatcher", command, rotated(logs / "dispatcher.log"), environment, stop_signal=signal.SIGTERM)
 
 
@@ -48,10 +50,9 @@ def shared_environment(home: Path, url: str, host: str, port: int) -> dict[str, 
     environment.setdefault("PENSTOCK_CONCURRENCY", str(min(len(os.sched_getaffinity(0)), MOST_STEPS_AT_ONCE)))
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         environment.setdefault(threads, "1")  # as many steps as cores run at once, and would fight over them
-    source = Path(__file__).resolve().parents[2]
-    if source != Path(sysconfig.get_paths()["purelib"]).resolve():
+    if Path(sysconfig.get_paths()["purelib"]).resolve() != IMPORT_ROOT:
         known = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = f"{source}{os.pathsep}{known}" if known else str(source)
+        environment["PYTHONPATH"] = f"{IMPORT_ROOT}{os.pathsep}{known}" if known else str(IMPORT_ROOT)
     return environment
 
 

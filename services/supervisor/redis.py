@@ -10,11 +10,11 @@ import socket
 import time
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from services.supervisor.binaries import RedisBinary, find_redis, reachable_redis
-from services.supervisor.identity import check_enterable, give_to, server_user
-from services.supervisor.postgres import LONGEST_SOCKET_PATH
-from services.supervisor.process import Child
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.binaries import RedisBinary, find_redis, reachable_redis
+from penstock.services.supervisor.identity import check_enterable, give_to, server_user
+from penstock.services.supervisor.postgres import LONGEST_SOCKET_PATH
+from penstock.services.supervisor.process import Child
 
 SOCKET = "redis.sock"
 START_SECONDS = 60.0

@@ -1,4 +1,4 @@
-"""Run the API on a listening socket that the supervisor opened: `python -m services.supervisor.serve_api FD`.
+"""Run the API on a listening socket that the supervisor opened: `python -m penstock.services.supervisor.serve_api FD`.
 
 The supervisor keeps the socket, so a crashed API loses no port and its callers wait instead of being refused.
 """
@@ -10,7 +10,7 @@ import sys
 
 import uvicorn
 
-APPLICATION = "services.api.app:create_app"
+APPLICATION = "penstock.services.api.app:create_app"
 SECONDS_FOR_OPEN_REQUESTS = 3
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.errors import PenstockError
-from services.supervisor import programs
-from services.supervisor.home import Home
-from services.supervisor.keeper import Keeper, ending
-from services.supervisor.postgres import EmbeddedPostgres
-from services.supervisor.process import Child
-from services.supervisor.redis import EmbeddedRedis
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor import programs
+from penstock.services.supervisor.home import Home
+from penstock.services.supervisor.keeper import Keeper, ending
+from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.supervisor.process import Child
+from penstock.services.supervisor.redis import EmbeddedRedis
 
 HEALTH_PATH = "/v1/health"
 HEALTHY_SECONDS = 180.0  # a program that ends is noticed at once; this is for machines that are very busy
@@ -157,7 +157,7 @@ def migrate_database(url: str) -> None:
     """Bring the schema up to date. Imported here: a failed start before this point needs no driver."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from db.migrate import migrate
+    from penstock.db.migrate import migrate
 
     try:
         migrate(url)

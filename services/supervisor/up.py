@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from compiler.errors import PenstockError
-from services.settings import Settings
-from services.supervisor.home import Home
-from services.supervisor.stack import Plan, Stack
+from penstock.compiler.errors import PenstockError
+from penstock.services.settings import Settings
+from penstock.services.supervisor.home import Home
+from penstock.services.supervisor.stack import Plan, Stack
 
 PR_SET_CHILD_SUBREAPER = 36
 LOOK_SECONDS = 0.2

@@ -1,4 +1,4 @@
-"""The worker program: `python -m services.worker` takes steps from the queues of PENSTOCK_QUEUES.
+"""The worker program: `python -m penstock.services.worker` takes steps from the queues of PENSTOCK_QUEUES.
 
 TERM ends it softly: within PENSTOCK_STOP_SECONDS its tools are killed and its steps are back in the queue.
 After KILL the leases of its steps run out and other workers take them.
@@ -13,14 +13,14 @@ import sys
 
 from celery import signals
 
-from services.settings import SettingError, Settings
-from services.steps import registry
-from services.worker import shutdown
-from services.worker.app import TASK, make_app
-from services.worker.execute import Executor
-from services.worker.logs import configure_logging
-from services.worker.sign_of_life import SignOfLife
-from services.worker.sweep import sweep_work_folders
+from penstock.services.settings import SettingError, Settings
+from penstock.services.steps import registry
+from penstock.services.worker import shutdown
+from penstock.services.worker.app import TASK, make_app
+from penstock.services.worker.execute import Executor
+from penstock.services.worker.logs import configure_logging
+from penstock.services.worker.sign_of_life import SignOfLife
+from penstock.services.worker.sweep import sweep_work_folders
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from celery import Celery
 from kombu.entity import Queue
 
-from services.settings import Settings
+from penstock.services.settings import Settings
 
 TASK = "penstock.step"
 

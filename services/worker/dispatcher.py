@@ -1,4 +1,4 @@
-"""The dispatcher program: `python -m services.worker.dispatcher` publishes the outbox and reaps lost leases.
+"""The dispatcher program: `python -m penstock.services.worker.dispatcher` publishes the outbox and reaps lost leases.
 
 Any number may run at once. It needs no state of its own and outlives outages of Postgres and Redis, trying
 again at growing, bounded intervals.
@@ -16,14 +16,14 @@ from types import FrameType
 
 import psycopg
 
-from db import Database
-from db.database import is_transient
-from db.repositories.outbox import CHANNEL
-from services.settings import SettingError, Settings
-from services.worker.logs import configure_logging
-from services.worker.publish import BROKER_ERRORS, Publisher
-from services.worker.reaper import reap_expired
-from services.worker.sweep import sweep_everything
+from penstock.db import Database
+from penstock.db.database import is_transient
+from penstock.db.repositories.outbox import CHANNEL
+from penstock.services.settings import SettingError, Settings
+from penstock.services.worker.logs import configure_logging
+from penstock.services.worker.publish import BROKER_ERRORS, Publisher
+from penstock.services.worker.reaper import reap_expired
+from penstock.services.worker.sweep import sweep_everything
 
 log = logging.getLogger(__name__)
 

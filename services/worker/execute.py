@@ -12,20 +12,20 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from db import Database, Transaction, lifecycle
-from db.database import is_transient
-from db.lifecycle import Outcome
-from db.records import Json, NewArtifact, Step
-from db.states import TransitionRefusedError
-from services.settings import Settings
-from services.steps import registry
-from services.steps.context import StepContext
-from services.steps.registry import StepKind
-from services.steps.result import Output, RetryLaterError
-from services.steps.version import code_version
-from services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
-from services.worker.heartbeat import Heartbeat
+from penstock.compiler.errors import PenstockError
+from penstock.db import Database, Transaction, lifecycle
+from penstock.db.database import is_transient
+from penstock.db.lifecycle import Outcome
+from penstock.db.records import Json, NewArtifact, Step
+from penstock.db.states import TransitionRefusedError
+from penstock.services.settings import Settings
+from penstock.services.steps import registry
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.registry import StepKind
+from penstock.services.steps.result import Output, RetryLaterError
+from penstock.services.steps.version import code_version
+from penstock.services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
+from penstock.services.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""`python -m services.worker.health`: exit code 0 if a worker on this machine can reach what it needs."""
+"""`python -m penstock.services.worker.health`: exit code 0 if a worker on this machine can reach what it needs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 
 import redis
 
-from db import Database
-from services.settings import SettingError, Settings
-from services.worker.logs import configure_logging
+from penstock.db import Database
+from penstock.services.settings import SettingError, Settings
+from penstock.services.worker.logs import configure_logging
 
 log = logging.getLogger(__name__)
 

@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from db import Database
-from db.database import is_transient
-from services.settings import Settings
-from services.steps.context import StepContext
-from services.worker import shutdown
+from penstock.db import Database
+from penstock.db.database import is_transient
+from penstock.services.settings import Settings
+from penstock.services.steps.context import StepContext
+from penstock.services.worker import shutdown
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from celery import Celery
 from kombu.connection import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
-from db import Database
-from services.settings import Settings
-from services.worker.app import TASK, make_app
+from penstock.db import Database
+from penstock.services.settings import Settings
+from penstock.services.worker.app import TASK, make_app
 
 log = logging.getLogger(__name__)
 

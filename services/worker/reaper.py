@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from db import Database, lifecycle
-from services.settings import Settings
+from penstock.db import Database, lifecycle
+from penstock.services.settings import Settings
 
 log = logging.getLogger(__name__)
 

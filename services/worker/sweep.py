@@ -6,10 +6,10 @@ import logging
 import shutil
 import time
 
-from db import Database
-from db.database import is_transient
-from services.settings import Settings
-from services.store import ContentStore
+from penstock.db import Database
+from penstock.db.database import is_transient
+from penstock.services.settings import Settings
+from penstock.services.store import ContentStore
 
 log = logging.getLogger(__name__)
 

@@ -15,12 +15,12 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from db import Database
-from services.api.app import create_app
-from services.api.options import ApiOptions
-from services.settings import Settings
-from services.store import ContentStore
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.db import Database
+from penstock.services.api.app import create_app
+from penstock.services.api.options import ApiOptions
+from penstock.services.settings import Settings
+from penstock.services.store import ContentStore
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.api.seeding import Seeder
 from tests.fixtures.servers import fresh_database
 

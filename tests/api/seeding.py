@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from db import Database, Transaction, lifecycle
-from db.lifecycle import Outcome
-from db.records import Model, NewArtifact, Run, Step, TrialSummary
-from services.steps.graph import run_steps, trial_steps
-from services.store import ContentStore
+from penstock.db import Database, Transaction, lifecycle
+from penstock.db.lifecycle import Outcome
+from penstock.db.records import Model, NewArtifact, Run, Step, TrialSummary
+from penstock.services.steps.graph import run_steps, trial_steps
+from penstock.services.store import ContentStore
 
 LEASE_SECONDS = 30.0
 OPTIONS = {

@@ -8,8 +8,8 @@ from itertools import chain
 import httpx
 import pytest
 
-from services.settings import Settings
-from services.store import ContentStore
+from penstock.services.settings import Settings
+from penstock.services.store import ContentStore
 from tests.api.conftest import MakeClient, check_problem
 
 SOURCE = b"def model():\n    return None\n"

@@ -6,7 +6,7 @@ import json
 
 import httpx
 
-from db.records import NewProfile, RungPair
+from penstock.db.records import NewProfile, RungPair
 from tests.api.conftest import check_problem
 from tests.api.seeding import Seeder
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import httpx
 import pytest
 
-from db import Database
-from services.api.openapi import COMMITTED, document
-from services.api.options import ApiOptions
-from services.api.problems import KINDS
-from services.api.token_admin import create, listing, revoke
-from services.api.tokens import is_well_formed, load_key, make_token
-from services.settings import SettingError, Settings
-from services.supervisor.redis import EmbeddedRedis
-from services.worker.sign_of_life import SignOfLife
+from penstock.db import Database
+from penstock.services.api.openapi import COMMITTED, document
+from penstock.services.api.options import ApiOptions
+from penstock.services.api.problems import KINDS
+from penstock.services.api.token_admin import create, listing, revoke
+from penstock.services.api.tokens import is_well_formed, load_key, make_token
+from penstock.services.settings import SettingError, Settings
+from penstock.services.supervisor.redis import EmbeddedRedis
+from penstock.services.worker.sign_of_life import SignOfLife
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
 
@@ -33,8 +33,12 @@ SERVER = ("fastapi", "starlette", "sqlalchemy", "alembic", "psycopg", "redis", "
 @pytest.mark.parametrize(
     ("absent", "work"),
     [
-        (COMPILER, "import services.api.token_admin as _; from services.api.app import bare_app; bare_app().openapi()"),
-        ((*COMPILER, *SERVER), "import services.cli.client"),
+        (
+            COMPILER,
+            "import penstock.services.api.token_admin as _; from penstock.services.api.app import bare_app; "
+            "bare_app().openapi()",
+        ),
+        ((*COMPILER, *SERVER), "import penstock.services.cli.client"),
     ],
     ids=["the API without the compiler", "the client without compiler and server"],
 )
@@ -45,7 +49,8 @@ def test_each_part_needs_only_its_own_packages(absent: tuple[str, ...], work: st
 
 
 def test_the_committed_description_is_that_of_the_code() -> None:
-    assert COMMITTED.read_text() == document(), "run `python -m services.api.openapi` and commit docs/openapi.json"
+    repair = "run `python -m penstock.services.api.openapi` and commit docs/openapi.json"
+    assert COMMITTED.read_text() == document(), repair
 
 
 def test_every_problem_is_in_the_documentation() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from services.settings import QUEUES, Settings
+from penstock.services.settings import QUEUES, Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -57,7 +57,7 @@ def test_no_secret_is_written_down(compose: dict[str, Any]) -> None:
 
 def test_commands_name_modules_that_exist(compose: dict[str, Any]) -> None:
     commands = [part for service in compose["services"].values() for part in _parts(service)]
-    modules = [part for part in commands if part.startswith("services.")]
+    modules = [part for part in commands if part.startswith("penstock.services.")]
     assert modules
     for module in modules:
         assert importlib.util.find_spec(module) is not None, module

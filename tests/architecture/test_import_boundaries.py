@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+OURS = "penstock."
 TOP_LEVEL = ("services", "web", "dse", "profiling", "compiler", "db")
 
 # What a package may import of ours, besides itself. Longest prefix decides whose row a module is in.
@@ -60,8 +62,9 @@ def name_of(path: Path) -> str:
 
 
 def imported(path: Path) -> set[str]:
-    """Absolute names of our own modules that a file imports, wherever in the file it does."""
-    package = name_of(path).split(".") if path.name == "__init__.py" else name_of(path).split(".")[:-1]
+    """Our own modules that a file imports, wherever in the file it does; without the `penstock.` before each."""
+    whole = f"{OURS}{name_of(path)}".split(".")
+    package = whole if path.name == "__init__.py" else whole[:-1]
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):
@@ -69,9 +72,9 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             origin = ".".join([*base, *([node.module] if node.module else [])])
-            # `from compiler import errors` names a module too, so each name counts below its origin.
+            # `from penstock.compiler import errors` names a module too, so each name counts below its origin.
             found |= {f"{origin}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.split(".")[0] in TOP_LEVEL}
+    return {name.removeprefix(OURS) for name in found if name.startswith(OURS) and name != f"{OURS}IMPORT_ROOT"}
 
 
 def covers(package: str, name: str) -> bool:
@@ -101,9 +104,24 @@ def test_every_import_points_down() -> None:
 def test_the_check_sees_an_arrow_that_points_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     culprit = tmp_path / "compiler" / "transforms" / "bad.py"
     culprit.parent.mkdir(parents=True)
-    culprit.write_text("def late() -> None:\n    from dse.tiling import choose\n    from ..pipeline import lower\n")
+    imports = "from penstock.dse.tiling import choose", "from ..pipeline import lower"
+    culprit.write_text(f"def late() -> None:\n    {imports[0]}\n    {imports[1]}\n")
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     assert len(offences(culprit)) == 2
+
+
+def test_the_only_import_name_is_penstock() -> None:
+    """`import compiler` finds the folder from a checkout's root, as a second module of its own."""
+    bare = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(TOP_LEVEL)})\b", re.M)
+    found = [path for top in (*TOP_LEVEL, "tests", "examples", "benchmarks") for path in (ROOT / top).rglob("*.py")]
+    matches = {path: bare.search(path.read_text()) for path in found}
+    wrong = [f"{path.relative_to(ROOT)}: {match.group().strip()}" for path, match in matches.items() if match]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_folder_is_linked_under_the_import_name() -> None:
+    links = {link.name: link.resolve() for link in (ROOT / "penstock").iterdir() if link.is_symlink()}
+    assert links == {top: ROOT / top for top in TOP_LEVEL}
 
 
 def test_the_table_names_every_package() -> None:
@@ -125,11 +143,11 @@ sys.meta_path.insert(0, Block())
 @pytest.mark.parametrize(
     "module",
     [
-        "services.api.app",
-        "services.cli.main",
-        "services.cli.client",
-        "services.cli.up",
-        "services.supervisor.up",
+        "penstock.services.api.app",
+        "penstock.services.cli.main",
+        "penstock.services.cli.client",
+        "penstock.services.cli.up",
+        "penstock.services.supervisor.up",
     ],
 )
 def test_faces_do_without_the_compilers_libraries(module: str) -> None:
@@ -145,7 +163,9 @@ def test_the_blocker_blocks() -> None:
 
 def test_help_is_quick_and_light() -> None:
     """`penstock --help` imports neither a web framework nor the compiler's libraries."""
-    code = "import sys; from services.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    code = (
+        "import sys; from penstock.services.cli.main import run; run(['--help']); print(*sys.modules, file=sys.stderr)"
+    )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     loaded = {name.split(".")[0] for name in answer.stderr.split()}
     assert answer.returncode == 0

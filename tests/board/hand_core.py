@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.backend.rtl import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl import RtlDesign, RtlPort
 
 
 def hand_core(words: int = 8, *, stuck: bool = False) -> RtlDesign:

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.backend.host.bitstream import Bitstream, Usage, bitstream_files, board_document
-from compiler.backend.host.runtime import penstock_runtime as runtime
-from compiler.backend.host.runtime.penstock_runtime.simulation import Simulation
-from compiler.errors import PenstockError
-from profiling.open_rtl import bitstream as flow
-from profiling.open_rtl.bitstream import build_bitstream, read_report
-from profiling.open_rtl.tools import Tool
-from profiling.protocol import ProfilingError
+from penstock.compiler.backend.host.bitstream import Bitstream, Usage, bitstream_files, board_document
+from penstock.compiler.backend.host.runtime import penstock_runtime as runtime
+from penstock.compiler.backend.host.runtime.penstock_runtime.simulation import Simulation
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.open_rtl import bitstream as flow
+from penstock.profiling.open_rtl.bitstream import build_bitstream, read_report
+from penstock.profiling.open_rtl.tools import Tool
+from penstock.profiling.protocol import ProfilingError
 from tests.board.folder import weights, wrapped, write_package
 from tests.board.hand_core import reference
 

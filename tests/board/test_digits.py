@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.backend.host.archive import write_folder
-from compiler.backend.host.runtime import penstock_runtime as runtime
-from compiler.platforms import load_platform
-from profiling.tool_runner import ToolRunner
-from services.steps.flow.model import load_program
-from services.steps.flow.package import build_package
-from services.steps.flow.search import SearchSettings, find_design
+from penstock.compiler.backend.host.archive import write_folder
+from penstock.compiler.backend.host.runtime import penstock_runtime as runtime
+from penstock.compiler.platforms import load_platform
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.steps.flow.model import load_program
+from penstock.services.steps.flow.package import build_package
+from penstock.services.steps.flow.search import SearchSettings, find_design
 
 ON_THE_NETLIST = 20
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.backend.rtl import RtlDesign, RtlPort
-from compiler.backend.rtl.shell import UartLink, wrap_core
-from compiler.backend.rtl.shell.pll import COMPARED_MHZ, OSCILLATOR_MHZ, OUTPUT_MHZ, find_pll
-from compiler.errors import PenstockError
-from compiler.platforms import Board, load_platform, parse_platform
+from penstock.compiler.backend.rtl import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.shell import UartLink, wrap_core
+from penstock.compiler.backend.rtl.shell.pll import COMPARED_MHZ, OSCILLATOR_MHZ, OUTPUT_MHZ, find_pll
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Board, load_platform, parse_platform
 from tests.board.folder import wrapped
 from tests.board.hand_core import hand_core
 from tests.platforms.test_platforms import GOOD

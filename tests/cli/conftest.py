@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from services.cli import main
+from penstock.services.cli import main
 from tests.api.conftest import client, make_client, seeder, settings
 
 __all__ = ["client", "make_client", "run", "seeder", "settings"]

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.platforms import load_platform
-from compiler.program import Program
-from dse.evaluate import Evaluator
-from dse.finish import finish
-from services.cli.main import run
-from services.cli.options import documented_exit_codes
-from services.steps.flow.model import load_program
-from services.steps.flow.search import finish_given
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.finish import finish
+from penstock.services.cli.main import run
+from penstock.services.cli.options import documented_exit_codes
+from penstock.services.steps.flow.model import load_program
+from penstock.services.steps.flow.search import finish_given
 
 SOURCE = """
 import torch

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import services.cli.bench as command
-from services.cli.main import run
+import penstock.services.cli.bench as command
+from penstock.services.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
 

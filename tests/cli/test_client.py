@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from services.api.schemas import ArtifactOut
-from services.cli.rest import ModelSource, Service, ServiceError, UsageError, safe_name
-from services.settings import Settings
+from penstock.services.api.schemas import ArtifactOut
+from penstock.services.cli.rest import ModelSource, Service, ServiceError, UsageError, safe_name
+from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder
 from tests.cli.conftest import Run

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from services.cli import doctor as doctor_module
-from services.cli.exit_codes import SERVICE_ERROR
-from services.cli.main import COMMANDS, run
-from services.settings import SettingError
+from penstock.compiler.errors import PenstockError
+from penstock.services.cli import doctor as doctor_module
+from penstock.services.cli.exit_codes import SERVICE_ERROR
+from penstock.services.cli.main import COMMANDS, run
+from penstock.services.settings import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def penstock(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "services.cli.main", *arguments]
+    command = [sys.executable, "-m", "penstock.services.cli.main", *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=60)
 
 
@@ -114,7 +114,7 @@ def test_a_debugger_gets_the_traceback() -> None:
 
 
 def test_a_closed_pipe_is_no_message() -> None:
-    command = f"{sys.executable} -m services.cli.main doctor | true"
+    command = f"{sys.executable} -m penstock.services.cli.main doctor | true"
     answer = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
     assert answer.stderr == ""
 

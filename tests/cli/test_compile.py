@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.backend.host.report import Report, SearchResult, TrialInfo
-from compiler.backend.host.runtime.penstock_runtime import load, open_package
-from compiler.design import Design
-from services.cli.main import run
+from penstock.compiler.backend.host.report import Report, SearchResult, TrialInfo
+from penstock.compiler.backend.host.runtime.penstock_runtime import load, open_package
+from penstock.compiler.design import Design
+from penstock.services.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = "zoo:mlp?inputs=16&hidden=8&outputs=4"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from db.lifecycle import Outcome
+from penstock.db.lifecycle import Outcome
 from tests.api.seeding import Seeder
 from tests.cli.conftest import Run
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.frontend import import_model
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower, prepare
-from compiler.pipeline.readable import readable
-from services.cli.main import run
-from services.cli.show_ir import stage_names
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower, prepare
+from penstock.compiler.pipeline.readable import readable
+from penstock.services.cli.main import run
+from penstock.services.cli.show_ir import stage_names
 
 MODEL = "zoo:mlp?inputs=6&hidden=4&outputs=2"
 HEADING = re.compile(r"^// ----- (\w+) -----$", re.MULTILINE)

@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from profiling.csim import FLAGS, SANITIZERS, Csim, find_compiler
-from profiling.tool_runner import ToolRunner
+from penstock.profiling.csim import FLAGS, SANITIZERS, Csim, find_compiler
+from penstock.profiling.tool_runner import ToolRunner
 
 SOURCES = ("hls/penstock_top.cpp", "csim/penstock_csim.cpp", "csim/csim_main.cpp")
 SHARED = ("hls/penstock_ops.h", "csim/include/*.h", "csim/words.h")

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import TensorOp, read_graph
-from compiler.design import Design, KernelDesign
-from compiler.dialects.bindings import mixture
-from compiler.frontend.context import make_context
-from compiler.program import Port, Program, Signature
-from compiler.schedule import implementations, load_library
-from compiler.transforms.pad_dims import Dims
+from penstock.compiler.analysis.graph import TensorOp, read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects.bindings import mixture
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.schedule import implementations, load_library
+from penstock.compiler.transforms.pad_dims import Dims
 
 KINDS = ("int8", "float32")
 _INT8_PRODUCT = """%a = arith.extsi %x : i8 to i32

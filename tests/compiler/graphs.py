@@ -16,12 +16,12 @@ import numpy as np
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.frontend.context import make_context
-from compiler.pipeline import Lowered, lower
-from compiler.program import Port, Program, Signature
-from compiler.transforms.pad_dims import Dims
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.transforms.pad_dims import Dims
 from tests.compiler.designs import divisors, sizes_of
 
 Choice = TypeVar("Choice")

@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import ModuleOp, VectorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects import nest, stream
-from compiler.dialects.affine import coefficients
-from compiler.dialects.nest import GuardAttr
-from compiler.dialects.types import memref_type, vector_type
-from compiler.errors import PenstockError
-from compiler.interpreter.lanes import run_body, spread, tree
-from compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.lanes import run_body, spread, tree
+from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 Environment = dict[SSAValue, Any]

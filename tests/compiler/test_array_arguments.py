@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from benchmarks import workloads
-from compiler.design import Design, KernelDesign
-from compiler.errors import PenstockError
-from compiler.frontend.importer import import_loaded
-from compiler.frontend.loader import LoadedModel
-from compiler.pipeline import emit, lower, prepare
-from compiler.platforms import load_platform, parse_platform
-from compiler.schedule import load_library, schedule_nest
-from profiling.csim import build_csim
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import LoadedModel
+from penstock.compiler.pipeline import emit, lower, prepare
+from penstock.compiler.platforms import load_platform, parse_platform
+from penstock.compiler.schedule import load_library, schedule_nest
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
 
 KERNELS = {
     "mm": KernelDesign((3, 6, 8), (3, 1, 4), (0, 1, 2), bindings={"arith.addf": "fabric"}),

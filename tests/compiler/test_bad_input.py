@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from compiler.program import Program
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower
+from penstock.compiler.program import Program
 from tests.compiler.graphs import GraphSpec, Step, build_graph
 
 SPEC = GraphSpec("float32", 0, 4, 6, (Step("dense", 0, 3, 0), Step("relu", 0, 0, 0)))

@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import DictionaryAttr, IntAttr, StringAttr
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.pipeline import Lowered, lower
-from compiler.platforms import load_platform
-from compiler.program import Program
-from compiler.schedule import load_library, schedule_nest
-from profiling.model import model_design
-from profiling.network import network_of
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.compiler.schedule import load_library, schedule_nest
+from penstock.profiling.model import model_design
+from penstock.profiling.network import network_of
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.test_chain import check_csim, check_levels
 from tests.compiler.test_hls import emitted

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from compiler.pipeline import Lowered, lower
-from compiler.pipeline.emit import emit
-from compiler.pipeline.stages import itensor_passes, run_passes
-from compiler.pipeline.verify import compare, make_inputs, verify_levels
-from compiler.transforms.pad_dims import pad_program
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.pipeline.emit import emit
+from penstock.compiler.pipeline.stages import itensor_passes, run_passes
+from penstock.compiler.pipeline.verify import compare, make_inputs, verify_levels
+from penstock.compiler.transforms.pad_dims import pad_program
 from tests.compiler.csim_batch import build_batch
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.compiler.graphs import Case, build_graph, cases, turned
@@ -151,8 +151,8 @@ def test_csim_is_clean_under_sanitizers(batch: list[Case], tmp_path_factory: pyt
 def test_a_broken_schedule_is_noticed() -> None:
     """The chain can fail: accumulating with another start value is seen at the next level."""
     program = build_network("int8", 2, 4, (Dense(4, False, False),), seed=1)
-    from compiler.analysis.graph import read_graph
-    from compiler.design.default import default_design
+    from penstock.compiler.analysis.graph import read_graph
+    from penstock.compiler.design.default import default_design
 
     lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0))
     (comparison, _) = verify_levels(lowered, make_inputs(lowered, random_sets=1))

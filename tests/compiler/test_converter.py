@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import i8
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.converter import LoopOf, plan_converter
-from compiler.analysis.live_range import live_maximum
-from compiler.analysis.loops import canonical_itensor, itensor_loops
-from compiler.analysis.walks import Walk, positions, read_walk
-from compiler.dialects.itensor import ITensorType
-from compiler.errors import PenstockError
+from penstock.compiler.analysis.converter import LoopOf, plan_converter
+from penstock.compiler.analysis.live_range import live_maximum
+from penstock.compiler.analysis.loops import canonical_itensor, itensor_loops
+from penstock.compiler.analysis.walks import Walk, positions, read_walk
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.errors import PenstockError
 
 Element = tuple[int, ...]
 

@@ -10,17 +10,17 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr, TensorType, i8
 from xdsl.ir import Block, Region
 
-from compiler.analysis.loops import canonical_itensor
-from compiler.design import Design
-from compiler.dialects import itensor, stream
-from compiler.dialects.itensor import ITensorType
-from compiler.interpreter import itensor as itensor_interpreter
-from compiler.interpreter import stream as stream_interpreter
-from compiler.layout import pack, unpack
-from compiler.transforms.fold_itensors import FoldITensors
-from compiler.transforms.generate_directives import GenerateDirectives
-from compiler.transforms.lower_to_streams import LowerToStreams
-from compiler.transforms.pack_interfaces import PackInterfaces
+from penstock.compiler.analysis.loops import canonical_itensor
+from penstock.compiler.design import Design
+from penstock.compiler.dialects import itensor, stream
+from penstock.compiler.dialects.itensor import ITensorType
+from penstock.compiler.interpreter import itensor as itensor_interpreter
+from penstock.compiler.interpreter import stream as stream_interpreter
+from penstock.compiler.layout import pack, unpack
+from penstock.compiler.transforms.fold_itensors import FoldITensors
+from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.compiler.transforms.lower_to_streams import LowerToStreams
+from penstock.compiler.transforms.pack_interfaces import PackInterfaces
 from tests.compiler.test_converter import pairs
 from tests.compiler.test_one_pass import coarser, neighbours
 

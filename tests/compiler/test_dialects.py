@@ -9,11 +9,11 @@ from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from compiler.analysis.converter import plan_converter
-from compiler.dialects.itensor import ConverterOp, ITensorType, ScheduleAttr
-from compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
-from compiler.dialects.stream import BlocksType, StreamType
-from compiler.frontend.context import make_context
+from penstock.compiler.analysis.converter import plan_converter
+from penstock.compiler.dialects.itensor import ConverterOp, ITensorType, ScheduleAttr
+from penstock.compiler.dialects.nest import GuardAttr, Loop, LoopsAttr, Term
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.frontend.context import make_context
 from tests.compiler.graphs import Case, cases
 
 B = "!itensor.itensor<4x2xf32, iter_space: [4, 2]*[2, 4], iter_map: (d0, d1) -> (d1, d0)>"

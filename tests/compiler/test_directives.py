@@ -10,15 +10,23 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from compiler.analysis.graph import read_graph
-from compiler.analysis.ports import plan_ports
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.dialects import directives, nest, stream
-from compiler.dialects.directives import AxiAttr, BanksAttr, CarriedAttr, Cut, FifoAttr, PipelineAttr, StorageAttr
-from compiler.frontend.context import make_context
-from compiler.pipeline import Lowered, emit, lower
-from compiler.transforms.generate_directives import GenerateDirectives
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.analysis.ports import plan_ports
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.dialects import directives, nest, stream
+from penstock.compiler.dialects.directives import (
+    AxiAttr,
+    BanksAttr,
+    CarriedAttr,
+    Cut,
+    FifoAttr,
+    PipelineAttr,
+    StorageAttr,
+)
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import Lowered, emit, lower
+from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from tests.compiler.designs import Dense, build_network
 
 

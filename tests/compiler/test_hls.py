@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.hls.scalar_cpp import literal
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.layout import Layout, pack
-from compiler.pipeline import Lowered, emit, lower
-from compiler.pipeline.verify import make_inputs
-from compiler.program import Program
-from profiling.csim import FLAGS, build_csim, find_compiler
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.hls.scalar_cpp import literal
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.layout import Layout, pack
+from penstock.compiler.pipeline import Lowered, emit, lower
+from penstock.compiler.pipeline.verify import make_inputs
+from penstock.compiler.program import Program
+from penstock.profiling.csim import FLAGS, build_csim, find_compiler
+from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
 from tests.goldens import check_golden
 

@@ -13,19 +13,19 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.hls import emit_hls
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.dialects import stream
-from compiler.frontend.context import make_context
-from compiler.layout import Layout, pack
-from compiler.pipeline import Lowered, emit, lower
-from compiler.pipeline.verify import compare, make_inputs
-from compiler.program import Program
-from compiler.transforms.generate_directives import GenerateDirectives
-from profiling.csim import FLAGS, build_csim, find_compiler
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.hls import emit_hls
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.dialects import stream
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.layout import Layout, pack
+from penstock.compiler.pipeline import Lowered, emit, lower
+from penstock.compiler.pipeline.verify import compare, make_inputs
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.profiling.csim import FLAGS, build_csim, find_compiler
+from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.test_hls import HEADER_TEST, INCLUDE
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.frontend import import_model
-from compiler.pipeline import Lowered, emit, lower, prepare
-from compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
-from compiler.program import Program
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import Lowered, emit, lower, prepare
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
+from penstock.compiler.program import Program
 from tests.compiler.csim_batch import build_batch
 from tests.compiler.designs import divisors
 

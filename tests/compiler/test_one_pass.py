@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import i8
 from xdsl.ir.affine import AffineMap
 
-from compiler.analysis.converter import LoopOf, plan_converter
-from compiler.analysis.loops import canonical_itensor, itensor_loops
-from compiler.analysis.one_pass import OnePassPlan, plan_one_pass
-from compiler.analysis.walks import read_walk
-from compiler.dialects.itensor import ITensorType
+from penstock.compiler.analysis.converter import LoopOf, plan_converter
+from penstock.compiler.analysis.loops import canonical_itensor, itensor_loops
+from penstock.compiler.analysis.one_pass import OnePassPlan, plan_one_pass
+from penstock.compiler.analysis.walks import read_walk
+from penstock.compiler.dialects.itensor import ITensorType
 from tests.compiler.test_converter import Element, elements, orders, pairs
 
 Loops = list[tuple[int, int, int | None]]

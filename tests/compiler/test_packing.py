@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import f32, i8
 from xdsl.ir import Attribute
 
-from compiler.analysis.loops import canonical_itensor
-from compiler.analysis.packing import choose_layout, split_at_tiles, word_address, word_order
-from compiler.analysis.walks import LoopOf, read_walk
-from compiler.dialects.itensor import ITensorType, LayoutAttr
-from compiler.layout import Layout, pack, unpack
+from penstock.compiler.analysis.loops import canonical_itensor
+from penstock.compiler.analysis.packing import choose_layout, split_at_tiles, word_address, word_order
+from penstock.compiler.analysis.walks import LoopOf, read_walk
+from penstock.compiler.dialects.itensor import ITensorType, LayoutAttr
+from penstock.compiler.layout import Layout, pack, unpack
 from tests.compiler.designs import divisors
 
 TILES: list[LoopOf] = [(4, 16, 0), (4, 16, 1)]

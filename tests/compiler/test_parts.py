@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import i8
 
-from compiler.analysis.loops import canonical_itensor
-from compiler.analysis.parts import allows_parts, divisible, joined, part_of
+from penstock.compiler.analysis.loops import canonical_itensor
+from penstock.compiler.analysis.parts import allows_parts, divisible, joined, part_of
 from tests.compiler.test_converter import orders
 
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.hls.link import LinkTarget, link_files
-from compiler.backend.hls.ports import ports_of
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.dialects import directives, stream
-from compiler.errors import PenstockError
-from compiler.pipeline import Lowered, emit, lower
-from compiler.platforms import load_platform
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.hls.link import LinkTarget, link_files
+from penstock.compiler.backend.hls.ports import ports_of
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.dialects import directives, stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import Lowered, emit, lower
+from penstock.compiler.platforms import load_platform
 from tests.compiler.designs import Dense, build_network
 from tests.goldens import check_golden
 

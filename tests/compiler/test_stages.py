@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.dialects import itensor
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from compiler.pipeline.stages import itensor_passes, run_passes
-from compiler.pipeline.verify import make_inputs, verify_levels
-from compiler.program import Port, Program, Signature
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects import itensor
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.stages import itensor_passes, run_passes
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.compiler.program import Port, Program, Signature
 from tests.goldens import check_golden
 
 GOLDENS = Path(__file__).parent / "goldens" / "stages"

@@ -8,17 +8,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.dialects import itensor, stream
-from compiler.frontend.context import make_context
-from compiler.interpreter import itensor as itensor_interpreter
-from compiler.interpreter import stream as stream_interpreter
-from compiler.pipeline import lower
-from compiler.pipeline.verify import make_inputs, verify_levels
-from compiler.program import Port, Program, Signature
-from compiler.transforms.lower_to_streams import LowerToStreams
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.dialects import itensor, stream
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.interpreter import itensor as itensor_interpreter
+from penstock.compiler.interpreter import stream as stream_interpreter
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 
 ROWS = "!itensor.itensor<1x4xi8, iter_space: [6]*[1], iter_map: (d0) -> (d0, 0)>"
 SPLIT = "!itensor.itensor<1x4xi8, iter_space: [3, 2]*[2, 1], iter_map: (d0, d1) -> (d0 + d1, 0)>"

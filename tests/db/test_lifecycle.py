@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from db import Database, lifecycle
-from db.lifecycle import GraphError, Outcome
-from db.records import NewArtifact, NewStep, Run, Step, TrialSummary
-from db.repositories.base import RunNotLockedError
-from db.states import RunState, StepState, TransitionRefusedError
+from penstock.db import Database, lifecycle
+from penstock.db.lifecycle import GraphError, Outcome
+from penstock.db.records import NewArtifact, NewStep, Run, Step, TrialSummary
+from penstock.db.repositories.base import RunNotLockedError
+from penstock.db.states import RunState, StepState, TransitionRefusedError
 
 DONE = Outcome({})
 

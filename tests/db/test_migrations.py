@@ -11,11 +11,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
-from db import Database
-from db.migrate import current_revision, migrate, newest_revision
-from db.tables import SCHEMA, metadata
+from penstock.db import Database
+from penstock.db.migrate import current_revision, migrate, newest_revision
+from penstock.db.tables import SCHEMA, metadata
 
-MIGRATE = "import sys; from db.migrate import migrate; migrate(sys.argv[1])"
+MIGRATE = "import sys; from penstock.db.migrate import migrate; migrate(sys.argv[1])"
 
 
 def test_from_nothing_and_again(empty_database_url: str) -> None:

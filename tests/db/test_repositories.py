@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from db import Database, lifecycle
-from db.ids import is_id, new_id
-from db.lifecycle import Outcome
-from db.records import NewArtifact, NewStep, Run, TrialSummary
-from db.repositories.base import BadCursorError
+from penstock.db import Database, lifecycle
+from penstock.db.ids import is_id, new_id
+from penstock.db.lifecycle import Outcome
+from penstock.db.records import NewArtifact, NewStep, Run, TrialSummary
+from penstock.db.repositories.base import BadCursorError
 
 
 def make_run(database: Database, *steps: NewStep, name: str = "r") -> Run:

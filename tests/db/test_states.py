@@ -18,10 +18,10 @@ from hypothesis.stateful import (
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from db import Database, lifecycle
-from db.lifecycle import Outcome
-from db.records import NewStep, Run, Step, TrialSummary
-from db.states import (
+from penstock.db import Database, lifecycle
+from penstock.db.lifecycle import Outcome
+from penstock.db.records import NewStep, Run, Step, TrialSummary
+from penstock.db.states import (
     RUN_INITIAL,
     RUN_TERMINAL,
     RUN_TRANSITIONS,
@@ -33,7 +33,7 @@ from db.states import (
     Transition,
     TransitionRefusedError,
 )
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.fixtures.servers import fresh_database
 from tests.fixtures.service import assert_legal
 

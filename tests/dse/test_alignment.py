@@ -8,7 +8,7 @@ from math import prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dse.alignment import (
+from penstock.dse.alignment import (
     Access,
     Along,
     LoopNest,

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.platforms import MEMORY_EFFICIENCY, Platform, load_platform
-from dse.constraints import check_reachable, least_traffic_bits
-from dse.evaluate import Evaluation, Evaluator
-from dse.objectives import Goal, Limit
-from dse.sensitivity import explain
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform, load_platform
+from penstock.dse.constraints import check_reachable, least_traffic_bits
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.objectives import Goal, Limit
+from penstock.dse.sensitivity import explain
 from tests.compiler.designs import Dense, build_network
 
 PLATFORM = load_platform("u55c")

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.errors import PenstockError
-from compiler.platforms import Link, Platform, Resources, load_platform
-from dse.evaluate import Evaluation, Evaluator
-from dse.explore import choosable, explore, nearest_miss, select_best
-from dse.objectives import Goal
-from dse.partition.quick import DieCheck, amounts_of
-from dse.place import place
-from dse.rungs.promotion import promote
-from dse.sensitivity import explain
-from dse.space.fill import LANES, fill
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Link, Platform, Resources, load_platform
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.explore import choosable, explore, nearest_miss, select_best
+from penstock.dse.objectives import Goal
+from penstock.dse.partition.quick import DieCheck, amounts_of
+from penstock.dse.place import place
+from penstock.dse.rungs.promotion import promote
+from penstock.dse.sensitivity import explain
+from penstock.dse.space.fill import LANES, fill
 from tests.compiler.designs import Dense, build_network
 
 U55C = load_platform("u55c")

@@ -11,21 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
-from compiler.dialects import nest
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from compiler.platforms import Resources, load_platform
-from compiler.program import Port, Program, Signature
-from compiler.schedule import load_library
-from dse.assemble import Assembler
-from dse.evaluate import Evaluator
-from dse.fifo import bridges, check_depths, safe_depths
-from dse.tiling import TilingOptions
-from profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
-from profiling.network import Network, network_of
-from profiling.protocol import ProfilingError
-from profiling.timeline import compute_timeline
+from penstock.compiler.dialects import nest
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.schedule import load_library
+from penstock.dse.assemble import Assembler
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fifo import bridges, check_depths, safe_depths
+from penstock.dse.tiling import TilingOptions
+from penstock.profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.timeline import compute_timeline
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.transforms.test_pad_dims import lanes, of_body, tiled
 

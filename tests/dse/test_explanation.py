@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.backend.host.report import Exploration, ProfileUse
-from compiler.platforms import load_platform
-from profiling.store import Counts
-from services.steps.flow.explanation import in_words, passed_over, use_of
-from services.steps.flow.search import SearchSettings, find_design
+from penstock.compiler.backend.host.report import Exploration, ProfileUse
+from penstock.compiler.platforms import load_platform
+from penstock.profiling.store import Counts
+from penstock.services.steps.flow.explanation import in_words, passed_over, use_of
+from penstock.services.steps.flow.search import SearchSettings, find_design
 from tests.compiler.designs import Dense, build_network
 
 

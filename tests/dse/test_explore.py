@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.errors import PenstockError
-from dse.evaluate import Evaluator
-from dse.explore import Tried, explore, nearest_miss, pareto_front, select_best
-from dse.tiling import TilingOptions
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.explore import Tried, explore, nearest_miss, pareto_front, select_best
+from penstock.dse.tiling import TilingOptions
 from tests.compiler.designs import Dense, build_network
 
 

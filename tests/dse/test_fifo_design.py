@@ -7,10 +7,10 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.design import Design
-from dse.evaluate import Evaluator
-from dse.fifo import runs_through, size_design, total_bits
-from profiling.network import Network
+from penstock.compiler.design import Design
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fifo import runs_through, size_design, total_bits
+from penstock.profiling.network import Network
 from tests.compiler.designs import Dense, build_network, designs, networks
 
 

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fifo_networks import Walk, Wire, attention, build, pattern, random_network
-from compiler.errors import PenstockError
-from compiler.schedule import Level, TokenPattern
-from compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Simulator
-from dse.fifo.curves import iterations, kernels_of
-from dse.fifo.delays import Delay, start_times
-from dse.fifo.periodic import periodic_depths
-from dse.fifo.straight import Line, line_depths, straight_depths, tokens_of_fast_source, tokens_of_slow_source
-from dse.fifo.trace import trace
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import Level, TokenPattern
+from penstock.compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Simulator
+from penstock.dse.fifo.curves import iterations, kernels_of
+from penstock.dse.fifo.delays import Delay, start_times
+from penstock.dse.fifo.periodic import periodic_depths
+from penstock.dse.fifo.straight import Line, line_depths, straight_depths, tokens_of_fast_source, tokens_of_slow_source
+from penstock.dse.fifo.trace import trace
 
 
 def pair(tokens: int, source: tuple[int, int], target: tuple[int, int], depth: int | None = None) -> Network:

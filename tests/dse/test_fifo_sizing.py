@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.fifo_networks import Walk, Wire, attention, build, chain, diamond, random_network
-from compiler.errors import PenstockError
-from compiler.platforms import total
-from compiler.schedule import Level, TokenPattern, fifo_area, load_library
-from compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Rules, Simulator
-from dse.fifo import exhaustive, periodic_depths, round_up, shrink, size_fifos, straight_depths, total_bits
-from dse.fifo.cost import deepest_for_free
-from dse.fifo.measure import SimulatedRuns
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import total
+from penstock.compiler.schedule import Level, TokenPattern, fifo_area, load_library
+from penstock.compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Rules, Simulator
+from penstock.dse.fifo import exhaustive, periodic_depths, round_up, shrink, size_fifos, straight_depths, total_bits
+from penstock.dse.fifo.cost import deepest_for_free
+from penstock.dse.fifo.measure import SimulatedRuns
 
 
 @given(st.integers(2, 12), st.integers(0, 10**6))

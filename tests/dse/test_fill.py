@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from dse.evaluate import Evaluator
-from dse.space.fill import LANES, fill
-from dse.space.start import starting_settings
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.space.fill import LANES, fill
+from penstock.dse.space.start import starting_settings
 from tests.compiler.designs import Dense, build_network
 
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.platforms import Platform, load_platform
-from dse.evaluate import Evaluation, Evaluator
-from dse.fifo import total_bits
-from dse.finish import finish, finish_first
-from dse.objectives import Goal
-from dse.rungs import FRAMES, Bench, rank, simulated
-from profiling.simulated import simulate_design
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.fifo import total_bits
+from penstock.dse.finish import finish, finish_first
+from penstock.dse.objectives import Goal
+from penstock.dse.rungs import FRAMES, Bench, rank, simulated
+from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.analysis.graph import read_graph
-from compiler.pipeline import lower
-from compiler.pipeline.verify import make_inputs, verify_levels
-from dse.evaluate import Evaluator
-from dse.fusion import FusionGraph, Tensor, exact_groups, fusion_graph, greedy_groups, in_sequence
-from profiling.simulated import simulate_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fusion import FusionGraph, Tensor, exact_groups, fusion_graph, greedy_groups, in_sequence
+from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network, designs, networks
 
 

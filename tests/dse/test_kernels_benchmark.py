@@ -8,20 +8,20 @@ import pytest
 from benchmarks import kernel_designs, kernels, workloads
 from benchmarks.kernel_designs import WORKLOADS, Workload, limited
 from benchmarks.published import BUDGETS, Published, published, rivals
-from compiler.design import Design
-from compiler.frontend.importer import import_loaded
-from compiler.frontend.loader import LoadedModel
-from compiler.interpreter import linalg
-from compiler.pipeline import prepare
-from compiler.platforms import Resources, load_platform
-from compiler.transforms.pad_dims import Dims
-from dse.evaluate import Evaluator
-from dse.fitting.descent import fit
-from dse.fitting.lanes import cheapest, pareto_lanes
-from dse.fitting.mixing import changeable_in_a_lane, changes_towards
-from dse.fitting.neighbours import follow
-from dse.fitting.pacing import Fitter
-from dse.fitting.walks import Walk
+from penstock.compiler.design import Design
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import LoadedModel
+from penstock.compiler.interpreter import linalg
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.transforms.pad_dims import Dims
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fitting.descent import fit
+from penstock.dse.fitting.lanes import cheapest, pareto_lanes
+from penstock.dse.fitting.mixing import changeable_in_a_lane, changes_towards
+from penstock.dse.fitting.neighbours import follow
+from penstock.dse.fitting.pacing import Fitter
+from penstock.dse.fitting.walks import Walk
 
 SMALL = {
     "gemm": workloads.gemm(4, 5, 6),

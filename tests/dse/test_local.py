@@ -8,10 +8,10 @@ from itertools import product
 import pytest
 
 from benchmarks.dse_optimum import CASES, SEEDS, enumerate_designs
-from compiler.errors import PenstockError
-from dse.local import Meaning
-from dse.study import Study
-from dse.tiling import Choices, Conditions, Params
+from penstock.compiler.errors import PenstockError
+from penstock.dse.local import Meaning
+from penstock.dse.study import Study
+from penstock.dse.tiling import Choices, Conditions, Params
 
 CHOICES: Choices = {
     "size": (1, 2, 4, 8, 16, 32),

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.errors import PenstockError
-from compiler.platforms import Resources, load_platform, total
-from compiler.schedule import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources, load_platform, total
+from penstock.compiler.schedule import (
     OperatorLibrary,
     build_memory,
     fifo_area,
@@ -20,11 +20,11 @@ from compiler.schedule import (
     memory_choices,
     uram_count,
 )
-from dse.evaluate import Evaluator
-from dse.memory import Stored, allocate, memory_svg, memory_table, stored_items
-from dse.memory.allocate import COMFORT, CROWDING
-from dse.memory.items import WHOLE_CHIP
-from dse.partition import partition, placement_graph, site_of
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.memory import Stored, allocate, memory_svg, memory_table, stored_items
+from penstock.dse.memory.allocate import COMFORT, CROWDING
+from penstock.dse.memory.items import WHOLE_CHIP
+from penstock.dse.partition import partition, placement_graph, site_of
 from tests.compiler.designs import Dense, build_network
 
 VITIS = load_library("vitis-ultrascale-plus", 300.0)

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.pipeline.verify import compare, make_inputs
-from compiler.platforms import load_platform
-from compiler.program import Program
-from dse.evaluate import Evaluation, Evaluator
-from dse.history import MemoryHistory
-from dse.open_rtl import Core
-from dse.rungs import Bench, Measured, rank, simulated, usable
-from profiling.store import MemoryProfiles
-from profiling.tool_runner import ToolCommand, ToolProcess, ToolResult, ToolRunner
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import compare, make_inputs
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.history import MemoryHistory
+from penstock.dse.open_rtl import Core
+from penstock.dse.rungs import Bench, Measured, rank, simulated, usable
+from penstock.profiling.store import MemoryProfiles
+from penstock.profiling.tool_runner import ToolCommand, ToolProcess, ToolResult, ToolRunner
 from tests.compiler.designs import Dense, build_network
 
 SETTINGS = {"default_tile_size": 8, "order": "reduction-outer"}

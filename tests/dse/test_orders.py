@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from compiler.program import Port, Program, Signature
-from dse.evaluate import Evaluator
-from dse.fusion import fusion_graph
-from dse.space.walks import order_choices
-from dse.tiling import TilingSpace
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Port, Program, Signature
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.fusion import fusion_graph
+from penstock.dse.space.walks import order_choices
+from penstock.dse.tiling import TilingSpace
 from tests.compiler.designs import networks
 
 

@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.analysis.graph import read_graph
-from compiler.design import KernelDesign
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from compiler.program import Program
-from dse.evaluate import Evaluator
-from dse.samplers import means_something, narrow
-from dse.space.climb import climb
-from dse.space.fill import fill
-from dse.space.pacing import OPERATOR_LUTS, PACED
-from dse.space.start import starting_settings
-from dse.tiling import TilingOptions, TilingSpace
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import KernelDesign
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.samplers import means_something, narrow
+from penstock.dse.space.climb import climb
+from penstock.dse.space.fill import fill
+from penstock.dse.space.pacing import OPERATOR_LUTS, PACED
+from penstock.dse.space.start import starting_settings
+from penstock.dse.tiling import TilingOptions, TilingSpace
 from tests.compiler.designs import Dense, build_network, networks
 
 

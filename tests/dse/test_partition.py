@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.task_graphs import SHAPES, random_graph
-from compiler.errors import PenstockError
-from compiler.platforms import Link, Platform, Resources, load_platform, parse_platform
-from dse.partition import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Link, Platform, Resources, load_platform, parse_platform
+from penstock.dse.partition import (
     Connection,
     Partition,
     Placed,
@@ -130,7 +130,7 @@ def test_a_ring_of_dies_is_refused():
     ("old", "new"), [("lut = 434560", "lut = -1"), ("wires = 20160", "wires = -5"), ("wires = 20160", "")]
 )
 def test_a_platform_file_with_wrong_numbers_never_gets_here(old: str, new: str):
-    text = files("compiler.platforms").joinpath("data", "u55c.toml").read_text()
+    text = files("penstock.compiler.platforms").joinpath("data", "u55c.toml").read_text()
     with pytest.raises(PenstockError, match="u55c"):
         parse_platform(text.replace(old, new, 1), "platform u55c")
 

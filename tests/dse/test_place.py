@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.platforms import Resources
-from dse.evaluate import Evaluation, Evaluator
-from dse.place import Placement, place
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.place import Placement, place
 from tests.compiler.designs import Dense, build_network
 
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.platforms import load_platform
-from dse.evaluate import Evaluation, Evaluator
-from dse.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
-from dse.rungs import WIDER, Bench, measure_all, shortlist
-from dse.rungs.error import ENOUGH, Correction, error_of, errors_of
-from dse.rungs.promotion import promote, prospects
-from profiling.store import MemoryProfiles
+from penstock.compiler.platforms import load_platform
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
+from penstock.dse.rungs import WIDER, Bench, measure_all, shortlist
+from penstock.dse.rungs.error import ENOUGH, Correction, error_of, errors_of
+from penstock.dse.rungs.promotion import promote, prospects
+from penstock.profiling.store import MemoryProfiles
 from tests.compiler.designs import Dense, build_network
 
 BASE = Pair("m", "d", "modelled", "csynth", "f", "II = 1", 100.0, 100.0)

@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compiler.platforms import load_platform
-from dse.evaluate import Evaluation, Evaluator
-from dse.explore import explore
-from dse.sensitivity import ENOUGH_TRIALS, FULL, Point, explain, importances_of, needed_trials
-from dse.sensitivity_picture import sensitivity_svg
+from penstock.compiler.platforms import load_platform
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.explore import explore
+from penstock.dse.sensitivity import ENOUGH_TRIALS, FULL, Point, explain, importances_of, needed_trials
+from penstock.dse.sensitivity_picture import sensitivity_svg
 from tests.compiler.designs import Dense, build_network
 
 

@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
-from compiler.errors import PenstockError
-from db import Database
-from dse.samplers import SAMPLERS, is_ordered
-from dse.study import Study, delete_study
-from dse.tiling import Params
+from penstock.compiler.errors import PenstockError
+from penstock.db import Database
+from penstock.dse.samplers import SAMPLERS, is_ordered
+from penstock.dse.study import Study, delete_study
+from penstock.dse.tiling import Params
 from tests.dse.study_worker import CHOICES, answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -233,7 +233,7 @@ def test_a_connection_that_was_cut_is_found_out(study_url: str, shared: Study, m
         shared.ask()
     assert shared.tell(asked.number, *answer(asked.params)), "a new one was made"
     execute(study_url, cut)
-    monkeypatch.setattr("dse.rows._TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr("penstock.dse.rows._TRUSTED_SECONDS", 0.0)
     assert shared.ask().number == 1, "it was tried before it was used"
 
 

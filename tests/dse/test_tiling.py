@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.analysis.graph import read_graph
-from compiler.design import KernelDesign
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from compiler.program import Program
-from dse.evaluate import Evaluator
-from dse.tiling import TilingOptions, TilingSpace, divisors
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import KernelDesign
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.tiling import TilingOptions, TilingSpace, divisors
 from tests.compiler.designs import Dense, build_network, networks
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.platforms import load_platform
-from dse.bench import Bench, Measured
-from dse.evaluate import Evaluation, Evaluator
-from dse.rungs import RUNGS, rank, usable
-from dse.vitis import kept_report, profile_of, retimed
-from profiling.protocol import ProfilingError
-from profiling.store import MemoryProfiles
-from profiling.vitis.kept_report import report_from_json, report_to_json
-from services.steps.flow.search import Choice, choose, take
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
+from penstock.dse.bench import Bench, Measured
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.rungs import RUNGS, rank, usable
+from penstock.dse.vitis import kept_report, profile_of, retimed
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.store import MemoryProfiles
+from penstock.profiling.vitis.kept_report import report_from_json, report_to_json
+from penstock.services.steps.flow.search import Choice, choose, take
 from tests.compiler.designs import Dense, build_network
 from tests.standin.install import Installation
 from tests.vitis.corpus import SAMPLE, synthesised

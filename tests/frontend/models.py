@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from compiler.frontend.importer import import_loaded
-from compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from compiler.program import Program
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
+from penstock.compiler.program import Program
 
 
 class Lambda(nn.Module):

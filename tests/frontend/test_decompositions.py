@@ -14,9 +14,9 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float64Type
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.interpreter.linalg import run
-from compiler.program import Program
-from compiler.transforms.canonicalise import simplify
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.canonicalise import simplify
 from tests.frontend.models import Lambda, import_module, make, seeded
 
 FORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from compiler.frontend import import_model
-from compiler.interpreter.linalg import run, run_rows
-from compiler.program import Program
-from compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.frontend import import_model
+from penstock.compiler.interpreter.linalg import run, run_rows
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.canonicalise import quantise, simplify
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -9,10 +9,10 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-import compiler.frontend.lower as lower
-from compiler.frontend import import_model
-from compiler.frontend.context import make_context
-from compiler.frontend.hand_over import ORIGIN, hand_over
+import penstock.compiler.frontend.lower as lower
+from penstock.compiler.frontend import import_model
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.frontend.hand_over import ORIGIN, hand_over
 
 
 @pytest.mark.parametrize("model", ["zoo:mlp?inputs=5&hidden=4,3&outputs=2", "zoo:gemma?size=tiny&mode=decode"])

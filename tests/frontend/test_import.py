@@ -11,12 +11,12 @@ import torch
 from torch import nn
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.errors import PenstockError
-from compiler.frontend import make_context
-from compiler.frontend.loaded import LoadedEvaluation
-from compiler.interpreter.linalg import argument_names, main_function, run, run_rows
-from compiler.program import Program
-from compiler.transforms.editor import layer_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import make_context
+from penstock.compiler.frontend.loaded import LoadedEvaluation
+from penstock.compiler.interpreter.linalg import argument_names, main_function, run, run_rows
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.editor import layer_of
 from tests.frontend.models import Lambda, import_module, seeded
 
 

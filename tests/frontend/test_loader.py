@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.errors import PenstockError
-from compiler.frontend.loader import load_model
-from compiler.frontend.reference import parse_reference
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.reference import parse_reference
 
 HEAD = "import torch\nfrom torch import nn\n"
 

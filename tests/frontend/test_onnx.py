@@ -15,19 +15,19 @@ from onnx.reference import ReferenceEvaluator
 from torch import nn
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.frontend import import_model, make_context
-from compiler.frontend.onnx_graph import load_onnx
-from compiler.frontend.reference import OnnxReference
-from compiler.interpreter.linalg import run
-from compiler.pipeline import emit, lower, prepare
-from compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
-from compiler.program import Program
-from compiler.transforms.editor import layer_of
-from profiling.csim import build_csim
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model, make_context
+from penstock.compiler.frontend.onnx_graph import load_onnx
+from penstock.compiler.frontend.reference import OnnxReference
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import emit, lower, prepare
+from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.editor import layer_of
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
 from tests.frontend.models import make
 from tests.frontend.onnx_files import export, graph, reference_answers, save
 

@@ -8,15 +8,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compiler.frontend import make_context
-from compiler.program import Program
+from penstock.compiler.frontend import make_context
+from penstock.compiler.program import Program
 
 ROOT = Path(__file__).parents[2]
 
 
 def run_import(*arguments: str, temporary: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "compiler.frontend", *arguments],
+        [sys.executable, "-m", "penstock.compiler.frontend", *arguments],
         cwd=ROOT,
         env={**os.environ, "TMPDIR": str(temporary)},
         capture_output=True,

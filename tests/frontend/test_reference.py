@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.frontend.reference import FileReference, ZooReference, parse_reference
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.reference import FileReference, ZooReference, parse_reference
 
 
 def test_files_and_zoo_models() -> None:

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, MemRefType, ModuleOp, 
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects import nest, stream
-from compiler.dialects.affine import linear_sum
-from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.affine import linear_sum
+from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 
 Terms = tuple[tuple[int, str, int], ...]
 Address = Sequence[tuple[Sequence[int], int]]

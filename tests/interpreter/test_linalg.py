@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from xdsl.parser import Parser
 
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.interpreter.linalg import run, run_many, run_rows
-from compiler.interpreter.rows import join_rows, split_rows
-from compiler.program import Port, Program, Quantisation, Signature
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.interpreter.linalg import run, run_many, run_rows
+from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.program import Port, Program, Quantisation, Signature
 
 SUM = """
 func.func @main(%x: tensor<{n}xf32> {{penstock.name = "x", penstock.kind = "input"}}) -> tensor<1xf32> {{

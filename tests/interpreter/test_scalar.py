@@ -27,8 +27,8 @@ from xdsl.dialects.func import CallOp
 from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from compiler.errors import PenstockError
-from compiler.interpreter.scalar import evaluate, is_scalar_op, numpy_dtype
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op, numpy_dtype
 
 
 def values(*kinds: Attribute) -> Sequence[SSAValue]:

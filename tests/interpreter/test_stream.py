@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-import compiler.interpreter.nest_run as nest_run
-import compiler.interpreter.plan as plan
-from compiler.errors import PenstockError
-from compiler.interpreter import stream
-from compiler.pipeline import lower
-from compiler.pipeline.verify import make_inputs
+import penstock.compiler.interpreter.nest_run as nest_run
+import penstock.compiler.interpreter.plan as plan
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter import stream
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import make_inputs
 from tests.compiler import stepper
 from tests.compiler.designs import designs, networks
 from tests.interpreter.nests import Body, Terms, Top, blocks, buffer, fifo

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.backend.host import Expected, PackageContents, Report, collect_package
-from compiler.backend.host.report import (
+from penstock.compiler.backend.host import Expected, PackageContents, Report, collect_package
+from penstock.compiler.backend.host.report import (
     BitstreamInfo,
     ChannelInfo,
     CsimCheck,
@@ -29,16 +29,16 @@ from compiler.backend.host.report import (
     TrialInfo,
     Verify,
 )
-from compiler.backend.host.sections import (
+from penstock.compiler.backend.host.sections import (
     accuracy_section,
     model_section,
     platform_section,
     resources_section,
     timing_section,
 )
-from compiler.design import Design, KernelDesign
-from compiler.platforms import load_platform
-from compiler.program import Array, Evaluation, Port, Program, Quantisation, Samples, Signature
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Array, Evaluation, Port, Program, Quantisation, Samples, Signature
 
 IN_SCALE = 0.125
 OUT_SCALE = (0.01, 0.02, 0.03, 0.04)

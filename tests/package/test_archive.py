@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from compiler.backend.host import PackageContents, check_folder, file_name, write_archive, write_folder
-from compiler.backend.host.render import render_bitstream_note
-from compiler.backend.host.report import BitstreamInfo, ChipUse
-from compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
-from compiler.backend.host.runtime.penstock_runtime.package import is_safe_path, unpack
-from compiler.backend.host.sections import platform_section
-from compiler.errors import PenstockError
-from compiler.platforms import load_platform
+from penstock.compiler.backend.host import PackageContents, check_folder, file_name, write_archive, write_folder
+from penstock.compiler.backend.host.render import render_bitstream_note
+from penstock.compiler.backend.host.report import BitstreamInfo, ChipUse
+from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
+from penstock.compiler.backend.host.runtime.penstock_runtime.package import is_safe_path, unpack
+from penstock.compiler.backend.host.sections import platform_section
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import load_platform
 from tests.package import hand_made
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.host.runtime.penstock_runtime.host import compare_whole
-from compiler.design.default import default_design
-from compiler.frontend import import_model
-from compiler.pipeline import Lowered, emit, lower, prepare
-from compiler.pipeline.verify import compare
-from compiler.platforms import load_platform
-from compiler.program import Array, Evaluation, Program
-from profiling.tool_runner import ToolRunner
-from services.steps.flow.check import Checked, check_design
-from services.steps.flow.package import make_report
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.host.runtime.penstock_runtime.host import compare_whole
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import Lowered, emit, lower, prepare
+from penstock.compiler.pipeline.verify import compare
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Array, Evaluation, Program
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.steps.flow.check import Checked, check_design
+from penstock.services.steps.flow.package import make_report
 
 ROWS = 7
 

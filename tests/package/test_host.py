@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.host import Expected, PackageContents, collect_package, write_folder
-from compiler.backend.host.report import WholeCheck
-from compiler.backend.host.runtime import penstock_runtime
-from compiler.backend.host.sections import host_section
-from compiler.design.default import default_design
-from compiler.frontend import import_model
-from compiler.host_parts import HostParts
-from compiler.pipeline import emit, lower, prepare
-from compiler.program import Array
-from profiling.tool_runner import ToolRunner
-from services.steps.flow.check import check_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.host import Expected, PackageContents, collect_package, write_folder
+from penstock.compiler.backend.host.report import WholeCheck
+from penstock.compiler.backend.host.runtime import penstock_runtime
+from penstock.compiler.backend.host.sections import host_section
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.host_parts import HostParts
+from penstock.compiler.pipeline import emit, lower, prepare
+from penstock.compiler.program import Array
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.steps.flow.check import check_design
 from tests.package import hand_made
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from compiler.backend.host.dataflow import dataflow
-from compiler.backend.host.render import grouped, percent, rate, render_html
-from compiler.backend.host.report import (
+from penstock.compiler.backend.host.dataflow import dataflow
+from penstock.compiler.backend.host.render import grouped, percent, rate, render_html
+from penstock.compiler.backend.host.report import (
     SCHEMAS,
     Amount,
     ChannelInfo,
@@ -25,9 +25,9 @@ from compiler.backend.host.report import (
     TrialInfo,
     json_schema,
 )
-from compiler.backend.host.scatter import FRONT_ROWS, front_rows, scatter
-from compiler.backend.host.sections import resources_section, timing_section
-from compiler.platforms import load_platform
+from penstock.compiler.backend.host.scatter import FRONT_ROWS, front_rows, scatter
+from penstock.compiler.backend.host.sections import resources_section, timing_section
+from penstock.compiler.platforms import load_platform
 from tests.goldens import check_golden
 from tests.package import hand_made
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.backend.host.render import render_html
-from compiler.backend.host.report import (
+from penstock.compiler.backend.host.render import render_html
+from penstock.compiler.backend.host.report import (
     ImportanceInfo,
     NeighbourInfo,
     ProfileUse,

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.backend.host import PackageContents, write_folder
-from compiler.backend.host.contents import RUNTIME
-from compiler.backend.host.runtime.penstock_runtime import Accelerator, PackageError, load
-from compiler.program import Array
+from penstock.compiler.backend.host import PackageContents, write_folder
+from penstock.compiler.backend.host.contents import RUNTIME
+from penstock.compiler.backend.host.runtime.penstock_runtime import Accelerator, PackageError, load
+from penstock.compiler.program import Array
 from tests.package import hand_made
 
 

@@ -7,9 +7,9 @@ from importlib.resources import files
 
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.platforms import Resources, load_platform, parse_platform, platform_names
-from compiler.schedule import load_library
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources, load_platform, parse_platform, platform_names
+from penstock.compiler.schedule import load_library
 
 GOOD = """
 name = "toy"
@@ -54,7 +54,7 @@ def test_the_eight_platforms_of_the_design_are_there():
 
 
 def test_file_names_are_platform_names():
-    names = {f.name.removesuffix(".toml") for f in files("compiler.platforms").joinpath("data").iterdir()}
+    names = {f.name.removesuffix(".toml") for f in files("penstock.compiler.platforms").joinpath("data").iterdir()}
     assert names == set(platform_names())
 
 

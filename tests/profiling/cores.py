@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 
 STREAMING = """
 module streaming #(parameter TOKENS = 16, LIMIT = 255) (

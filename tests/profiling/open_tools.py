@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profiling.open_rtl.cache import user_cache
+from penstock.profiling.open_rtl.cache import user_cache
 
 
 def own_cache(folder: Path, patch: pytest.MonkeyPatch) -> Path:

@@ -6,10 +6,10 @@ import sys
 import time
 from pathlib import Path
 
-from compiler.platforms import Resources
-from db import Database
-from profiling.protocol import Profile
-from services.profiles import SharedProfiles
+from penstock.compiler.platforms import Resources
+from penstock.db import Database
+from penstock.profiling.protocol import Profile
+from penstock.services.profiles import SharedProfiles
 
 
 def profile_of(key: str) -> Profile:

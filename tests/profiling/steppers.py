@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from compiler.dialects.nest import GuardAttr, Term
-from compiler.platforms import Resources
-from compiler.schedule import Bound, NestSchedule, PortSchedule, TokenPattern
-from profiling.network import Channel, Network, Task
+from penstock.compiler.dialects.nest import GuardAttr, Term
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule import Bound, NestSchedule, PortSchedule, TokenPattern
+from penstock.profiling.network import Channel, Network, Task
 
 
 def port(

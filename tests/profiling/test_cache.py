@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from profiling.open_rtl.cache import ABANDONED_SECONDS, Store, fetch_many
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.open_rtl.cache import ABANDONED_SECONDS, Store, fetch_many
 
 
 def aged(path: Path, seconds: float) -> Path:
@@ -45,7 +45,7 @@ def test_a_lock_that_was_pruned_while_somebody_waited_for_it_is_made_anew(
             taken.append(Path(path).unlink())
         return descriptor
 
-    monkeypatch.setattr("profiling.open_rtl.cache.os.open", opened)
+    monkeypatch.setattr("penstock.profiling.open_rtl.cache.os.open", opened)
     with store.making("key"), store.claim("key") as mine:
         assert not mine
 
@@ -80,7 +80,7 @@ def test_what_another_user_kept_is_read(tmp_path: Path, monkeypatch: pytest.Monk
     def refuse(path: Path) -> None:
         raise PermissionError(path)
 
-    monkeypatch.setattr("profiling.open_rtl.cache.os.utime", refuse)
+    monkeypatch.setattr("penstock.profiling.open_rtl.cache.os.utime", refuse)
     assert store.read("key") == 1
 
 

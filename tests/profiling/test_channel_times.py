@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiling.channel_times import ChannelTimes
-from profiling.sampling import Times
+from penstock.profiling.channel_times import ChannelTimes
+from penstock.profiling.sampling import Times
 
 _MOST = 700  # enough for the search that skips most tokens
 

@@ -10,19 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.design import Design, KernelDesign
-from compiler.pipeline import lower
-from compiler.platforms import Resources, load_platform
-from profiling.model import parse_module
-from profiling.open_rtl import profiler as profiler_module
-from profiling.open_rtl.area import _area, family_of, measure_area
-from profiling.open_rtl.fmax import Device, device_of, measure_fmax, ring
-from profiling.open_rtl.kernels import ATTRIBUTE, Kernel, part_request, prepare
-from profiling.open_rtl.measure import Measurement, measure_many
-from profiling.open_rtl.profiler import OpenRtlProfiler
-from profiling.open_rtl.shape import structural_key
-from profiling.protocol import ProfileRequest, ProfilingError
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import Resources, load_platform
+from penstock.profiling.model import parse_module
+from penstock.profiling.open_rtl import profiler as profiler_module
+from penstock.profiling.open_rtl.area import _area, family_of, measure_area
+from penstock.profiling.open_rtl.fmax import Device, device_of, measure_fmax, ring
+from penstock.profiling.open_rtl.kernels import ATTRIBUTE, Kernel, part_request, prepare
+from penstock.profiling.open_rtl.measure import Measurement, measure_many
+from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
+from penstock.profiling.open_rtl.shape import structural_key
+from penstock.profiling.protocol import ProfileRequest, ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
 from tests.profiling.cores import adding, streaming
 from tests.profiling.open_tools import own_cache
 from tests.schedule.gemms import gemm_program

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.backend.rtl.design import RtlPort
-from compiler.errors import PenstockError
-from profiling.open_rtl.run import simulate_rtl
-from profiling.open_rtl.verilate import Program, build, build_many
-from profiling.open_rtl.words import decode, encode, stride_of
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.backend.rtl.design import RtlPort
+from penstock.compiler.errors import PenstockError
+from penstock.profiling.open_rtl.run import simulate_rtl
+from penstock.profiling.open_rtl.verilate import Program, build, build_many
+from penstock.profiling.open_rtl.words import decode, encode, stride_of
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
 from tests.profiling.cores import adding, streaming
 from tests.profiling.open_tools import own_cache
 

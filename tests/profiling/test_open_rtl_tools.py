@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from profiling.open_rtl import tools
-from profiling.open_rtl.tools import FINDERS, find_cxx, find_verilator, status, waits_for_translation
-from profiling.protocol import ProfilingError
-from services.cli.doctor import open_tools
+from penstock.profiling.open_rtl import tools
+from penstock.profiling.open_rtl.tools import FINDERS, find_cxx, find_verilator, status, waits_for_translation
+from penstock.profiling.protocol import ProfilingError
+from penstock.services.cli.doctor import open_tools
 
 
 @pytest.fixture(autouse=True)

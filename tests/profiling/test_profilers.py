@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.design import Design, KernelDesign
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from profiling.evidence import EVIDENCE
-from profiling.model import DesignModel, ModelProfiler, model_design
-from profiling.network import Network, network_of
-from profiling.open_rtl.profiler import OpenRtlProfiler
-from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.profiling.evidence import EVIDENCE
+from penstock.profiling.model import DesignModel, ModelProfiler, model_design
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
+from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
 from tests.schedule.gemms import gemm_program
 
 PROFILERS = [ModelProfiler(), pytest.param(OpenRtlProfiler(), marks=pytest.mark.slow)]

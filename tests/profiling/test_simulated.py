@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.frontend.importer import import_loaded
-from compiler.frontend.loader import load_model
-from compiler.frontend.reference import parse_reference
-from compiler.pipeline import lower, prepare
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from profiling.model import model_design
-from profiling.network import Network, network_of
-from profiling.simulated import simulate_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.reference import parse_reference
+from penstock.compiler.pipeline import lower, prepare
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.profiling.model import model_design
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.simulated import simulate_design
 
 CLOCK = 250.0
 BOARD = load_platform("u55c")

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from db import Database
-from profiling.model import ModelProfiler
-from profiling.protocol import Profile, ProfileRequest, ProfilingError
-from profiling.store import FolderProfiles, MemoryProfiles, ProfileStore, profile_once
-from services.profiles import SharedProfiles
-from services.supervisor.process import dying_with_us
+from penstock.db import Database
+from penstock.profiling.model import ModelProfiler
+from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+from penstock.profiling.store import FolderProfiles, MemoryProfiles, ProfileStore, profile_once
+from penstock.services.profiles import SharedProfiles
+from penstock.services.supervisor.process import dying_with_us
 from tests.db.test_repositories import echo, make_run
 from tests.profiling.profile_worker import profile_of
 

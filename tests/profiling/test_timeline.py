@@ -8,14 +8,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from compiler.dialects.nest import Term
-from compiler.platforms import load_platform
-from compiler.schedule import NestSchedule
-from profiling import in_order, sampling
-from profiling import timeline as timelines
-from profiling.network import Network
-from profiling.protocol import ProfilingError
-from profiling.timeline import Timeline, compute_timeline
+from penstock.compiler.dialects.nest import Term
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import NestSchedule
+from penstock.profiling import in_order, sampling
+from penstock.profiling import timeline as timelines
+from penstock.profiling.network import Network
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.timeline import Timeline, compute_timeline
 from tests.profiling.steppers import Stuck, nest, network, port, step_through
 
 

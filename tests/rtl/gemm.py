@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from xdsl.parser import Parser
 
-from compiler.design import Design, KernelDesign
-from compiler.frontend.context import make_context
-from compiler.pipeline import Lowered, lower
-from compiler.program import Port, Program, Signature
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.program import Port, Program, Signature
 
 TEXT = """func.func @main(
     %x: tensor<{m}x{k}xi8> {{penstock.name = "x", penstock.kind = "input"}},

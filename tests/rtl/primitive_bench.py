@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from compiler.backend.rtl.primitives import Primitive, source
+from penstock.compiler.backend.rtl.primitives import Primitive, source
 
 HERE = Path(__file__).parent
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.backend.rtl.primitives import INT8_PAIR, find_primitive
+from penstock.compiler.backend.rtl.primitives import INT8_PAIR, find_primitive
 from tests.rtl.primitive_bench import Case
 
 

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.dialects import nest, stream
-from compiler.interpreter import stream as interpreter
-from compiler.pipeline import Lowered
-from compiler.pipeline.verify import make_inputs
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from compiler.simulator import OPEN_RTL, Network, Simulation, simulate
-from profiling.network import network_of
-from profiling.open_rtl.run import RtlRun, simulate_rtl
-from profiling.open_rtl.verilate import build_many
-from profiling.open_rtl.words import dtype_of, element_bits, lanes_of
-from profiling.protocol import ProfilingError
-from profiling.simulated import simulated_network
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.interpreter import stream as interpreter
+from penstock.compiler.pipeline import Lowered
+from penstock.compiler.pipeline.verify import make_inputs
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator import OPEN_RTL, Network, Simulation, simulate
+from penstock.profiling.network import network_of
+from penstock.profiling.open_rtl.run import RtlRun, simulate_rtl
+from penstock.profiling.open_rtl.verilate import build_many
+from penstock.profiling.open_rtl.words import dtype_of, element_bits, lanes_of
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.simulated import simulated_network
+from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.graphs import OPS, SIZES, Case, GraphSpec, Step
 
 Array = NDArray[Any]

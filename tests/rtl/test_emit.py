@@ -14,17 +14,17 @@ from xdsl.ir import Block, Operation, Region
 from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.backend.rtl.hazards import Use, check_apart, check_order
-from compiler.design import Design, KernelDesign, Placement
-from compiler.dialects import nest, stream
-from compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.pipeline import Lowered, lower
-from compiler.program import Port, Program, Signature
-from compiler.schedule import load_library
-from profiling.open_rtl.run import simulate_rtl
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.backend.rtl.hazards import Use, check_apart, check_order
+from penstock.compiler.design import Design, KernelDesign, Placement
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.schedule import load_library
+from penstock.profiling.open_rtl.run import simulate_rtl
 from tests.compiler.designs import Dense, build_network
 from tests.goldens import check_golden
 from tests.rtl.gemm import gemm

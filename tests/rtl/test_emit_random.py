@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from compiler.pipeline import Lowered
+from penstock.compiler.pipeline import Lowered
 from tests.rtl.rtl_batch import Core, build, check_part, check_whole, draw_case, inner_tasks
 
 

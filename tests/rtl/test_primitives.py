@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.backend.rtl.primitives import find_primitive
-from compiler.errors import PenstockError
-from compiler.schedule import load_library
+from penstock.compiler.backend.rtl.primitives import find_primitive
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import load_library
 from tests.rtl.primitive_bench import Case, Outcome, build, measure
 from tests.rtl.primitive_cases import CASES, WORST_ULP
 

@@ -11,7 +11,7 @@ from tests.rtl.primitive_bench import HERE, build, measure
 from tests.rtl.primitive_cases import CASES
 
 pytestmark = pytest.mark.slow
-ECP5_CELLS = files("compiler.backend.rtl.shell").joinpath("simulation", "ecp5_cells.sv")
+ECP5_CELLS = files("penstock.compiler.backend.rtl.shell").joinpath("simulation", "ecp5_cells.sv")
 
 
 def test_sums_and_products_on_five_million_operands(tmp_path: Path):

@@ -9,9 +9,9 @@ from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import FloatAttr, IntegerType, f32
 from xdsl.ir import Attribute, Block, Operation
 
-from compiler.backend.rtl.primitives import Primitive, is_tabulated, tabulate
-from compiler.dialects import nest
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.primitives import Primitive, is_tabulated, tabulate
+from penstock.compiler.dialects import nest
+from penstock.compiler.errors import PenstockError
 from tests.rtl.primitive_bench import Case, build, measure
 
 I8 = IntegerType(8)

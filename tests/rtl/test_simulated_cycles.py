@@ -14,25 +14,35 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.rtl.design import RtlDesign
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.design import Design, KernelDesign
-from compiler.dialects.stream import TopOp
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from compiler.simulator import OPEN_RTL, Access, Channel, Network, Phase, Process, Sequence, pattern_of, simulate
-from compiler.transforms.generate_directives import GenerateDirectives
-from profiling.network import Network as Scheduled
-from profiling.network import network_of
-from profiling.open_rtl.run import Job, RtlRun, simulate_many
-from profiling.open_rtl.verilate import build_many
-from profiling.open_rtl.words import lanes_of
-from profiling.simulated import simulated_network
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects.stream import TopOp
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator import (
+    OPEN_RTL,
+    Access,
+    Channel,
+    Network,
+    Phase,
+    Process,
+    Sequence,
+    pattern_of,
+    simulate,
+)
+from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.profiling.network import Network as Scheduled
+from penstock.profiling.network import network_of
+from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
+from penstock.profiling.open_rtl.verilate import build_many
+from penstock.profiling.open_rtl.words import lanes_of
+from penstock.profiling.simulated import simulated_network
+from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import KINDS, Dense, build_network, divisors
 from tests.rtl.random_streams import draw_design
 

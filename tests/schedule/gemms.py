@@ -6,12 +6,12 @@ from functools import cache
 
 from xdsl.parser import Parser
 
-from compiler.design import Design, KernelDesign
-from compiler.dialects import nest
-from compiler.frontend.context import make_context
-from compiler.pipeline import lower
-from compiler.program import Port, Program, Signature
-from compiler.schedule import NestSchedule, load_library, schedule_nest
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects import nest
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import lower
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.schedule import NestSchedule, load_library, schedule_nest
 
 OPEN = ("open-ecp5", 100.0)
 VITIS_300 = ("vitis-ultrascale-plus", 300.0)

@@ -6,9 +6,9 @@ from importlib.resources import files
 
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.schedule import bram18_count, build_memory, fifo_area, library_names, load_library
-from compiler.schedule.library import parse_library
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import bram18_count, build_memory, fifo_area, library_names, load_library
+from penstock.compiler.schedule.library import parse_library
 
 FAST, SLOW = 300.0, 250.0
 
@@ -108,7 +108,7 @@ def test_an_unknown_library_lists_the_known():
     ],
 )
 def test_a_bad_table_is_refused_by_the_fields_name(old: str, new: str, said: str):
-    text = files("compiler.schedule").joinpath("operators", "open-ecp5-7.69ns.toml").read_text()
+    text = files("penstock.compiler.schedule").joinpath("operators", "open-ecp5-7.69ns.toml").read_text()
     assert old in text
     with pytest.raises(PenstockError, match=said):
         parse_library(text.replace(old, new, 1), "a table")

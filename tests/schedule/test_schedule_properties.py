@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects.affine import evaluate_map, linear_sum
-from compiler.dialects.nest import GuardAttr, Term
-from compiler.pipeline import lower
-from compiler.schedule import TokenPattern, load_library, schedule_nest
-from compiler.schedule.carried import reuse_distance, stands_still
+from penstock.compiler.dialects.affine import evaluate_map, linear_sum
+from penstock.compiler.dialects.nest import GuardAttr, Term
+from penstock.compiler.pipeline import lower
+from penstock.compiler.schedule import TokenPattern, load_library, schedule_nest
+from penstock.compiler.schedule.carried import reuse_distance, stands_still
 from tests.compiler.designs import designs, networks
 from tests.schedule.gemms import OPEN, VITIS_300, gemm_schedule
 

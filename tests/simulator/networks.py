@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from compiler.simulator import Access, Channel, Network, Phase, Process
-from compiler.simulator.guards import Term, pattern_of
-from compiler.simulator.network import Direction
+from penstock.compiler.simulator import Access, Channel, Network, Phase, Process
+from penstock.compiler.simulator.guards import Term, pattern_of
+from penstock.compiler.simulator.network import Direction
 
 
 def access(

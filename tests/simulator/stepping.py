@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal
 
-from compiler.simulator import Access, Network, Phase, Process, Rules
+from penstock.compiler.simulator import Access, Network, Phase, Process, Rules
 
 Verb = Literal["need", "room", "take", "fill"]
 

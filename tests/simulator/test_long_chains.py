@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.long_chains import mixed_chain, pass_through_chain, products_chain
 from benchmarks.simulation import CYCLES, TASKS, bridges, modes
-from compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulator
-from compiler.simulator.simulate import ENGINE
+from penstock.compiler.simulator import OPEN_RTL, VITIS, Network, Rules, Simulator
+from penstock.compiler.simulator.simulate import ENGINE
 from tests.simulator.stepping import step_through
 from tests.simulator.test_simulate import diamond
 

@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from compiler.errors import PenstockError
-from compiler.simulator import (
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
     Channel,
@@ -25,10 +25,10 @@ from compiler.simulator import (
     pattern_of,
     simulate,
 )
-from compiler.simulator.check import check_network
-from compiler.simulator.guards import COMPARISONS
-from compiler.simulator.simulate import ENGINE
-from compiler.simulator.state import new_state
+from penstock.compiler.simulator.check import check_network
+from penstock.compiler.simulator.guards import COMPARISONS
+from penstock.compiler.simulator.simulate import ENGINE
+from penstock.compiler.simulator.state import new_state
 from tests.simulator.networks import access, draw_network, two_kernels
 
 BOTH = pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from compiler.jit import Compiled
-from compiler.simulator import (
+from penstock.compiler.jit import Compiled
+from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
     Channel,
@@ -28,7 +28,7 @@ from compiler.simulator import (
     stalling,
     state,
 )
-from compiler.simulator.layout import MOST_NEW_RUNS
+from penstock.compiler.simulator.layout import MOST_NEW_RUNS
 from tests.simulator.networks import access, draw_network
 from tests.simulator.stepping import Stuck, step_through
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.supervisor.folders import open_folder
+from penstock.services.supervisor.folders import open_folder
 from tests.supervisor.stacks import remove
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from services.supervisor.process import dying_with_us
+from penstock.services.supervisor.process import dying_with_us
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
@@ -35,7 +35,7 @@ class Caller:
     environment: dict[str, str] = field(default_factory=dict[str, str])
 
     def command(self, *arguments: str) -> list[str]:
-        return [self.python, "-m", "services.cli.main", *arguments]
+        return [self.python, "-m", "penstock.services.cli.main", *arguments]
 
 
 def myself() -> Caller:
@@ -90,7 +90,7 @@ class Up:
 
 def kind(command: Sequence[str]) -> str:
     line = " ".join(command)
-    words = ("serve_api", "dispatcher", "services.worker", "redis", "postgres")
+    words = ("serve_api", "dispatcher", "penstock.services.worker", "redis", "postgres")
     return next((word for word in words if word in line), line or "gone")
 
 
@@ -134,7 +134,7 @@ def up(caller: Caller, home: Path, *arguments: str, **environment: str) -> Itera
 def _environment(caller: Caller, home: Path, more: dict[str, str]) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
     # No step runs in these tests, so the workers need not load the compiler.
-    light = {"PENSTOCK_STEP_MODULES": "services.steps.registry"}
+    light = {"PENSTOCK_STEP_MODULES": "penstock.services.steps.registry"}
     return inherited | caller.environment | light | {"PENSTOCK_HOME": str(home)} | more
 
 

@@ -34,7 +34,7 @@ def test_the_demo(tmp_path: Path) -> None:
     os.chmod(temporary, 0o711)
     for parent in (tmp_path, *list(tmp_path.parents)[:3]):
         os.chmod(parent, parent.stat().st_mode | 0o011)  # the servers' user has to pass
-    command = [sys.executable, "-m", "services.cli.main", "demo", "--trials", "5", "-o", str(tmp_path / "out")]
+    command = [sys.executable, "-m", "penstock.services.cli.main", "demo", "--trials", "5", "-o", str(tmp_path / "out")]
     answer = subprocess.run(
         command, cwd=ROOT, env=os.environ | {"TMPDIR": str(temporary)}, capture_output=True, text=True, timeout=1800
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from services.supervisor.home import Home
-from services.supervisor.identity import can_reach, check_enterable, server_user
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.home import Home
+from penstock.services.supervisor.identity import can_reach, check_enterable, server_user
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user run its servers")
 

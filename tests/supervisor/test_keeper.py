@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from services.supervisor.keeper import FIRST_PAUSE, LONGEST_PAUSE, Keeper
-from services.supervisor.process import LAUNCHER, Child
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.keeper import FIRST_PAUSE, LONGEST_PAUSE, Keeper
+from penstock.services.supervisor.process import LAUNCHER, Child
 from tests.supervisor.stacks import alive, eventually
 
 

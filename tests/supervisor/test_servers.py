@@ -14,10 +14,10 @@ import psutil
 import psycopg
 import pytest
 
-from compiler.errors import PenstockError
-from services.supervisor.binaries import find_postgres, find_redis
-from services.supervisor.postgres import EmbeddedPostgres
-from services.supervisor.redis import EmbeddedRedis
+from penstock.compiler.errors import PenstockError
+from penstock.services.supervisor.binaries import find_postgres, find_redis
+from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.supervisor.redis import EmbeddedRedis
 from tests.supervisor.stacks import ROOT, alive, eventually
 
 
@@ -98,7 +98,7 @@ def test_a_stale_pid_file_of_a_living_stranger_is_no_obstacle(postgres: Embedded
 def test_a_second_server_on_the_folder_is_refused(
     postgres: EmbeddedPostgres, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("services.supervisor.postgres.PREVIOUS_SECONDS", 0.2)
+    monkeypatch.setattr("penstock.services.supervisor.postgres.PREVIOUS_SECONDS", 0.2)
     postgres.start()
     second = EmbeddedPostgres(folder / "postgres", folder / "run2", fsync=False)
     with pytest.raises(PenstockError, match=f"{postgres.pid}.*already uses the data folder"):
@@ -150,14 +150,14 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from types import SimpleNamespace
-from services.supervisor.postgres import EmbeddedPostgres
-from services.supervisor.redis import EmbeddedRedis
+from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.supervisor.redis import EmbeddedRedis
 from tests.fixtures.service import Service
 folder = Path(sys.argv[1])
 postgres = EmbeddedPostgres(folder / "postgres", folder / "run")
 redis = EmbeddedRedis(folder / "redis", folder / "run")
 postgres.start(); redis.start()
-service = Service(folder, SimpleNamespace(url=postgres.url), redis, "services.steps.registry")
+service = Service(folder, SimpleNamespace(url=postgres.url), redis, "penstock.services.steps.registry")
 print(postgres.pid, redis.pid, service.worker().pid, service.dispatcher().pid, flush=True)
 time.sleep(60)
 """
@@ -189,7 +189,7 @@ def test_programs_in_a_closed_folder_are_copied(tmp_path: Path, folder: Path, mo
     for source in (wheel, wheel.with_name(f"{wheel.name}.libs"), redis_package):
         shutil.copytree(source, closed / source.name, symlinks=True)
     packages = {name: closed / name for name in (wheel.name, redis_package.name)}
-    monkeypatch.setattr("services.supervisor.binaries._package_folder", packages.get)
+    monkeypatch.setattr("penstock.services.supervisor.binaries._package_folder", packages.get)
     server, broker = (
         EmbeddedPostgres(folder / "postgres", folder / "run", fsync=False),
         EmbeddedRedis(folder / "redis", folder / "run"),

@@ -33,7 +33,7 @@ from tests.supervisor.stacks import (
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """One stack for the tests that only look."""
-    from services.supervisor.folders import open_folder
+    from penstock.services.supervisor.folders import open_folder
 
     home = open_folder("penstock-test-")
     with up(myself(), home) as running:
@@ -93,7 +93,7 @@ def test_a_used_port(shared: Up, folder: Path) -> None:
     assert answer.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("program", ["serve_api", "services.worker", "dispatcher", "redis"])
+@pytest.mark.parametrize("program", ["serve_api", "penstock.services.worker", "dispatcher", "redis"])
 def test_what_crashes_comes_back(shared: Up, program: str) -> None:
     victims = shared.descendants()[program]
     main = min(victims)

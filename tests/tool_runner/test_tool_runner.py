@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from profiling.tool_runner import Outcome, ToolCommand, ToolProcess, ToolResult, ToolRunner, clean_environment
+from penstock.profiling.tool_runner import Outcome, ToolCommand, ToolProcess, ToolResult, ToolRunner, clean_environment
 from tests.fixtures.processes import working_in
 
 # Traps TERM, forks a grandchild in a session of its own whose parent ends at once, and another in the
@@ -183,7 +183,7 @@ def test_cancelling_a_stubborn_tree_leaves_nothing_alive(tmp_path: Path) -> None
 OWNER = """
     import sys
     from pathlib import Path
-    from profiling.tool_runner import ToolCommand, ToolRunner
+    from penstock.profiling.tool_runner import ToolCommand, ToolRunner
     folder = Path(sys.argv[1])
     ToolRunner().run(ToolCommand(("sh", "-c", sys.argv[2]), folder, folder / "logs", grace=0.5))
 """

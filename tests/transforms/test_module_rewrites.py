@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design
-from compiler.design.default import default_design
-from compiler.frontend import import_model
-from compiler.pipeline import prepare
-from compiler.pipeline.stages import itensor_passes, last_stage, run_passes, stream_passes
-from compiler.program import Program
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.pipeline.stages import itensor_passes, last_stage, run_passes, stream_passes
+from penstock.compiler.program import Program
 
 
 @pytest.fixture(scope="module")

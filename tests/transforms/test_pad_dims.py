@@ -10,20 +10,20 @@ import pytest
 from xdsl.parser import Parser
 from xdsl.rewriter import Rewriter
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.rtl.emit import emit_rtl
-from compiler.design import Design
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.interpreter import linalg as linalg_interpreter
-from compiler.pipeline import emit, lower
-from compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_levels
-from compiler.program import Port, Program, Signature
-from compiler.schedule import load_library
-from compiler.transforms.pad_dims import Dims, pad_program
-from profiling.csim import build_csim
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.rtl.emit import emit_rtl
+from penstock.compiler.design import Design
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.interpreter import linalg as linalg_interpreter
+from penstock.compiler.pipeline import emit, lower
+from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_levels
+from penstock.compiler.program import Port, Program, Signature
+from penstock.compiler.schedule import load_library
+from penstock.compiler.transforms.pad_dims import Dims, pad_program
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.test_chain import check_csim
 from tests.goldens import check_golden
@@ -230,7 +230,7 @@ def test_a_model_without_weights_is_padded_without_memory() -> None:
 def test_the_host_runtime_pads_and_crops(tmp_path: Path) -> None:
     import json
 
-    from compiler.backend.host.runtime.penstock_runtime.layout import from_memory, memory_for, to_memory
+    from penstock.compiler.backend.host.runtime.penstock_runtime.layout import from_memory, memory_for, to_memory
 
     program = prime_layer()
     lowered = lower(program, tiled(program, fc0=(2, 2, 4), fc0_relu=(2, 2)))

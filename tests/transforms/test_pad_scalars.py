@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.interpreter.scalar import evaluate
-from compiler.transforms.generics import constant
-from compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, joined, run_body, same
+from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.transforms.generics import constant
+from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, joined, run_body, same
 
 PAIRS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.MaximumfOp, arith.MinimumfOp)
 SINGLES = (arith.NegfOp, math.ExpOp, math.RsqrtOp, math.SqrtOp, math.TanhOp, math.AbsFOp)

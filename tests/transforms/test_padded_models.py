@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.design import Design, KernelDesign
-from compiler.frontend import import_model
-from compiler.pipeline import Lowered, lower, prepare
-from compiler.pipeline.verify import make_inputs, verify_levels, verify_pytorch
-from compiler.platforms import load_platform
-from compiler.program import Program
-from compiler.schedule import load_library
-from compiler.transforms.pad_dims import Dims
-from dse.assemble import Assembler
-from dse.evaluate import Evaluator
-from profiling.network import network_of
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import Lowered, lower, prepare
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels, verify_pytorch
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.compiler.schedule import load_library
+from penstock.compiler.transforms.pad_dims import Dims
+from penstock.dse.assemble import Assembler
+from penstock.dse.evaluate import Evaluator
+from penstock.profiling.network import network_of
 from tests.compiler.test_chain import check_csim
 from tests.dse.test_evaluate import shape_of
 from tests.rtl.rtl_batch import Core, build, check_whole

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from compiler.errors import PenstockError
-from compiler.frontend.loaded import LoadedEvaluation
-from compiler.frontend.zoo.mlp import Mlp
-from compiler.interpreter.linalg import run, run_rows
-from compiler.program import Program
-from compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.loaded import LoadedEvaluation
+from penstock.compiler.frontend.zoo.mlp import Mlp
+from penstock.compiler.interpreter.linalg import run, run_rows
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.canonicalise import quantise, simplify
 from tests.frontend.models import Lambda, import_module, make, seeded
 from tests.goldens import check_golden
 

@@ -8,14 +8,14 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch import nn
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.interpreter.linalg import run
-from compiler.pipeline import lower
-from compiler.pipeline.verify import make_inputs, verify_levels
-from compiler.program import Program
-from compiler.transforms.canonicalise import SIMPLIFY, quantise, simplify
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.canonicalise import SIMPLIFY, quantise, simplify
 from tests.frontend.models import import_module
 from tests.transforms.random_models import models
 

@@ -11,12 +11,12 @@ from torch import nn
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
 
-from compiler.errors import PenstockError
-from compiler.interpreter.linalg import run
-from compiler.program import Program
-from compiler.transforms.canonicalise import quantise, simplify
-from compiler.transforms.parts import cut_dims
-from compiler.transforms.reshapes import refinement
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.program import Program
+from penstock.compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.transforms.parts import cut_dims
+from penstock.compiler.transforms.reshapes import refinement
 from tests.frontend.models import Lambda, import_module, make, seeded
 
 

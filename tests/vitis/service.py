@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from services.supervisor.folders import open_folder
+from penstock.services.supervisor.folders import open_folder
 from tests.standin.install import Installation
 from tests.supervisor.stacks import Up, myself, remove, up
 
@@ -113,7 +113,7 @@ def lab() -> Iterator[Lab]:
     settings = {
         "PENSTOCK_VITIS": str(tools), "PLATFORM_REPO_PATHS": str(tools / "platforms"),
         "XILINX_XRT": str(tools / "xrt"), "XILINXD_LICENSE_FILE": "2100@licences.example.org",
-        "PENSTOCK_STEP_MODULES": "services.steps.bodies", "PENSTOCK_LICENCE_SECONDS": "2",
+        "PENSTOCK_STEP_MODULES": "penstock.services.steps.bodies", "PENSTOCK_LICENCE_SECONDS": "2",
         "PENSTOCK_TOOL_HOURS": str(40 / 3600), "PENSTOCK_TOOL_MEMORY_GB": "0.25", "PENSTOCK_TOOL_DISK_GB": "0.0625",
     }  # fmt: skip
     try:

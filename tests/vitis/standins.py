@@ -10,16 +10,16 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from compiler.design import Design, KernelDesign
-from compiler.dialects import stream
-from compiler.pipeline import Lowered, emit, lower
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from profiling.network import network_of
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.commands import HlsStep
-from profiling.vitis.detect import VitisTools, find_vitis
-from profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects import stream
+from penstock.compiler.pipeline import Lowered, emit, lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.profiling.network import network_of
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.commands import HlsStep
+from penstock.profiling.vitis.detect import VitisTools, find_vitis
+from penstock.profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
 from tests.compiler.designs import Dense, build_network
 from tests.standin.install import Installation
 

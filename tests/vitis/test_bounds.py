@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.vitis import xml_tree
-from profiling.vitis.cosim_rpt import read_cosim_report
-from profiling.vitis.csynth_rpt import read_csynth_report
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.implemented_rpt import read_utilization
-from profiling.vitis.log import judge_log
-from profiling.vitis.reading import TEXT_LIMIT, read_log
-from profiling.vitis.timing_rpt import read_timing
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis import xml_tree
+from penstock.profiling.vitis.cosim_rpt import read_cosim_report
+from penstock.profiling.vitis.csynth_rpt import read_csynth_report
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.implemented_rpt import read_utilization
+from penstock.profiling.vitis.log import judge_log
+from penstock.profiling.vitis.reading import TEXT_LIMIT, read_log
+from penstock.profiling.vitis.timing_rpt import read_timing
 
 READERS = (read_csynth_xml, read_csynth_report, read_cosim_report, read_utilization, read_timing)
 

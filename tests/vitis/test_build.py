@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.build import MAGIC, Bitstream, BuildJob, build_bitstream
-from profiling.vitis.job import Limits
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.build import MAGIC, Bitstream, BuildJob, build_bitstream
+from penstock.profiling.vitis.job import Limits
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, aged, emitted, tools_of
 

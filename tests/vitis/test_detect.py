@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from profiling.vitis import detect
-from profiling.vitis.advice import advise
-from profiling.vitis.detect import Release, find_vitis
+from penstock.profiling.vitis import detect
+from penstock.profiling.vitis.advice import advise
+from penstock.profiling.vitis.detect import Release, find_vitis
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES
 
@@ -105,7 +105,8 @@ def test_what_lacks_is_said(tmp_path: Path, nowhere: dict[str, str]) -> None:
 def test_doctor_names_the_installation(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2025.1")
     answer = subprocess.run(
-        [sys.executable, "-m", "services.cli.main", "doctor", "--json"], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "penstock.services.cli.main", "doctor", "--json"],
+        capture_output=True, text=True, check=False,
         env={**installation.environment, "PENSTOCK_VITIS": str(installation.root), "PENSTOCK_HOME": str(tmp_path)},
     )  # fmt: skip
     checks = {check["name"]: check for check in json.loads(answer.stdout)["checks"]}

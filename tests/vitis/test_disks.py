@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from profiling.vitis.job import Limits
+from penstock.profiling.vitis.job import Limits
 from tests.standin.install import Installation
 from tests.vitis.standins import run
 
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 JOB = """
 import json, sys
 from pathlib import Path
-from profiling.protocol import ProfilingError
+from penstock.profiling.protocol import ProfilingError
 from tests.standin.install import Installation
 from tests.vitis.standins import run
 folder, disk = Path(sys.argv[1]), Path(sys.argv[2])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from profiling.vitis.fifo_memory import fifo_bram18, with_fifo_memory
-from profiling.vitis.records import Fifo, Usage
+from penstock.profiling.vitis.fifo_memory import fifo_bram18, with_fifo_memory
+from penstock.profiling.vitis.records import Fifo, Usage
 from tests.vitis.corpus import SAMPLE, designs, synthesised, whole_corpus
 
 

@@ -7,11 +7,11 @@ from textwrap import dedent
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
-from profiling.vitis.csynth_rpt import read_csynth_report
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.records import Span, Usage
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
+from penstock.profiling.vitis.csynth_rpt import read_csynth_report
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.records import Span, Usage
 
 
 def written(folder: Path, name: str, text: str) -> Path:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profiling.vitis.implemented_rpt import read_utilization
-from profiling.vitis.records import Usage
-from profiling.vitis.timing_rpt import read_timing
+from penstock.profiling.vitis.implemented_rpt import read_utilization
+from penstock.profiling.vitis.records import Usage
+from penstock.profiling.vitis.timing_rpt import read_timing
 from tests.vitis.test_generations import written
 
 SITES = """\

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.vitis.commands import hls_commands, tool_environment
-from profiling.vitis.detect import VitisTools
-from profiling.vitis.job import Limits
-from profiling.work_folder import Keep, private_folder, sweep
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.commands import hls_commands, tool_environment
+from penstock.profiling.vitis.detect import VitisTools
+from penstock.profiling.vitis.job import Limits
+from penstock.profiling.work_folder import Keep, private_folder, sweep
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, aged, run, tools_of
 

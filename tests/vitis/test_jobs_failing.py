@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.commands import HlsStep
-from profiling.vitis.job import HlsJob, Limits, run_hls
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.commands import HlsStep
+from penstock.profiling.vitis.job import HlsJob, Limits, run_hls
 from tests.fixtures.processes import working_in
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, emitted, run, tools_of

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler.platforms import load_platform
-from profiling.protocol import ProfilingError
-from profiling.vitis.build import Bitstream
-from services.steps.flow import link
-from services.steps.flow.board import BoardBuild
-from services.steps.flow.link import LinkBench, Target, failed_link, link_for_card
+from penstock.compiler.platforms import load_platform
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.build import Bitstream
+from penstock.services.steps.flow import link
+from penstock.services.steps.flow.board import BoardBuild
+from penstock.services.steps.flow.link import LinkBench, Target, failed_link, link_for_card
 from tests.standin.install import Installation
 from tests.vitis.standins import emitted
 from tests.vitis.test_implemented_reports import SITES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from profiling.vitis.deadlock import find_deadlock
-from profiling.vitis.log import STEPS, Step, judge_log
-from profiling.vitis.reading import LogWindow
+from penstock.profiling.vitis.deadlock import find_deadlock
+from penstock.profiling.vitis.log import STEPS, Step, judge_log
+from penstock.profiling.vitis.reading import LogWindow
 
 SYNTHESISED = "INFO: [HLS 200-789] **** Estimated Fmax: 144.68 MHz\n"
 SIMULATED = "INFO: [COSIM 212-1000] *** C/RTL co-simulation finished: PASS ***\n"

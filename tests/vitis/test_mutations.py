@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.vitis.cosim_rpt import read_cosim_report
-from profiling.vitis.csynth_rpt import read_csynth_report
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.implemented_rpt import read_utilization
-from profiling.vitis.timing_rpt import read_timing
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.cosim_rpt import read_cosim_report
+from penstock.profiling.vitis.csynth_rpt import read_csynth_report
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.implemented_rpt import read_utilization
+from penstock.profiling.vitis.timing_rpt import read_timing
 from tests.standin import report_text, report_xml
 from tests.standin.results import synthesise
 from tests.vitis.corpus import SAMPLE

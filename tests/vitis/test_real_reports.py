@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
-from profiling.vitis.csynth_rpt import read_csynth_report
-from profiling.vitis.records import Loop, Memory, Span, SynthesisReport, Usage
+from penstock.profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
+from penstock.profiling.vitis.csynth_rpt import read_csynth_report
+from penstock.profiling.vitis.records import Loop, Memory, Span, SynthesisReport, Usage
 from tests.vitis.corpus import SAMPLE, Row, designs, rows, synthesised, whole_corpus
 
 WHOLE = whole_corpus()

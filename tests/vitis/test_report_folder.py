@@ -8,10 +8,10 @@ from textwrap import dedent
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.records import Span
-from profiling.vitis.report_folder import read_report_folder
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.records import Span
+from penstock.profiling.vitis.report_folder import read_report_folder
 from tests.vitis.corpus import SAMPLE, rows
 from tests.vitis.test_generations import NESTED_XML, OLD_TEXT
 

@@ -9,13 +9,13 @@ import pytest
 
 from benchmarks.csynth_networks import figures_beside, find_pairs, pairs, run
 from benchmarks.networks import run as run_networks
-from compiler.errors import PenstockError
-from compiler.simulator import VITIS, Network, Process, simulate
-from compiler.simulator.import_procnet import ProcNet, read_procnet
-from profiling.protocol import ProfilingError
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.records import SynthesisReport
-from profiling.vitis.retime import retime, retime_sequence
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.simulator import VITIS, Network, Process, simulate
+from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.records import SynthesisReport
+from penstock.profiling.vitis.retime import retime, retime_sequence
 from tests.vitis.corpus import SAMPLE, whole_corpus
 
 WHOLE = whole_corpus()

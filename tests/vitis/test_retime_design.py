@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.design import Design, KernelDesign
-from compiler.dialects import stream
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from compiler.simulator import Network as SimulatedNetwork
-from compiler.simulator import simulate
-from dse.fifo.of_design import runs_through, size_design
-from profiling.network import Network, network_of
-from profiling.simulated import rules_of, simulate_design, simulated_network
-from profiling.vitis.csynth_xml import read_csynth_xml
-from profiling.vitis.records import SynthesisReport
-from profiling.vitis.retime import retime
-from profiling.vitis.retime_design import retime_design
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects import stream
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator import Network as SimulatedNetwork
+from penstock.compiler.simulator import simulate
+from penstock.dse.fifo.of_design import runs_through, size_design
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.simulated import rules_of, simulate_design, simulated_network
+from penstock.profiling.vitis.csynth_xml import read_csynth_xml
+from penstock.profiling.vitis.records import SynthesisReport
+from penstock.profiling.vitis.retime import retime
+from penstock.profiling.vitis.retime_design import retime_design
 from tests.schedule.gemms import gemm_program
 from tests.vitis.standins import recording
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from compiler.pipeline import emit
-from compiler.platforms import load_platform
-from compiler.schedule import load_library
-from profiling.network import Network, network_of
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.job import HlsJob, run_hls
-from profiling.vitis.records import SynthesisReport
-from profiling.vitis.retime_design import retime_design
+from penstock.compiler.pipeline import emit
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.schedule import load_library
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.job import HlsJob, run_hls
+from penstock.profiling.vitis.records import SynthesisReport
+from penstock.profiling.vitis.retime_design import retime_design
 from tests.compiler.test_hls import small
 from tests.standin.install import Installation
 from tests.vitis.corpus import SAMPLE

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.backend import hls
-from compiler.design import Design, KernelDesign
-from compiler.design.default import default_design
-from compiler.pipeline import lower
-from compiler.platforms import load_platform
-from profiling.csim import find_compiler
-from profiling.model import ModelProfiler, parse_request
-from profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
-from profiling.tool_runner import ToolRunner
-from profiling.vitis import profiler as profiler_module
-from profiling.vitis.detect import VitisTools
-from profiling.vitis.job import HlsJob, run_hls
-from profiling.vitis.profiler import VitisProfiler, emit, simulate_c
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend import hls
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.design.default import default_design
+from penstock.compiler.pipeline import lower
+from penstock.compiler.platforms import load_platform
+from penstock.profiling.csim import find_compiler
+from penstock.profiling.model import ModelProfiler, parse_request
+from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis import profiler as profiler_module
+from penstock.profiling.vitis.detect import VitisTools
+from penstock.profiling.vitis.job import HlsJob, run_hls
+from penstock.profiling.vitis.profiler import VitisProfiler, emit, simulate_c
 from tests.compiler.designs import Dense, build_network
 from tests.schedule.gemms import gemm_program
 from tests.standin.install import Installation

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from services.api.app import create_app
-from services.api.options import ApiOptions
-from services.settings import Settings
+from penstock.services.api.app import create_app
+from penstock.services.api.options import ApiOptions
+from penstock.services.settings import Settings
 from tests.api.conftest import served
 from tests.api.seeding import Seeder
 

@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ElementTree
 import httpx
 import pytest
 
-from db.lifecycle import Outcome
-from db.records import NewProfile, RungPair
-from services.steps.graph import measure_steps
+from penstock.db.lifecycle import Outcome
+from penstock.db.records import NewProfile, RungPair
+from penstock.services.steps.graph import measure_steps
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder, summary_of
 

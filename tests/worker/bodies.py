@@ -7,12 +7,12 @@ import signal
 import time
 from pathlib import Path
 
-from compiler.errors import PenstockError
-from db.records import NewStep, TrialSummary
-from profiling.tool_runner import ToolCommand
-from services.steps.context import StepContext
-from services.steps.registry import step_kind
-from services.steps.result import Output, RetryLaterError, StepResult
+from penstock.compiler.errors import PenstockError
+from penstock.db.records import NewStep, TrialSummary
+from penstock.profiling.tool_runner import ToolCommand
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, RetryLaterError, StepResult
 
 
 def note(context: StepContext, word: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import time
 
-import services.steps.bodies  # noqa: F401 - registers them
-from dse.evaluate import Evaluation, Evaluator
-from dse.tiling import Params
+import penstock.services.steps.bodies  # noqa: F401 - registers them
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.tiling import Params
 
 _evaluate = Evaluator.evaluate
 

@@ -22,15 +22,15 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from db import Database, lifecycle
-from db.migrate import migrate
-from db.records import Event, Run, Step
-from db.states import RunState, StepState
-from services.steps.graph import TRIAL, run_steps
-from services.store import ContentStore
-from services.supervisor.folders import open_folder
-from services.supervisor.postgres import EmbeddedPostgres
-from services.supervisor.redis import EmbeddedRedis
+from penstock.db import Database, lifecycle
+from penstock.db.migrate import migrate
+from penstock.db.records import Event, Run, Step
+from penstock.db.states import RunState, StepState
+from penstock.services.steps.graph import TRIAL, run_steps
+from penstock.services.store import ContentStore
+from penstock.services.supervisor.folders import open_folder
+from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.supervisor.redis import EmbeddedRedis
 from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal
 from tests.worker.test_run import MODEL
@@ -128,7 +128,7 @@ def kill(pid: int) -> None:
 
 
 def start_api(service: Service, listener: socket.socket) -> subprocess.Popen[bytes]:
-    return service.start("services.supervisor.serve_api", str(listener.fileno()), files=(listener.fileno(),))
+    return service.start("penstock.services.supervisor.serve_api", str(listener.fileno()), files=(listener.fileno(),))
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from db.records import NewStep
-from db.states import RunState, StepState
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.db.records import NewStep
+from penstock.db.states import RunState, StepState
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal, fresh_service
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from db.records import Model, NewStep
-from services.steps.graph import measure_steps, run_steps, trial_steps
+from penstock.db.records import Model, NewStep
+from penstock.services.steps.graph import measure_steps, run_steps, trial_steps
 
 MODEL = Model("mod_1", "m", "zoo", "zoo:m", None, None, {}, None, datetime.now(UTC))
 PLAIN = ["import explore", "explore select", "select verify", "verify package"]

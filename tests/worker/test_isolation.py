@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.errors import PenstockError
-from services.settings import Settings
-from services.steps import isolation
-from services.steps.isolation import isolated, isolation_works, socket_folders
+from penstock.compiler.errors import PenstockError
+from penstock.services.settings import Settings
+from penstock.services.steps import isolation
+from penstock.services.steps.isolation import isolated, isolation_works, socket_folders
 
 needs_namespaces = pytest.mark.skipif(not isolation_works(), reason="user namespaces are switched off here")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 import redis as client
 
-from db import Database, lifecycle
-from db.records import NewStep, Run
-from services.settings import Settings
-from services.supervisor.redis import EmbeddedRedis
-from services.worker.publish import BROKER_ERRORS, Publisher
-from services.worker.reaper import reap_expired
+from penstock.db import Database, lifecycle
+from penstock.db.records import NewStep, Run
+from penstock.services.settings import Settings
+from penstock.services.supervisor.redis import EmbeddedRedis
+from penstock.services.worker.publish import BROKER_ERRORS, Publisher
+from penstock.services.worker.reaper import reap_expired
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from db import lifecycle
-from db.records import Run
-from db.states import RunState
-from services.steps.graph import run_steps
-from services.store import ContentStore
+from penstock.db import lifecycle
+from penstock.db.records import Run
+from penstock.db.states import RunState
+from penstock.services.steps.graph import run_steps
+from penstock.services.store import ContentStore
 from tests.fixtures.service import Service, assert_legal
 
 MODEL = b"""

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from db import Transaction, lifecycle
-from db.records import Run, Trial
-from db.states import RunState, StepState
-from dse.study import delete_study
-from services.api.options import ApiOptions
-from services.api.routes.searches import further_steps
-from services.steps.bodies.candidates import first_of_each
-from services.steps.graph import EXPLORE, replay_steps
-from services.supervisor.postgres import EmbeddedPostgres
+from penstock.db import Transaction, lifecycle
+from penstock.db.records import Run, Trial
+from penstock.db.states import RunState, StepState
+from penstock.dse.study import delete_study
+from penstock.services.api.options import ApiOptions
+from penstock.services.api.routes.searches import further_steps
+from penstock.services.steps.bodies.candidates import first_of_each
+from penstock.services.steps.graph import EXPLORE, replay_steps
+from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.fixtures.service import Service, assert_legal, fresh_service
 from tests.worker.test_run import MODEL, complete_in_study, submit
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from services.settings import QUEUES, SettingError, Settings
+from penstock.services.settings import QUEUES, SettingError, Settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,7 +62,8 @@ def test_both_forms_of_a_redis_socket_are_understood() -> None:
 
 
 def test_what_the_api_imports_of_us_loads_no_compiler() -> None:
-    modules = "services.settings, services.store, services.steps.graph, db, db.lifecycle, services.worker.publish"
+    services = ", ".join(f"penstock.services.{name}" for name in ("settings", "store", "steps.graph", "worker.publish"))
+    modules = f"{services}, penstock.db, penstock.db.lifecycle"
     heavy = "torch numpy xdsl optuna"
     code = f"import sys, {modules}; print([m for m in {heavy.split()} if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

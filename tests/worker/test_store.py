@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.store import ContentStore, MissingContentError, StoreError, TooLargeError
+from penstock.services.store import ContentStore, MissingContentError, StoreError, TooLargeError
 
 
 @pytest.fixture

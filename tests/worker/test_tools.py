@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from profiling.protocol import ProfilingError
-from services.settings import Settings
-from services.steps.bodies import tools
-from services.steps.bodies.tools import Telling, bench_of, build_limits, hls_limits, licences, work_folder
-from services.steps.result import RetryLaterError
+from penstock.profiling.protocol import ProfilingError
+from penstock.services.settings import Settings
+from penstock.services.steps.bodies import tools
+from penstock.services.steps.bodies.tools import Telling, bench_of, build_limits, hls_limits, licences, work_folder
+from penstock.services.steps.result import RetryLaterError
 
 
 def context(folder: Path, fence: int = 1, **changes: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
-from db.records import Run
-from db.states import RunState, StepState
-from services.store import ContentStore
+from penstock.db.records import Run
+from penstock.db.states import RunState, StepState
+from penstock.services.store import ContentStore
 from tests.fixtures.service import Service, assert_legal
 from tests.standin.install import Installation
 from tests.worker.test_run import MODEL, submit

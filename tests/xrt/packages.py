@@ -11,14 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from compiler.analysis.graph import read_graph
-from compiler.backend.host.runtime.penstock_runtime.build import build_library
-from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest, open_package
-from compiler.backend.host.xrt import xrt_files
-from compiler.design.default import default_design
-from compiler.pipeline import Lowered, emit, lower
-from compiler.pipeline.verify import make_inputs
-from profiling.csim import find_compiler
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.backend.host.runtime.penstock_runtime.build import build_library
+from penstock.compiler.backend.host.runtime.penstock_runtime.package import (
+    MANIFEST,
+    SCHEMA,
+    manifest_digest,
+    open_package,
+)
+from penstock.compiler.backend.host.xrt import xrt_files
+from penstock.compiler.design.default import default_design
+from penstock.compiler.pipeline import Lowered, emit, lower
+from penstock.compiler.pipeline.verify import make_inputs
+from penstock.profiling.csim import find_compiler
 from tests.compiler.designs import Dense, build_network
 from tests.xrt.container import Kernel, xclbin
 

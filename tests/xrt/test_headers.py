@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.layout import Layout, pack
-from profiling.csim import SANITIZERS, find_compiler
+from penstock.compiler.layout import Layout, pack
+from penstock.profiling.csim import SANITIZERS, find_compiler
 from tests.xrt.packages import FLAGS
 
 NATIVE = Path(__file__).resolve().parents[2] / "compiler" / "backend" / "host" / "xrt" / "native"

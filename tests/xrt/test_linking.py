@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.build import BuildJob, build_bitstream
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.build import BuildJob, build_bitstream
 from tests.standin.install import Installation
 from tests.vitis.standins import TOP, emitted, tools_of
 

@@ -9,16 +9,23 @@ import pytest
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import Float64Type
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.frontend import import_model
-from compiler.interpreter.linalg import run
-from compiler.pipeline import emit, lower, prepare
-from compiler.pipeline.lower import Lowered
-from compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_csim, verify_levels, verify_pytorch
-from compiler.program import Program
-from profiling.csim import build_csim
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import emit, lower, prepare
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.pipeline.verify import (
+    FLOAT_TOLERANCE,
+    compare,
+    make_inputs,
+    verify_csim,
+    verify_levels,
+    verify_pytorch,
+)
+from penstock.compiler.program import Program
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
 
 BLOCKS = [
     f"zoo:{family}?mode={mode}" for family in ("gpt2", "llama", "qwen", "gemma") for mode in ("prefill", "decode")

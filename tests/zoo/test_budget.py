@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-import services.steps.flow.check as check
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.frontend import import_model
-from compiler.pipeline import emit, lower, prepare
-from compiler.pipeline.verify import stream_work
-from profiling.tool_runner import ToolRunner
+import penstock.services.steps.flow.check as check
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import emit, lower, prepare
+from penstock.compiler.pipeline.verify import stream_work
+from penstock.profiling.tool_runner import ToolRunner
 
 
 def test_a_level_that_was_not_run_is_not_called_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

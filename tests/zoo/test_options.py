@@ -10,14 +10,14 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.compile_blocks import compile_block
-from compiler.errors import PenstockError
-from compiler.frontend import import_model
-from compiler.frontend.loaded import LoadedModel
-from compiler.frontend.loader import load_model
-from compiler.frontend.reference import parse_reference
-from compiler.frontend.zoo._sizes import SHAPES, sizes_of
-from compiler.frontend.zoo._transformer import attend
-from compiler.pipeline import prepare
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.frontend.loaded import LoadedModel
+from penstock.compiler.frontend.loader import load_model
+from penstock.compiler.frontend.reference import parse_reference
+from penstock.compiler.frontend.zoo._sizes import SHAPES, sizes_of
+from penstock.compiler.frontend.zoo._transformer import attend
+from penstock.compiler.pipeline import prepare
 
 
 def load(model: str, *, weights: bool = True) -> LoadedModel:

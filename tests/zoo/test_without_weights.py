@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from compiler.analysis.graph import read_graph
-from compiler.design.default import default_design
-from compiler.errors import PenstockError
-from compiler.frontend import import_model
-from compiler.pipeline import emit, lower, prepare
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design.default import default_design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.pipeline import emit, lower, prepare
 
 PART = "xcu55c-fsvh2892-2L-e"
 

@@ -1,5 +1,5 @@
 """Emits HLS C++ for Vitis and for the bundled C simulation headers."""
 
-from compiler.backend.hls.emit import emit_hls
+from penstock.compiler.backend.hls.emit import emit_hls
 
 __all__ = ["emit_hls"]

@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Block, Operation
 
-from compiler.dialects.bindings import Allotment
+from penstock.compiler.dialects.bindings import Allotment
 
 _OPERATORS: dict[type[Operation], str] = {
     arith.AddiOp: "add",

@@ -12,14 +12,14 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from numpy.typing import NDArray
 
-from compiler.backend.hls.link import LinkTarget, link_files
-from compiler.backend.hls.notes import Notes
-from compiler.backend.hls.ports import BorderShapes, Port, interface_of, ports_of
-from compiler.backend.hls.top_cpp import top_cpp
-from compiler.backend.hls.weights_cpp import weights_header
-from compiler.dialects import stream
-from compiler.dialects.directives import verify_directives
-from compiler.layout import pack
+from penstock.compiler.backend.hls.link import LinkTarget, link_files
+from penstock.compiler.backend.hls.notes import Notes
+from penstock.compiler.backend.hls.ports import BorderShapes, Port, interface_of, ports_of
+from penstock.compiler.backend.hls.top_cpp import top_cpp
+from penstock.compiler.backend.hls.weights_cpp import weights_header
+from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.directives import verify_directives
+from penstock.compiler.layout import pack
 
 Array = NDArray[Any]
 CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h")
@@ -107,8 +107,8 @@ def _array(port: Port, ports: Sequence[Port]) -> str:
 
 def _environment() -> Environment:
     return Environment(
-        loader=PackageLoader("compiler.backend.hls"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True, autoescape=False,
+        loader=PackageLoader("penstock.compiler.backend.hls"), undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True, autoescape=False,
     )  # fmt: skip
 
 

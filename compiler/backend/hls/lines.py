@@ -10,9 +10,9 @@ from math import prod
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from compiler.backend.hls.pragmas import UNROLL
-from compiler.backend.hls.scalar_cpp import cpp_type
-from compiler.dialects.types import vector_type
+from penstock.compiler.backend.hls.pragmas import UNROLL
+from penstock.compiler.backend.hls.scalar_cpp import cpp_type
+from penstock.compiler.dialects.types import vector_type
 
 _LONGEST = 116
 

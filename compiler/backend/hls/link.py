@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.backend.hls.ports import Port
-from compiler.dialects import stream
-from compiler.platforms import Memory, Platform
+from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.dialects import stream
+from penstock.compiler.platforms import Memory, Platform
 
 FLOORPLAN = "floorplan.tcl"
 

@@ -16,17 +16,17 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
-from compiler.backend.hls import pragmas
-from compiler.backend.hls.bind_cpp import runs_of
-from compiler.backend.hls.lines import Lines, extents, flat, subscripts, times, total, word_type
-from compiler.backend.hls.ports import Port
-from compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
-from compiler.dialects import nest, stream
-from compiler.dialects.affine import coefficients
-from compiler.dialects.bindings import Allotment, bindings_of
-from compiler.dialects.nest import GuardAttr
-from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.backend.hls import pragmas
+from penstock.compiler.backend.hls.bind_cpp import runs_of
+from penstock.compiler.backend.hls.lines import Lines, extents, flat, subscripts, times, total, word_type
+from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.bindings import Allotment, bindings_of
+from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.dialects.types import memref_type, vector_type
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 

@@ -7,12 +7,12 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from compiler.analysis.graph import Graph, TensorOp
-from compiler.backend.hls.lines import word_type
-from compiler.design import Design
-from compiler.dialects import nest, stream
-from compiler.dialects.directives import pipeline_of
-from compiler.dialects.types import tensor_type
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.backend.hls.lines import word_type
+from penstock.compiler.design import Design
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.directives import pipeline_of
+from penstock.compiler.dialects.types import tensor_type
 
 Notes = Mapping[str, tuple[str, ...]]
 """For each layer, lines that say what it computes and how the design walks it."""

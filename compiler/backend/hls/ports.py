@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.backend.hls.scalar_cpp import cpp_type
-from compiler.dialects import nest, stream
-from compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
-from compiler.dialects.types import memref_type
-from compiler.interpreter.scalar import numpy_dtype
-from compiler.layout import Layout
-from compiler.transforms.names import c_name
+from penstock.compiler.backend.hls.scalar_cpp import cpp_type
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
+from penstock.compiler.dialects.types import memref_type
+from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.layout import Layout
+from penstock.compiler.transforms.names import c_name
 
 # What functions call their counters, lanes and values; an argument of such a name would be hidden.
 _LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-from compiler.backend.hls.ports import Port
-from compiler.dialects import stream
-from compiler.dialects.directives import BanksAttr, banks_of, carried_of, fifo_of, pipeline_of, storage_of
-from compiler.dialects.nest import NestOp
-from compiler.dialects.types import memref_type
+from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.directives import BanksAttr, banks_of, carried_of, fifo_of, pipeline_of, storage_of
+from penstock.compiler.dialects.nest import NestOp
+from penstock.compiler.dialects.types import memref_type
 
 UNROLL = "#pragma HLS UNROLL"
 DATAFLOW = "#pragma HLS DATAFLOW"

@@ -21,10 +21,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from compiler.backend.hls.bind_cpp import bind_op
-from compiler.dialects.scaling import scaling_of
-from compiler.dialects.types import integer_width
-from compiler.errors import PenstockError
+from penstock.compiler.backend.hls.bind_cpp import bind_op
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.errors import PenstockError
 
 _NATIVE = {8: "int8_t", 16: "int16_t", 32: "int32_t", 64: "int64_t"}
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from compiler.backend.hls import pragmas
-from compiler.backend.hls.lines import Lines, array_declaration, word_type
-from compiler.backend.hls.nest_cpp import NestEmitter
-from compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
-from compiler.backend.hls.ports import Port
-from compiler.backend.hls.weights_cpp import rom_name
-from compiler.dialects import nest, stream
-from compiler.transforms.names import c_name
+from penstock.compiler.backend.hls import pragmas
+from penstock.compiler.backend.hls.lines import Lines, array_declaration, word_type
+from penstock.compiler.backend.hls.nest_cpp import NestEmitter
+from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
+from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.backend.hls.weights_cpp import rom_name
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.transforms.names import c_name
 
 _HEAD = (
     '#include "penstock_top.h"',

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from compiler.backend.hls.lines import Lines, array_declaration
-from compiler.backend.hls.scalar_cpp import literal
-from compiler.dialects import stream
-from compiler.errors import PenstockError
-from compiler.transforms.names import c_name
+from penstock.compiler.backend.hls.lines import Lines, array_declaration
+from penstock.compiler.backend.hls.scalar_cpp import literal
+from penstock.compiler.dialects import stream
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.transforms.names import c_name
 
 Array = NDArray[Any]
 _HEAD = (

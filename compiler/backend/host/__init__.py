@@ -1,8 +1,8 @@
 """The package of a design: archive, manifest, host runtime and report."""
 
-from compiler.backend.host.archive import check_folder, write_archive, write_folder
-from compiler.backend.host.contents import Expected, PackageContents, collect_package, file_name
-from compiler.backend.host.report import Report
+from penstock.compiler.backend.host.archive import check_folder, write_archive, write_folder
+from penstock.compiler.backend.host.contents import Expected, PackageContents, collect_package, file_name
+from penstock.compiler.backend.host.report import Report
 
 __all__ = [
     "Expected",

@@ -7,10 +7,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from compiler.backend.host.contents import PackageContents
-from compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
-from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST
-from compiler.errors import PenstockError
+from penstock.compiler.backend.host.contents import PackageContents
+from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
+from penstock.compiler.backend.host.runtime.penstock_runtime.package import MANIFEST
+from penstock.compiler.errors import PenstockError
 
 # The earliest time that a zip can say; the real one would change the bytes from run to run.
 TIMESTAMP = (1980, 1, 1, 0, 0, 0)

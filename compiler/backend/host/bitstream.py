@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from compiler.backend.rtl.shell import BoardDesign
+from penstock.compiler.backend.rtl.shell import BoardDesign
 
 FOLDER = "bitstream"
 XCLBIN = ".xclbin"
-SIMULATION = files("compiler.backend.rtl.shell").joinpath("simulation")
+SIMULATION = files("penstock.compiler.backend.rtl.shell").joinpath("simulation")
 
 
 @dataclass(frozen=True)

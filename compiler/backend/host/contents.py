@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from compiler.backend.host.render import render_bitstream_note, render_html, render_readme
-from compiler.backend.host.report import Report
-from compiler.backend.host.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
-from compiler.backend.host.xrt import runs_on_xrt, xrt_files
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.host_parts import HostParts
-from compiler.program import Array, Port, Program
+from penstock.compiler.backend.host.render import render_bitstream_note, render_html, render_readme
+from penstock.compiler.backend.host.report import Report
+from penstock.compiler.backend.host.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
+from penstock.compiler.backend.host.xrt import runs_on_xrt, xrt_files
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.host_parts import HostParts
+from penstock.compiler.program import Array, Port, Program
 
 RUNTIME = Path(__file__).parent / "runtime"
 # Only what the emitter wrote: a folder in which the C simulation was run holds its program and data too.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from compiler.backend.host.report import ChannelInfo, Report
-from compiler.backend.host.scatter import short_count
+from penstock.compiler.backend.host.report import ChannelInfo, Report
+from penstock.compiler.backend.host.scatter import short_count
 
 BOX_WIDTH, HELPER_HEIGHT = 158, 34
 NAME_HEIGHT, LINE_HEIGHT = 40, 17

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.backend.host.report import PathStep, SimulatedRun
-from compiler.backend.host.scatter import Tick, short_count
+from penstock.compiler.backend.host.report import PathStep, SimulatedRun
+from penstock.compiler.backend.host.scatter import Tick, short_count
 
 WIDTH, LEFT, RIGHT, TOP, ROW = 1020, 230, 24, 24, 19
 MOST_ROWS = 40

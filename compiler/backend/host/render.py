@@ -9,12 +9,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from compiler.backend.host import scatter as plots
-from compiler.backend.host.dataflow import dataflow
-from compiler.backend.host.gantt import gantt
-from compiler.backend.host.report import Evidence, Report
-from compiler.backend.host.xrt import runs_on_xrt
-from compiler.program import Program
+from penstock.compiler.backend.host import scatter as plots
+from penstock.compiler.backend.host.dataflow import dataflow
+from penstock.compiler.backend.host.gantt import gantt
+from penstock.compiler.backend.host.report import Evidence, Report
+from penstock.compiler.backend.host.xrt import runs_on_xrt
+from penstock.compiler.program import Program
 
 EVIDENCE_MEANING: dict[Evidence, str] = {
     "modelled": "computed in closed form from the design",

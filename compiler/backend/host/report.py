@@ -10,11 +10,17 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from compiler.backend.host.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
-from compiler.backend.host.report_placement import CrossingInfo, DieInfo, Placement, StoredInfo
-from compiler.backend.host.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
-from compiler.backend.host.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
-from compiler.backend.host.report_timing import (
+from penstock.compiler.backend.host.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
+from penstock.compiler.backend.host.report_placement import CrossingInfo, DieInfo, Placement, StoredInfo
+from penstock.compiler.backend.host.report_search import (
+    ImportanceInfo,
+    NeighbourInfo,
+    ProfileUse,
+    RungErrorInfo,
+    WhyInfo,
+)
+from penstock.compiler.backend.host.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
+from penstock.compiler.backend.host.report_timing import (
     KernelTiming,
     PathStep,
     SimulatedRun,

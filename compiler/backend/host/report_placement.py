@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from compiler.backend.host.record import Record
+from penstock.compiler.backend.host.record import Record
 
 
 class DieInfo(Record):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from compiler.backend.host.record import Cycles, Evidence, Record, Share
+from penstock.compiler.backend.host.record import Cycles, Evidence, Record, Share
 
 
 class NeighbourInfo(Record):

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from compiler.backend.host.record import Count, Cycles, Evidence, Record
-from compiler.backend.host.report_timing import TimeFigures
+from penstock.compiler.backend.host.record import Count, Cycles, Evidence, Record
+from penstock.compiler.backend.host.report_timing import TimeFigures
 
 
 class ChipUse(Record):

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from compiler.backend.host.record import Count, Cycles, Evidence, From, Record, check_evidence
+from penstock.compiler.backend.host.record import Count, Cycles, Evidence, From, Record, check_evidence
 
 
 class KernelTiming(Record):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.backend.host.report import Exploration, TrialInfo
+from penstock.compiler.backend.host.report import Exploration, TrialInfo
 
 PLOT_WIDTH, PLOT_HEIGHT = 560, 330
 FRONT_ROWS = 10

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compiler.backend.host.report import (
+from penstock.compiler.backend.host.report import (
     Accuracy,
     Amount,
     Evidence,
@@ -25,10 +25,10 @@ from compiler.backend.host.report import (
     TimeFigures,
     Timing,
 )
-from compiler.errors import PenstockError
-from compiler.host_parts import HostParts
-from compiler.platforms import RESOURCE_NAMES, Platform
-from compiler.program import Array, Evaluation, Port, Program
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.host_parts import HostParts
+from penstock.compiler.platforms import RESOURCE_NAMES, Platform
+from penstock.compiler.program import Array, Evaluation, Port, Program
 
 
 def model_digest(program: Program) -> str:

@@ -12,11 +12,11 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.backend.rtl.geometry import lanes_of
-from compiler.backend.rtl.numbers import Range, type_range
-from compiler.backend.rtl.scalar_sv import SPELLINGS, literal_of
-from compiler.backend.rtl.timing import Timing
-from compiler.dialects import nest, stream
+from penstock.compiler.backend.rtl.geometry import lanes_of
+from penstock.compiler.backend.rtl.numbers import Range, type_range
+from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS, literal_of
+from penstock.compiler.backend.rtl.timing import Timing
+from penstock.compiler.dialects import nest, stream
 
 
 @dataclass(frozen=True)

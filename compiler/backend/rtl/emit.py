@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
-from compiler.backend.rtl.design import RtlDesign
-from compiler.backend.rtl.geometry import accesses_of
-from compiler.backend.rtl.ports import External, external_of
-from compiler.backend.rtl.primitives.registry import source
-from compiler.backend.rtl.task_sv import emit_task, met_channels
-from compiler.backend.rtl.top_sv import TopEmitter
-from compiler.dialects import stream
-from compiler.dialects.stream import BlocksType
-from compiler.errors import PenstockError
-from compiler.schedule import OperatorLibrary
-from compiler.transforms.names import c_name
+from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.compiler.backend.rtl.geometry import accesses_of
+from penstock.compiler.backend.rtl.ports import External, external_of
+from penstock.compiler.backend.rtl.primitives.registry import source
+from penstock.compiler.backend.rtl.task_sv import emit_task, met_channels
+from penstock.compiler.backend.rtl.top_sv import TopEmitter
+from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.compiler.transforms.names import c_name
 
 Array = NDArray[Any]
-_MODULES = files("compiler.backend.rtl.modules")
+_MODULES = files("penstock.compiler.backend.rtl.modules")
 
 
 def emit_rtl(

@@ -14,9 +14,9 @@ from math import gcd, prod
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from compiler.dialects import nest
-from compiler.dialects.affine import coefficients
-from compiler.dialects.types import vector_type
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.types import vector_type
 
 Access = nest.LoadOp | nest.StoreOp
 

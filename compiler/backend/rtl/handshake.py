@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.backend.rtl.lines import Lines, conjunction
-from compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.lines import Lines, conjunction
+from penstock.compiler.backend.rtl.stages import Stages
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from compiler.dialects import nest
-from compiler.dialects.nest import GuardAttr
-from compiler.dialects.types import vector_type
-from compiler.errors import PenstockError
-from compiler.schedule.carried import reuse_distance
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule.carried import reuse_distance
 
 
 @dataclass(frozen=True)

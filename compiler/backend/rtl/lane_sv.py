@@ -8,13 +8,20 @@ from dataclasses import dataclass, field, replace
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.backend.rtl.lines import bits
-from compiler.backend.rtl.numbers import Range, type_bits, type_range
-from compiler.backend.rtl.primitives.registry import Primitive, find_primitive
-from compiler.backend.rtl.scalar_sv import NUMBER_STAYS, SPELLINGS, Operands, literal_of, product_range, result_range
-from compiler.backend.rtl.scalars import LaneBody, Scalar
-from compiler.backend.rtl.tables import Table, Tables, find_tables
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.lines import bits
+from penstock.compiler.backend.rtl.numbers import Range, type_bits, type_range
+from penstock.compiler.backend.rtl.primitives.registry import Primitive, find_primitive
+from penstock.compiler.backend.rtl.scalar_sv import (
+    NUMBER_STAYS,
+    SPELLINGS,
+    Operands,
+    literal_of,
+    product_range,
+    result_range,
+)
+from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
+from penstock.compiler.backend.rtl.tables import Table, Tables, find_tables
+from penstock.compiler.errors import PenstockError
 
 Span = tuple[int, int]
 """The stage in which an operation starts, and the one in which its result is there."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.backend.rtl.lines import Lines, clog2, conjunction
-from compiler.backend.rtl.stages import Stages
-from compiler.dialects.nest import GuardAttr, Loop, Term
+from penstock.compiler.backend.rtl.lines import Lines, clog2, conjunction
+from penstock.compiler.backend.rtl.stages import Stages
+from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
 
 _WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to"}
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}

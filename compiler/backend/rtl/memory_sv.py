@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.backend.rtl.geometry import Geometry, Linear, Place
-from compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, packed
-from compiler.backend.rtl.loops import Loops
-from compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.geometry import Geometry, Linear, Place
+from penstock.compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, packed
+from penstock.compiler.backend.rtl.loops import Loops
+from penstock.compiler.backend.rtl.stages import Stages
 
 
 @dataclass(frozen=True)

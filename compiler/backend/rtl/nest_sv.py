@@ -7,24 +7,24 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.backend.rtl.accumulators import Accumulator, find_accumulators
-from compiler.backend.rtl.handshake import Handshake, Meeting
-from compiler.backend.rtl.lane_sv import LaneEmitter, Span
-from compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, total
-from compiler.backend.rtl.loops import Loops
-from compiler.backend.rtl.memory_sv import Addressing
-from compiler.backend.rtl.numbers import Range, type_bits, type_range
-from compiler.backend.rtl.primitives.registry import Primitive
-from compiler.backend.rtl.scalar_sv import literal_of
-from compiler.backend.rtl.scalars import LaneBody, Scalar
-from compiler.backend.rtl.stages import Stages, Value, lane, wide
-from compiler.backend.rtl.task_memory import TaskMemories
-from compiler.backend.rtl.timing import Timing
-from compiler.dialects import nest
-from compiler.dialects.affine import coefficients, projected_dims
-from compiler.dialects.nest import GuardAttr
-from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import vector_type
+from penstock.compiler.backend.rtl.accumulators import Accumulator, find_accumulators
+from penstock.compiler.backend.rtl.handshake import Handshake, Meeting
+from penstock.compiler.backend.rtl.lane_sv import LaneEmitter, Span
+from penstock.compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, total
+from penstock.compiler.backend.rtl.loops import Loops
+from penstock.compiler.backend.rtl.memory_sv import Addressing
+from penstock.compiler.backend.rtl.numbers import Range, type_bits, type_range
+from penstock.compiler.backend.rtl.primitives.registry import Primitive
+from penstock.compiler.backend.rtl.scalar_sv import literal_of
+from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
+from penstock.compiler.backend.rtl.stages import Stages, Value, lane, wide
+from penstock.compiler.backend.rtl.task_memory import TaskMemories
+from penstock.compiler.backend.rtl.timing import Timing
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.affine import coefficients, projected_dims
+from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.dialects.types import vector_type
 
 
 @dataclass

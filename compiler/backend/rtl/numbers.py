@@ -8,8 +8,8 @@ from typing import cast
 from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, VectorType
 from xdsl.ir import Attribute
 
-from compiler.dialects.types import integer_width
-from compiler.errors import PenstockError
+from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)

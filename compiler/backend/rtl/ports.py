@@ -10,12 +10,12 @@ from math import gcd, prod
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from compiler.backend.rtl.geometry import Access, Linear, accesses_of, lanes_of, linear_of
-from compiler.backend.rtl.lines import bits, clog2, packed
-from compiler.backend.rtl.numbers import type_bits
-from compiler.dialects import nest
-from compiler.dialects.types import memref_type, vector_type
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.geometry import Access, Linear, accesses_of, lanes_of, linear_of
+from penstock.compiler.backend.rtl.lines import bits, clog2, packed
+from penstock.compiler.backend.rtl.numbers import type_bits
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.errors import PenstockError
 
 MOST_PORTS = 64
 

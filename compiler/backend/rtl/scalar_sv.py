@@ -15,9 +15,9 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from compiler.backend.rtl.numbers import Range, pattern_range, signed_range, type_bits, type_range
-from compiler.backend.rtl.scalars import LaneBody, Scalar
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.numbers import Range, pattern_range, signed_range, type_bits, type_range
+from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
+from penstock.compiler.errors import PenstockError
 
 _SIGNED = ("==", "!=", "<", "<=", ">", ">=")
 _UNSIGNED = ("<", "<=", ">", ">=")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.backend.rtl.lines import Lines, bits
-from compiler.backend.rtl.numbers import Range
-from compiler.backend.rtl.stages import Stages, Value, lane, number, term
+from penstock.compiler.backend.rtl.lines import Lines, bits
+from penstock.compiler.backend.rtl.numbers import Range
+from penstock.compiler.backend.rtl.stages import Stages, Value, lane, number, term
 
 
 @dataclass

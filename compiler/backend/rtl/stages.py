@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.backend.rtl.lines import Lines, bits, packed
-from compiler.backend.rtl.numbers import Range
+from penstock.compiler.backend.rtl.lines import Lines, bits, packed
+from penstock.compiler.backend.rtl.numbers import Range
 
 
 @dataclass

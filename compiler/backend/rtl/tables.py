@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.backend.rtl.primitives import Rom, is_tabulated, tabulate
-from compiler.backend.rtl.scalar_sv import SPELLINGS
-from compiler.dialects import nest
-from compiler.dialects.types import integer_width
+from penstock.compiler.backend.rtl.primitives import Rom, is_tabulated, tabulate
+from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.types import integer_width
 
 
 @dataclass(frozen=True)

@@ -11,24 +11,24 @@ import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import OpResult, SSAValue
 
-from compiler.backend.rtl.geometry import Geometry, accesses_of, geometry_of
-from compiler.backend.rtl.hazards import Use, check_apart, check_order
-from compiler.backend.rtl.lane_sv import Span
-from compiler.backend.rtl.lines import Lines, clog2, flat
-from compiler.backend.rtl.memory_sv import Site, bank_address, bank_signals, write_gather, write_scatter
-from compiler.backend.rtl.numbers import type_bits, type_range
-from compiler.backend.rtl.ports import External
-from compiler.backend.rtl.stages import Value, wide
-from compiler.backend.rtl.tables import Tables
-from compiler.dialects import nest, stream
-from compiler.dialects.directives import banks_of
-from compiler.dialects.stream import BlocksType
-from compiler.dialects.types import memref_type, vector_type
-from compiler.errors import PenstockError
-from compiler.schedule import OperatorLibrary, build_memory
+from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of, geometry_of
+from penstock.compiler.backend.rtl.hazards import Use, check_apart, check_order
+from penstock.compiler.backend.rtl.lane_sv import Span
+from penstock.compiler.backend.rtl.lines import Lines, clog2, flat
+from penstock.compiler.backend.rtl.memory_sv import Site, bank_address, bank_signals, write_gather, write_scatter
+from penstock.compiler.backend.rtl.numbers import type_bits, type_range
+from penstock.compiler.backend.rtl.ports import External
+from penstock.compiler.backend.rtl.stages import Value, wide
+from penstock.compiler.backend.rtl.tables import Tables
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.directives import banks_of
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import OperatorLibrary, build_memory
 
 if TYPE_CHECKING:
-    from compiler.backend.rtl.nest_sv import NestEmitter
+    from penstock.compiler.backend.rtl.nest_sv import NestEmitter
 
 Array = NDArray[Any]
 

@@ -9,22 +9,22 @@ from typing import Any
 from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
-from compiler.backend.rtl.geometry import Geometry, accesses_of
-from compiler.backend.rtl.handshake import write_signals
-from compiler.backend.rtl.lines import Lines, clog2, packed
-from compiler.backend.rtl.nest_sv import NestEmitter
-from compiler.backend.rtl.numbers import type_bits
-from compiler.backend.rtl.ports import External, Pin, stream_pins
-from compiler.backend.rtl.primitives.registry import Primitive
-from compiler.backend.rtl.stages import Stages
-from compiler.backend.rtl.task_memory import TaskMemories
-from compiler.backend.rtl.timing import Timing, time_nest
-from compiler.dialects import nest, stream
-from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import memref_type
-from compiler.errors import PenstockError
-from compiler.schedule import OperatorLibrary
-from compiler.transforms.names import c_name
+from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of
+from penstock.compiler.backend.rtl.handshake import write_signals
+from penstock.compiler.backend.rtl.lines import Lines, clog2, packed
+from penstock.compiler.backend.rtl.nest_sv import NestEmitter
+from penstock.compiler.backend.rtl.numbers import type_bits
+from penstock.compiler.backend.rtl.ports import External, Pin, stream_pins
+from penstock.compiler.backend.rtl.primitives.registry import Primitive
+from penstock.compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.task_memory import TaskMemories
+from penstock.compiler.backend.rtl.timing import Timing, time_nest
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.dialects.types import memref_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.compiler.transforms.names import c_name
 
 Array = NDArray[Any]
 _WIRES = ("clk", "rst", "start", "ended", "go", "ce", "active", "advance", "slot", "pending")

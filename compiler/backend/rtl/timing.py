@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from xdsl.dialects import arith
 from xdsl.ir import Operation
 
-from compiler.analysis.nests import read_nest
-from compiler.backend.rtl.lane_sv import Span
-from compiler.dialects import nest
-from compiler.dialects.types import vector_type
-from compiler.errors import PenstockError
-from compiler.schedule import NestSchedule, OperatorLibrary, schedule_nest
-from compiler.schedule.flatten import Step, flatten
+from penstock.compiler.analysis.nests import read_nest
+from penstock.compiler.backend.rtl.lane_sv import Span
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.schedule import NestSchedule, OperatorLibrary, schedule_nest
+from penstock.compiler.schedule.flatten import Step, flatten
 
 _FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
 _SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}

@@ -9,16 +9,16 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
-from compiler.backend.rtl.design import RtlPort
-from compiler.backend.rtl.geometry import accesses_of
-from compiler.backend.rtl.lines import Lines, clog2, packed
-from compiler.backend.rtl.numbers import element_of, type_bits
-from compiler.backend.rtl.ports import External
-from compiler.backend.rtl.task_sv import TaskModule, met_channels
-from compiler.dialects import nest, stream
-from compiler.dialects.stream import BlocksType, StreamType
-from compiler.dialects.types import memref_type
-from compiler.schedule import TokenPattern
+from penstock.compiler.backend.rtl.design import RtlPort
+from penstock.compiler.backend.rtl.geometry import accesses_of
+from penstock.compiler.backend.rtl.lines import Lines, clog2, packed
+from penstock.compiler.backend.rtl.numbers import element_of, type_bits
+from penstock.compiler.backend.rtl.ports import External
+from penstock.compiler.backend.rtl.task_sv import TaskModule, met_channels
+from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.stream import BlocksType, StreamType
+from penstock.compiler.dialects.types import memref_type
+from penstock.compiler.schedule import TokenPattern
 
 
 @dataclass

@@ -11,8 +11,8 @@ import inspect
 import pkgutil
 from typing import Any
 
-from compiler.errors import PenstockError
-from compiler.frontend.reference import ZooReference
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.reference import ZooReference
 
 _CONVERTERS: dict[str, type] = {"int": int, "float": float, "str": str}
 _BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from compiler.errors import PenstockError
-from compiler.frontend.zoo._transformer import Sizes
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.zoo._transformer import Sizes
 
 Model = tuple[nn.Module, tuple[torch.Tensor, ...]]
 

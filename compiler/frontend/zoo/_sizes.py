@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.errors import PenstockError
-from compiler.frontend.zoo._transformer import Sizes
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.zoo._transformer import Sizes
 
 Shape = tuple[int, int, int, int, int]  # d, heads, kv, head, ffn
 

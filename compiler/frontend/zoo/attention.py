@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from compiler.errors import PenstockError
-from compiler.frontend.zoo._blocks import Model, causal_mask, finish
-from compiler.frontend.zoo._transformer import Sizes, attend
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.zoo._blocks import Model, causal_mask, finish
+from penstock.compiler.frontend.zoo._transformer import Sizes, attend
 
 
 def build(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from compiler.errors import PenstockError
-from compiler.frontend.zoo._blocks import Model, finish
-from compiler.frontend.zoo._transformer import GatedFeedForward
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.zoo._blocks import Model, finish
+from penstock.compiler.frontend.zoo._transformer import GatedFeedForward
 
 ACTIVATIONS = ("silu", "gelu")
 

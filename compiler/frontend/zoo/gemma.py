@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.frontend.zoo._blocks import Model, attention_inputs, finish
-from compiler.frontend.zoo._sizes import sizes_of
-from compiler.frontend.zoo._transformer import GemmaBlock
+from penstock.compiler.frontend.zoo._blocks import Model, attention_inputs, finish
+from penstock.compiler.frontend.zoo._sizes import sizes_of
+from penstock.compiler.frontend.zoo._transformer import GemmaBlock
 
 
 def build(

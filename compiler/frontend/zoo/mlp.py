@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import torch
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 
 def build(

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from db.records import Event
-from db.states import RUN_TERMINAL
-from services.api.auth import Caller
-from services.api.context import Context, Ctx
-from services.api.documents import event_out
-from services.api.problems import Problem
-from services.api.routes.params import PROBLEMS, RunId, find_run
-from services.api.schemas import EventList
+from penstock.db.records import Event
+from penstock.db.states import RUN_TERMINAL
+from penstock.services.api.auth import Caller
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.documents import event_out
+from penstock.services.api.problems import Problem
+from penstock.services.api.routes.params import PROBLEMS, RunId, find_run
+from penstock.services.api.schemas import EventList
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse
 
-from compiler.platforms import load_platform, platform_names
-from services.api.auth import Caller, caller_of
-from services.api.context import Ctx
-from services.api.health import check
-from services.api.problems import RETRY_SOON_SECONDS
-from services.api.routes.params import PROBLEMS
-from services.api.schemas import HealthOut, PlatformList, PlatformOut
+from penstock.compiler.platforms import load_platform, platform_names
+from penstock.services.api.auth import Caller, caller_of
+from penstock.services.api.context import Ctx
+from penstock.services.api.health import check
+from penstock.services.api.problems import RETRY_SOON_SECONDS
+from penstock.services.api.routes.params import PROBLEMS
+from penstock.services.api.schemas import HealthOut, PlatformList, PlatformOut
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 

@@ -14,19 +14,19 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
-from db import Transaction
-from db.ids import is_id
-from db.records import Model
-from services.api import idempotency
-from services.api.auth import Caller
-from services.api.context import Context, Ctx
-from services.api.documents import model_out
-from services.api.idempotency import IdempotencyKey
-from services.api.problems import Problem
-from services.api.routes.params import PROBLEMS, Cursor, Limit, check_cursor
-from services.api.schemas import LONGEST_NAME, ModelList, ModelOut, ZooReference
-from services.api.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
-from services.store import TooLargeError
+from penstock.db import Transaction
+from penstock.db.ids import is_id
+from penstock.db.records import Model
+from penstock.services.api import idempotency
+from penstock.services.api.auth import Caller
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.documents import model_out
+from penstock.services.api.idempotency import IdempotencyKey
+from penstock.services.api.problems import Problem
+from penstock.services.api.routes.params import PROBLEMS, Cursor, Limit, check_cursor
+from penstock.services.api.schemas import LONGEST_NAME, ModelList, ModelOut, ZooReference
+from penstock.services.api.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
+from penstock.services.store import TooLargeError
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
 

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 
-from db import Transaction
-from db.ids import is_id
-from db.records import Run
-from services.api.problems import Problem
-from services.api.schemas import ProblemOut
+from penstock.db import Transaction
+from penstock.db.ids import is_id
+from penstock.db.records import Run
+from penstock.services.api.problems import Problem
+from penstock.services.api.schemas import ProblemOut
 
 Limit = Annotated[int, Query(ge=1, le=100, description="how many to give at most")]
 Cursor = Annotated[str | None, Query(max_length=64, description="`next_cursor` of the page before")]

@@ -7,19 +7,19 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from db import Transaction
-from db.records import Artifact, Run
-from services.api.auth import Caller
-from services.api.context import Context, Ctx
-from services.api.evidence import (
+from penstock.db import Transaction
+from penstock.db.records import Artifact, Run
+from penstock.services.api.auth import Caller
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.evidence import (
     Explanation,
     ProfileStatistics,
     RungDifferences,
     differences_out,
     profiles_out,
 )
-from services.api.routes.params import PROBLEMS, RunId, find_run
-from services.store import MissingContentError
+from penstock.services.api.routes.params import PROBLEMS, RunId, find_run
+from penstock.services.store import MissingContentError
 
 router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)
 

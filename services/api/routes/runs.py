@@ -9,18 +9,18 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from db import lifecycle
-from db.states import RUN_TERMINAL, RunState
-from services.api import idempotency
-from services.api.auth import Caller
-from services.api.context import Context, Ctx
-from services.api.documents import run_detail, run_list
-from services.api.idempotency import IdempotencyKey
-from services.api.problems import Problem
-from services.api.routes.models import check_disk, find_model
-from services.api.routes.params import PROBLEMS, Cursor, Limit, RunId, check_cursor, find_run, no_run
-from services.api.schemas import NewRun, RunDetail, RunList, RunOptions, RunStateName
-from services.steps.graph import run_steps
+from penstock.db import lifecycle
+from penstock.db.states import RUN_TERMINAL, RunState
+from penstock.services.api import idempotency
+from penstock.services.api.auth import Caller
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.documents import run_detail, run_list
+from penstock.services.api.idempotency import IdempotencyKey
+from penstock.services.api.problems import Problem
+from penstock.services.api.routes.models import check_disk, find_model
+from penstock.services.api.routes.params import PROBLEMS, Cursor, Limit, RunId, check_cursor, find_run, no_run
+from penstock.services.api.schemas import NewRun, RunDetail, RunList, RunOptions, RunStateName
+from penstock.services.steps.graph import run_steps
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 

@@ -8,18 +8,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse
 
-from db import Transaction, lifecycle
-from db.records import Model, NewStep, Run, Step
-from db.states import RUN_TERMINAL, RunState, StepState
-from services.api import idempotency
-from services.api.auth import Caller
-from services.api.context import Context, Ctx
-from services.api.documents import chosen_trial, run_detail, trial_detail
-from services.api.idempotency import IdempotencyKey
-from services.api.problems import Problem
-from services.api.routes.params import PROBLEMS, RunId, find_run, no_run
-from services.api.schemas import MoreTrials, RunDetail, TrialDetail
-from services.steps.graph import (
+from penstock.db import Transaction, lifecycle
+from penstock.db.records import Model, NewStep, Run, Step
+from penstock.db.states import RUN_TERMINAL, RunState, StepState
+from penstock.services.api import idempotency
+from penstock.services.api.auth import Caller
+from penstock.services.api.context import Context, Ctx
+from penstock.services.api.documents import chosen_trial, run_detail, trial_detail
+from penstock.services.api.idempotency import IdempotencyKey
+from penstock.services.api.problems import Problem
+from penstock.services.api.routes.params import PROBLEMS, RunId, find_run, no_run
+from penstock.services.api.schemas import MoreTrials, RunDetail, TrialDetail
+from penstock.services.steps.graph import (
     EXPLORE,
     FIRST_TURN,
     PACKAGE,

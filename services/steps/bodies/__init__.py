@@ -1,6 +1,6 @@
 """The bodies of a run's steps; importing this package registers them all."""
 
-from services.steps.bodies import (
+from penstock.services.steps.bodies import (
     explore,
     import_model,
     link,

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compiler.errors import PenstockError
-from db.records import Step, Trial
-from dse.evaluate import Evaluation, Evaluator
-from dse.explore import choosable, select_best
-from dse.objectives import Goal
-from dse.rungs import BEST, WIDER
-from dse.study import Told
-from profiling.protocol import ProfilingError, failure_kind
-from services.steps.context import StepContext
-from services.steps.graph import TRIAL
+from penstock.compiler.errors import PenstockError
+from penstock.db.records import Step, Trial
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.explore import choosable, select_best
+from penstock.dse.objectives import Goal
+from penstock.dse.rungs import BEST, WIDER
+from penstock.dse.study import Told
+from penstock.profiling.protocol import ProfilingError, failure_kind
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.graph import TRIAL
 
 T = TypeVar("T")
 POOL = 2 * WIDER * BEST

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.frontend.context import make_context
-from compiler.pipeline.prepare import prepare
-from compiler.platforms import load_platform
-from compiler.program import Program
-from dse.constraints import check_reachable
-from dse.evaluate import Evaluator
-from dse.rungs import usable
-from dse.space.start import starting_settings
-from services.steps.bodies.import_model import PROGRAM
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
-from services.steps.bodies.warm_start import Known, known_settings
-from services.steps.context import StepContext
-from services.steps.graph import trial_steps
-from services.steps.registry import step_kind
-from services.steps.result import Output, StepResult
-from services.store import TREE_MEDIA_TYPE
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline.prepare import prepare
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.dse.constraints import check_reachable
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.rungs import usable
+from penstock.dse.space.start import starting_settings
+from penstock.services.steps.bodies.import_model import PROGRAM
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
+from penstock.services.steps.bodies.warm_start import Known, known_settings
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.graph import trial_steps
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, StepResult
+from penstock.services.store import TREE_MEDIA_TYPE
 
 
 @step_kind("explore")

@@ -10,18 +10,18 @@ import json
 import sys
 from pathlib import Path, PurePosixPath
 
-from compiler.errors import PenstockError
-from db.records import Json
-from profiling.tool_runner import Outcome, ToolCommand, clean_environment
-from services.steps.context import StepContext
-from services.steps.isolation import isolated
-from services.steps.registry import step_kind
-from services.steps.result import Output, StepResult
-from services.store import TREE_MEDIA_TYPE
+from penstock import IMPORT_ROOT
+from penstock.compiler.errors import PenstockError
+from penstock.db.records import Json
+from penstock.profiling.tool_runner import Outcome, ToolCommand, clean_environment
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.isolation import isolated
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, StepResult
+from penstock.services.store import TREE_MEDIA_TYPE
 
 PROGRAM = "program"
 _TIMEOUT_SECONDS = 900.0
-_SOURCE_ROOT = Path(__file__).resolve().parents[3]
 _EXIT_REFUSED, _EXIT_INTERNAL = 1, 3
 
 
@@ -42,13 +42,13 @@ def import_model(context: StepContext) -> StepResult:
     out = context.folder / "program"
     reference = _reference(context)
     context.progress(None, "importing the model")
-    arguments = [sys.executable, "-m", "compiler.frontend", reference, str(out)]
+    arguments = [sys.executable, "-m", "penstock.compiler.frontend", reference, str(out)]
     untrusted = model.kind not in ("python", "zoo")
     command = ToolCommand(
         argv=tuple(isolated(arguments, context.settings, context.folder, required=untrusted)),
         folder=context.folder,
         logs=context.folder / "logs",
-        env=clean_environment(PYTHONPATH=str(_SOURCE_ROOT), HOME=str(context.folder), PYTHONHASHSEED="0"),
+        env=clean_environment(PYTHONPATH=str(IMPORT_ROOT), HOME=str(context.folder), PYTHONHASHSEED="0"),
         timeout=_TIMEOUT_SECONDS,
     )
     result = context.tools.run(command)

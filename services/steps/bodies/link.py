@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler.backend.host.bitstream import FOLDER
-from compiler.platforms import load_platform
-from services.steps.bodies.tools import Telling, build_folder, build_limits, licences
-from services.steps.bodies.verify import EMITTED, read_design
-from services.steps.context import StepContext
-from services.steps.flow.link import LinkBench, Target, link_for_card
-from services.steps.graph import bitstream_target
-from services.steps.registry import step_kind
-from services.steps.result import Output, StepResult
-from services.store import TREE_MEDIA_TYPE
+from penstock.compiler.backend.host.bitstream import FOLDER
+from penstock.compiler.platforms import load_platform
+from penstock.services.steps.bodies.tools import Telling, build_folder, build_limits, licences
+from penstock.services.steps.bodies.verify import EMITTED, read_design
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.flow.link import LinkBench, Target, link_for_card
+from penstock.services.steps.graph import bitstream_target
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, StepResult
+from penstock.services.store import TREE_MEDIA_TYPE
 
 BITSTREAM, INFO = FOLDER, "bitstream.json"
 

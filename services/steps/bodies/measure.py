@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from dse.rungs import measure_all, usable
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import evaluator_of
-from services.steps.bodies.tools import bench_of, licences, tool_reports
-from services.steps.context import StepContext
-from services.steps.registry import step_kind
-from services.steps.result import StepResult
+from penstock.dse.rungs import measure_all, usable
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import evaluator_of
+from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import StepResult
 
 MEASURED, FALLBACK = "measured", "fallback"
 

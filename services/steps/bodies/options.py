@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.platforms import load_platform
-from db.records import Json
-from dse.objectives import DEFAULT_OBJECTIVES, Goal
-from profiling.evidence import DEFAULT_RUNG, Evidence
+from penstock.compiler.platforms import load_platform
+from penstock.db.records import Json
+from penstock.dse.objectives import DEFAULT_OBJECTIVES, Goal
+from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
 
 
 @dataclass(frozen=True)

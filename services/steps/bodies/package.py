@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from compiler.backend.host import collect_package, write_archive
-from compiler.backend.host.report import BitstreamInfo, Exploration, SynthesisInfo
-from compiler.pipeline import Lowered, lower
-from compiler.platforms import Platform, load_platform
-from db.states import StepState
-from profiling.evidence import Evidence
-from services.steps.bodies.candidates import failure_of
-from services.steps.bodies.link import BITSTREAM, INFO
-from services.steps.bodies.search import prepared_program
-from services.steps.bodies.select import EXPLORATION, SYNTHESIS
-from services.steps.bodies.verify import CHECKED, EMITTED, read_design
-from services.steps.context import StepContext
-from services.steps.flow.board import BoardBuild, build_for_board
-from services.steps.flow.check import Checked
-from services.steps.flow.link import failed_link
-from services.steps.flow.package import make_report
-from services.steps.graph import LINK, NO_BITSTREAM, bitstream_target
-from services.steps.registry import step_kind
-from services.steps.result import Output, StepResult
+from penstock.compiler.backend.host import collect_package, write_archive
+from penstock.compiler.backend.host.report import BitstreamInfo, Exploration, SynthesisInfo
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.db.states import StepState
+from penstock.profiling.evidence import Evidence
+from penstock.services.steps.bodies.candidates import failure_of
+from penstock.services.steps.bodies.link import BITSTREAM, INFO
+from penstock.services.steps.bodies.search import prepared_program
+from penstock.services.steps.bodies.select import EXPLORATION, SYNTHESIS
+from penstock.services.steps.bodies.verify import CHECKED, EMITTED, read_design
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.flow.board import BoardBuild, build_for_board
+from penstock.services.steps.flow.check import Checked
+from penstock.services.steps.flow.link import failed_link
+from penstock.services.steps.flow.package import make_report
+from penstock.services.steps.graph import LINK, NO_BITSTREAM, bitstream_target
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, StepResult
 
 
 def _board(context: StepContext, lowered: Lowered, platform: Platform, evidence: Evidence) -> BoardBuild | None:

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.frontend.context import make_context
-from compiler.program import Program
-from db.records import Trial
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import PREPARED, make_evaluator
-from services.steps.context import StepContext
-from services.steps.registry import step_kind
-from services.steps.result import StepResult
-from services.steps.version import changed_since
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.program import Program
+from penstock.db.records import Trial
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import PREPARED, make_evaluator
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import StepResult
+from penstock.services.steps.version import changed_since
 
 _MOST_SHOWN = 24
 

@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
 
-from compiler.frontend.context import make_context
-from compiler.program import Program
-from dse.evaluate import Evaluator
-from dse.samplers import narrow
-from dse.study import Study
-from dse.tiling import Choices, TilingOptions
-from services.steps.bodies.options import RunOptions
-from services.steps.context import StepContext
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.program import Program
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.samplers import narrow
+from penstock.dse.study import Study
+from penstock.dse.tiling import Choices, TilingOptions
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.context import StepContext
 
 PREPARED = "prepared"
 _KEPT = 4

@@ -6,28 +6,28 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compiler.backend.host.report_search import ProfileUse
-from compiler.errors import PenstockError
-from db.records import Step
-from dse.evaluate import Evaluation, Evaluator
-from dse.explore import pareto_front
-from dse.fifo import total_bits
-from dse.memory import memory_svg
-from dse.partition import partition_svg
-from dse.rungs import Measured, Ranked, in_order
-from dse.vitis import VITIS_RUNGS, vitis_lacks
-from profiling.evidence import EVIDENCE, Evidence
-from services.steps.bodies.candidates import Tried, failure_of, steps_of
-from services.steps.bodies.measure import FALLBACK, MEASURED
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import evaluator_of, open_study
-from services.steps.bodies.tools import bench_of, licences, tool_reports
-from services.steps.context import StepContext
-from services.steps.flow.explanation import explained, in_words
-from services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
-from services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
-from services.steps.registry import step_kind
-from services.steps.result import Output, RetryLaterError, StepResult
+from penstock.compiler.backend.host.report_search import ProfileUse
+from penstock.compiler.errors import PenstockError
+from penstock.db.records import Step
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.explore import pareto_front
+from penstock.dse.fifo import total_bits
+from penstock.dse.memory import memory_svg
+from penstock.dse.partition import partition_svg
+from penstock.dse.rungs import Measured, Ranked, in_order
+from penstock.dse.vitis import VITIS_RUNGS, vitis_lacks
+from penstock.profiling.evidence import EVIDENCE, Evidence
+from penstock.services.steps.bodies.candidates import Tried, failure_of, steps_of
+from penstock.services.steps.bodies.measure import FALLBACK, MEASURED
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import evaluator_of, open_study
+from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.flow.explanation import explained, in_words
+from penstock.services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
+from penstock.services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, RetryLaterError, StepResult
 
 DESIGN, EXPLORATION, DIES, MEMORIES = "design.json", "exploration.json", "dies.svg", "memories.svg"
 SYNTHESIS, WHY = "synthesis.json", "why.svg"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dse.rungs import shortlist as promoted
-from services.steps.bodies.candidates import Tried
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import evaluator_of
-from services.steps.bodies.tools import bench_of
-from services.steps.context import StepContext
-from services.steps.graph import measure_steps
-from services.steps.registry import step_kind
-from services.steps.result import StepResult
+from penstock.dse.rungs import shortlist as promoted
+from penstock.services.steps.bodies.candidates import Tried
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import evaluator_of
+from penstock.services.steps.bodies.tools import bench_of
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.graph import measure_steps
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import StepResult
 
 
 @step_kind("shortlist")

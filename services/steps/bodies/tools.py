@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dse.rungs import Bench
-from profiling.protocol import ProfilingError
-from profiling.vitis.job import Limits
-from services.history import SharedHistory
-from services.profiles import SharedProfiles
-from services.settings import Settings
-from services.steps.context import StepContext
-from services.steps.result import Output, RetryLaterError
-from services.store import TREE_MEDIA_TYPE
+from penstock.dse.rungs import Bench
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.vitis.job import Limits
+from penstock.services.history import SharedHistory
+from penstock.services.profiles import SharedProfiles
+from penstock.services.settings import Settings
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.result import Output, RetryLaterError
+from penstock.services.store import TREE_MEDIA_TYPE
 
 RESULTS = "reports"
 TELLING_SECONDS, LONGEST_TEXT = 1.0, 300

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import time
 
-from db.records import TrialSummary
-from dse.evaluate import Evaluation, Evaluator
-from dse.study import Study
-from services.steps.bodies.search import evaluator_of, forget_study, study_of
-from services.steps.context import StepContext
-from services.steps.registry import step_kind
-from services.steps.result import StepResult, StepStoppedError
-from services.steps.version import evaluation_version
+from penstock.db.records import TrialSummary
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.study import Study
+from penstock.services.steps.bodies.search import evaluator_of, forget_study, study_of
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import StepResult, StepStoppedError
+from penstock.services.steps.version import evaluation_version
 
 _NUMBER = "study_trial"
 

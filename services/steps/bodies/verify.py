@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.pipeline import lower
-from compiler.pipeline.emit import emit
-from compiler.platforms import load_platform
-from compiler.program import Program
-from db.records import Json
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import PREPARED, prepared_program
-from services.steps.bodies.select import DESIGN
-from services.steps.context import StepContext
-from services.steps.flow.check import check_design
-from services.steps.flow.check_rtl import core_of_design
-from services.steps.flow.package import model_lowered, refuse_too_large
-from services.steps.registry import step_kind
-from services.steps.result import Output, StepResult
-from services.store import TREE_MEDIA_TYPE
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline.emit import emit
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Program
+from penstock.db.records import Json
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import PREPARED, prepared_program
+from penstock.services.steps.bodies.select import DESIGN
+from penstock.services.steps.context import StepContext
+from penstock.services.steps.flow.check import check_design
+from penstock.services.steps.flow.check_rtl import core_of_design
+from penstock.services.steps.flow.package import model_lowered, refuse_too_large
+from penstock.services.steps.registry import step_kind
+from penstock.services.steps.result import Output, StepResult
+from penstock.services.store import TREE_MEDIA_TYPE
 
 CHECKED, EMITTED = "checked", "emitted"
 

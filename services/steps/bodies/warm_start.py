@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from db.repositories.trials import EarlierTrial
-from dse.evaluate import Evaluator
-from dse.objectives import Goal
-from dse.samplers import means_something
-from dse.tiling import Choices, TilingSpace, Value
-from services.steps.bodies.candidates import first_of_each
-from services.steps.bodies.options import RunOptions
-from services.steps.bodies.search import PREPARED, choices_of
-from services.steps.context import StepContext
+from penstock.db.repositories.trials import EarlierTrial
+from penstock.dse.evaluate import Evaluator
+from penstock.dse.objectives import Goal
+from penstock.dse.samplers import means_something
+from penstock.dse.tiling import Choices, TilingSpace, Value
+from penstock.services.steps.bodies.candidates import first_of_each
+from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.search import PREPARED, choices_of
+from penstock.services.steps.context import StepContext
 
 MOST_RUNS, MOST_SETTINGS = 8, 6
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 
-from compiler.analysis.converter import plan_converter
-from compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
-from compiler.analysis.one_pass import OnePassPlan
-from compiler.backend.host.report import (
+from penstock.compiler.analysis.converter import plan_converter
+from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
+from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.backend.host.report import (
     ConverterInfo,
     CrossingInfo,
     DieInfo,
@@ -20,21 +20,21 @@ from compiler.backend.host.report import (
     TaskTimes,
     TimeFigures,
 )
-from compiler.backend.host.report import Placement as PlacementSection
-from compiler.dialects.directives import element_bits
-from compiler.pipeline.lower import Lowered
-from compiler.platforms import Platform, Resources
-from compiler.schedule import load_library
-from compiler.simulator import Simulation
-from dse.fifo import safe_depths
-from dse.memory import memory_svg
-from dse.partition import partition_svg
-from dse.place import Placement, place
-from dse.rungs import FRAMES, steady_interval
-from profiling.evidence import Evidence
-from profiling.model import DesignFigures, model_design
-from profiling.network import Network, network_of
-from profiling.simulated import simulate_design
+from penstock.compiler.backend.host.report import Placement as PlacementSection
+from penstock.compiler.dialects.directives import element_bits
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.platforms import Platform, Resources
+from penstock.compiler.schedule import load_library
+from penstock.compiler.simulator import Simulation
+from penstock.dse.fifo import safe_depths
+from penstock.dse.memory import memory_svg
+from penstock.dse.partition import partition_svg
+from penstock.dse.place import Placement, place
+from penstock.dse.rungs import FRAMES, steady_interval
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.model import DesignFigures, model_design
+from penstock.profiling.network import Network, network_of
+from penstock.profiling.simulated import simulate_design
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from compiler.backend.host.bitstream import FOLDER, Bitstream, bitstream_files
-from compiler.backend.host.report import BitstreamInfo, ChipUse
-from compiler.backend.rtl.shell import BoardDesign, wrap_core
-from compiler.errors import PenstockError
-from compiler.pipeline import Lowered
-from compiler.platforms import Board, Platform
-from dse.open_rtl import Core
-from profiling.evidence import Evidence
-from profiling.open_rtl.bitstream import build_bitstream
-from profiling.tool_runner import ToolRunner
+from penstock.compiler.backend.host.bitstream import FOLDER, Bitstream, bitstream_files
+from penstock.compiler.backend.host.report import BitstreamInfo, ChipUse
+from penstock.compiler.backend.rtl.shell import BoardDesign, wrap_core
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import Lowered
+from penstock.compiler.platforms import Board, Platform
+from penstock.dse.open_rtl import Core
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.open_rtl.bitstream import build_bitstream
+from penstock.profiling.tool_runner import ToolRunner
 
 
 @dataclass(frozen=True)

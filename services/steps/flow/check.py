@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from compiler.backend.host import Expected
-from compiler.backend.host.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify, WholeCheck
-from compiler.backend.host.runtime.penstock_runtime import PackageError
-from compiler.backend.host.runtime.penstock_runtime.host import HostGraph, compare_whole
-from compiler.backend.host.sections import accuracy_section
-from compiler.errors import PenstockError
-from compiler.interpreter.rows import join_rows, split_rows
-from compiler.pipeline.lower import Lowered
-from compiler.pipeline.verify import (
+from penstock.compiler.backend.host import Expected
+from penstock.compiler.backend.host.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify, WholeCheck
+from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError
+from penstock.compiler.backend.host.runtime.penstock_runtime.host import HostGraph, compare_whole
+from penstock.compiler.backend.host.sections import accuracy_section
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.pipeline.verify import (
     FLOAT_TOLERANCE,
     W8A8_TOLERANCE,
     Comparison,
@@ -31,11 +31,11 @@ from compiler.pipeline.verify import (
     verify_levels,
     verify_pytorch,
 )
-from compiler.program import Array, Evaluation
-from dse.open_rtl import Core
-from profiling.csim import build_csim
-from profiling.tool_runner import ToolRunner
-from services.steps.flow.check_rtl import check_rtl
+from penstock.compiler.program import Array, Evaluation
+from penstock.dse.open_rtl import Core
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.steps.flow.check_rtl import check_rtl
 
 Progress = Callable[[str], None]
 

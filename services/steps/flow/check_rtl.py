@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler.backend.host.report import RtlCheck, TimeFigures
-from compiler.pipeline import Lowered
-from compiler.pipeline.verify import Comparison, compare, verify_rtl
-from compiler.platforms import Platform
-from compiler.program import Array
-from dse.open_rtl import Core
-from dse.rungs import FRAMES, usable
-from profiling.evidence import Evidence
+from penstock.compiler.backend.host.report import RtlCheck, TimeFigures
+from penstock.compiler.pipeline import Lowered
+from penstock.compiler.pipeline.verify import Comparison, compare, verify_rtl
+from penstock.compiler.platforms import Platform
+from penstock.compiler.program import Array
+from penstock.dse.open_rtl import Core
+from penstock.dse.rungs import FRAMES, usable
+from penstock.profiling.evidence import Evidence
 
 MOST_CYCLES = 3_000_000
 """Of simulated clock for the held-out set: seconds for a small core, a minute or two for a large one."""

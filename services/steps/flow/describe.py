@@ -8,8 +8,8 @@ import shutil
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
-from compiler.analysis.graph import TensorOp
-from compiler.backend.host.report import (
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.backend.host.report import (
     BandwidthUse,
     ChannelInfo,
     DesignInfo,
@@ -22,12 +22,12 @@ from compiler.backend.host.report import (
     SynthesisInfo,
     Timing,
 )
-from compiler.backend.host.sections import resources_section, timing_section
-from compiler.pipeline.lower import Lowered
-from compiler.platforms import Platform, Resources, total
-from compiler.transforms.names import c_name
-from profiling.model import ChannelFigures, DesignFigures
-from services.steps.flow.allocated import Allocated, converter_infos, resources_by_task, simulated_section
+from penstock.compiler.backend.host.sections import resources_section, timing_section
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.transforms.names import c_name
+from penstock.profiling.model import ChannelFigures, DesignFigures
+from penstock.services.steps.flow.allocated import Allocated, converter_infos, resources_by_task, simulated_section
 
 TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
 

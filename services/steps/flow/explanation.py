@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.backend.host.report import Exploration
-from compiler.backend.host.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
-from dse.evaluate import Evaluation, Evaluator
-from dse.explore import Tried
-from dse.history import History, mix_of, model_of
-from dse.rungs.error import Correction, RungError, errors_of
-from dse.sensitivity import Point, explain
-from dse.sensitivity_picture import sensitivity_svg
-from dse.study import Told
-from profiling.store import Counts
+from penstock.compiler.backend.host.report import Exploration
+from penstock.compiler.backend.host.report_search import (
+    ImportanceInfo,
+    NeighbourInfo,
+    ProfileUse,
+    RungErrorInfo,
+    WhyInfo,
+)
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.explore import Tried
+from penstock.dse.history import History, mix_of, model_of
+from penstock.dse.rungs.error import Correction, RungError, errors_of
+from penstock.dse.sensitivity import Point, explain
+from penstock.dse.sensitivity_picture import sensitivity_svg
+from penstock.dse.study import Told
+from penstock.profiling.store import Counts
 
 
 def explained(

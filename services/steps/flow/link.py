@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from compiler.backend.host.bitstream import FOLDER, xclbin_path
-from compiler.backend.host.report import BitstreamInfo, ChipUse
-from compiler.errors import PenstockError
-from compiler.platforms import Platform
-from profiling.open_rtl.cache import cache_folder
-from profiling.protocol import ProfilingError
-from profiling.tool_runner import ToolRunner
-from profiling.vitis.build import BUILD_LIMITS, Bitstream, BuildJob, build_bitstream
-from profiling.vitis.connectivity import installed
-from profiling.vitis.detect import VitisTools, find_vitis
-from profiling.vitis.implemented_rpt import read_utilization
-from profiling.vitis.job import Limits
-from profiling.vitis.records import Usage
-from profiling.vitis.timing_rpt import read_timing
-from services.steps.flow.board import BoardBuild
+from penstock.compiler.backend.host.bitstream import FOLDER, xclbin_path
+from penstock.compiler.backend.host.report import BitstreamInfo, ChipUse
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform
+from penstock.profiling.open_rtl.cache import cache_folder
+from penstock.profiling.protocol import ProfilingError
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.build import BUILD_LIMITS, Bitstream, BuildJob, build_bitstream
+from penstock.profiling.vitis.connectivity import installed
+from penstock.profiling.vitis.detect import VitisTools, find_vitis
+from penstock.profiling.vitis.implemented_rpt import read_utilization
+from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.records import Usage
+from penstock.profiling.vitis.timing_rpt import read_timing
+from penstock.services.steps.flow.board import BoardBuild
 
 Target = Literal["hw", "hw_emu"]
 _SITES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.frontend import import_model, parse_reference
-from compiler.pipeline import prepare
-from compiler.program import Program
+from penstock.compiler.frontend import import_model, parse_reference
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.program import Program
 
 
 def load_program(reference: str, quantize: str | None) -> Program:

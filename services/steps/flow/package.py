@@ -6,26 +6,26 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.backend.host import PackageContents, Report, collect_package
-from compiler.backend.host.report import Exploration, SynthesisInfo
-from compiler.backend.host.sections import host_section, model_section, platform_section
-from compiler.design import Design
-from compiler.errors import PenstockError
-from compiler.pipeline import Lowered, lower
-from compiler.pipeline.emit import emit
-from compiler.platforms import Platform, load_platform
-from compiler.program import Program
-from compiler.schedule import load_library
-from dse.rungs import usable
-from profiling.evidence import DEFAULT_RUNG, Evidence
-from profiling.model import DesignFigures, model_design
-from profiling.network import network_of
-from profiling.tool_runner import ToolRunner
-from services.steps.flow.allocated import examine, placement_section
-from services.steps.flow.board import BoardBuild, build_for_board
-from services.steps.flow.check import Checked, Progress, check_design
-from services.steps.flow.check_rtl import core_of_design
-from services.steps.flow.describe import (
+from penstock.compiler.backend.host import PackageContents, Report, collect_package
+from penstock.compiler.backend.host.report import Exploration, SynthesisInfo
+from penstock.compiler.backend.host.sections import host_section, model_section, platform_section
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.pipeline.emit import emit
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.program import Program
+from penstock.compiler.schedule import load_library
+from penstock.dse.rungs import usable
+from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
+from penstock.profiling.model import DesignFigures, model_design
+from penstock.profiling.network import network_of
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.steps.flow.allocated import examine, placement_section
+from penstock.services.steps.flow.board import BoardBuild, build_for_board
+from penstock.services.steps.flow.check import Checked, Progress, check_design
+from penstock.services.steps.flow.check_rtl import core_of_design
+from penstock.services.steps.flow.describe import (
     describe_bandwidth,
     describe_design,
     describe_resources,
@@ -33,8 +33,8 @@ from services.steps.flow.describe import (
     product,
     tool_versions,
 )
-from services.steps.flow.link import LinkBench, Target, failed_link, link_for_card
-from services.steps.graph import NO_BITSTREAM, wants_link
+from penstock.services.steps.flow.link import LinkBench, Target, failed_link, link_for_card
+from penstock.services.steps.graph import NO_BITSTREAM, wants_link
 
 
 @dataclass(frozen=True)

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.backend.host.report import Exploration, SynthesisInfo, TimeFigures, TrialInfo
-from compiler.design import Design
-from compiler.platforms import Platform
-from compiler.program import Program
-from dse.constraints import check_reachable
-from dse.evaluate import Evaluation, Evaluator
-from dse.explore import Tried, explore, pareto_front
-from dse.finish import Finished, finish, finish_first
-from dse.objectives import DEFAULT_GOAL, Goal
-from dse.rungs import RUNGS, Bench, Measured, Ranked, rank, usable
-from dse.study import Told
-from dse.tiling import TilingOptions, Value
-from dse.vitis import VITIS_RUNGS, profile_of, retimed
-from profiling.evidence import DEFAULT_RUNG, Evidence
-from profiling.network import Network
-from profiling.protocol import ProfilingError
-from services.steps.flow.explanation import explained, use_of
-from services.steps.flow.package import refuse_too_large
-from services.steps.flow.synthesis import RETIMED, synthesis_section
+from penstock.compiler.backend.host.report import Exploration, SynthesisInfo, TimeFigures, TrialInfo
+from penstock.compiler.design import Design
+from penstock.compiler.platforms import Platform
+from penstock.compiler.program import Program
+from penstock.dse.constraints import check_reachable
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.explore import Tried, explore, pareto_front
+from penstock.dse.finish import Finished, finish, finish_first
+from penstock.dse.objectives import DEFAULT_GOAL, Goal
+from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, usable
+from penstock.dse.study import Told
+from penstock.dse.tiling import TilingOptions, Value
+from penstock.dse.vitis import VITIS_RUNGS, profile_of, retimed
+from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
+from penstock.profiling.network import Network
+from penstock.profiling.protocol import ProfilingError
+from penstock.services.steps.flow.explanation import explained, use_of
+from penstock.services.steps.flow.package import refuse_too_large
+from penstock.services.steps.flow.synthesis import RETIMED, synthesis_section
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.backend.host.report import TimeFigures
-from compiler.backend.host.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
-from dse.bench import Bench, Measured, Times
-from dse.evaluate import Evaluation, Evaluator
-from dse.fifo import total_bits
-from dse.vitis import kept_report, profile_of, retimed
-from profiling.evidence import Evidence
-from profiling.protocol import Profile
-from profiling.vitis.records import Span, SynthesisReport, Usage
+from penstock.compiler.backend.host.report import TimeFigures
+from penstock.compiler.backend.host.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
+from penstock.dse.bench import Bench, Measured, Times
+from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.fifo import total_bits
+from penstock.dse.vitis import kept_report, profile_of, retimed
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.protocol import Profile
+from penstock.profiling.vitis.records import Span, SynthesisReport, Usage
 
 MOST_LOOPS = 500
 RETIMED = "simulated with II and depth from the synthesis report"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from compiler.platforms import load_platform
-from compiler.program import Port, Program
+from penstock.compiler.platforms import load_platform
+from penstock.compiler.program import Port, Program
 
 FOLDER = "host/xrt"
 _HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from compiler.backend.rtl.primitives.polynomials import Floats, Segments
+from penstock.compiler.backend.rtl.primitives.polynomials import Floats, Segments
 
 
 def _exp2(x: Floats) -> Floats:

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 
-from compiler.backend.rtl.primitives.functions import TABLES
-from compiler.backend.rtl.primitives.polynomials import polynomial_module
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.primitives.functions import TABLES
+from penstock.compiler.backend.rtl.primitives.polynomials import polynomial_module
+from penstock.compiler.errors import PenstockError
 
-_FOLDER = files("compiler.backend.rtl.primitives")
+_FOLDER = files("penstock.compiler.backend.rtl.primitives")
 _MULT18 = ("ecp5_mult18.sv", "mult18.sv")
 _ODD = (*_MULT18, "significand_product.sv", "tanh_polynomial.sv", "erf_polynomial.sv")
 _LOG = (*_MULT18, "significand_product.sv", "log_polynomial.sv", "log2_polynomial.sv")

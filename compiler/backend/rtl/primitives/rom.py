@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import Float32Type
 from xdsl.ir import Attribute, Block, SSAValue
 
-from compiler.dialects.types import integer_width
-from compiler.errors import PenstockError
-from compiler.interpreter.scalar import evaluate, is_scalar_op
+from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op
 
 MOST_INPUT_BITS = 8
 

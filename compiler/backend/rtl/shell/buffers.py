@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from compiler.backend.rtl.shell.identity import HostPort
-from compiler.errors import PenstockError
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.shell.identity import HostPort
+from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.platforms import Board
+from penstock.compiler.platforms import Board
 
 
 def preferences(board: Board) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 MAGIC = b"PSTK"
 PROTOCOL = 1

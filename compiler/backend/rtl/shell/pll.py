@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, floor
 
-from compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError
 
 # Limits of the ECP5's general-purpose PLL, in MHz: the rate at which phases are compared, its oscillator, its outputs.
 COMPARED_MHZ = (3.125, 400.0)

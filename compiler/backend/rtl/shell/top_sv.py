@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.backend.rtl.design import RtlDesign, RtlPort
-from compiler.backend.rtl.shell.buffers import Argument
-from compiler.backend.rtl.shell.identity import HostPort
-from compiler.backend.rtl.shell.pll import Pll, instance
-from compiler.platforms import Board
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.shell.buffers import Argument
+from penstock.compiler.backend.rtl.shell.identity import HostPort
+from penstock.compiler.backend.rtl.shell.pll import Pll, instance
+from penstock.compiler.platforms import Board
 
 TOP = "penstock_board"
 IDENTITY_FILE = "penstock_identity.hex"

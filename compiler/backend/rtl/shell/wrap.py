@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from importlib.resources import files
 
-from compiler.backend.rtl.design import RtlDesign
-from compiler.backend.rtl.shell.buffers import find_arguments
-from compiler.backend.rtl.shell.constraints import preferences
-from compiler.backend.rtl.shell.identity import HostPort, digest_of, identity_block
-from compiler.backend.rtl.shell.pll import Pll, find_pll
-from compiler.backend.rtl.shell.top_sv import IDENTITY_FILE, TOP, top_text
-from compiler.errors import PenstockError
-from compiler.platforms import Board
+from penstock.compiler.backend.rtl.design import RtlDesign
+from penstock.compiler.backend.rtl.shell.buffers import find_arguments
+from penstock.compiler.backend.rtl.shell.constraints import preferences
+from penstock.compiler.backend.rtl.shell.identity import HostPort, digest_of, identity_block
+from penstock.compiler.backend.rtl.shell.pll import Pll, find_pll
+from penstock.compiler.backend.rtl.shell.top_sv import IDENTITY_FILE, TOP, top_text
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Board
 
 MODULES = (
     "uart_receiver.sv", "uart_transmitter.sv", "byte_fifo.sv", "frame_buffer.sv", "identity_rom.sv",
     "reset_generator.sv", "link.sv",
 )  # fmt: skip
-SHELL = files("compiler.backend.rtl.shell")
+SHELL = files("penstock.compiler.backend.rtl.shell")
 FEWEST_CLOCKS_A_BIT = 6
 
 
