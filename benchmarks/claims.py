@@ -13,9 +13,9 @@ from collections.abc import Mapping
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
 from penstock.db import Database, lifecycle
-from penstock.db.lifecycle import Outcome
+from penstock.db.lifecycle import StepOutcome
 from penstock.db.migrate import migrate
-from penstock.db.records import NewStep
+from penstock.db.schema.records import NewStep
 from penstock.services.supervisor.folders import open_folder
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 
@@ -74,7 +74,7 @@ def _work(job: tuple[str, list[str]]) -> int:
             step = lifecycle.claim(tx, step_id, worker="bench", lease_seconds=60)
         if step is not None:
             with database.begin() as tx:
-                lifecycle.finish(tx, step, Outcome({}))
+                lifecycle.finish(tx, step, StepOutcome({}))
             done += 1
     database.close()
     return done

@@ -17,13 +17,13 @@ STARTED = time.perf_counter()
 warnings.simplefilter("ignore")
 
 # ruff: noqa: E402 - how long the imports take is one of the figures
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.reference import parse_reference
 from penstock.compiler.pipeline import Lowered, emit, prepare
 from penstock.compiler.pipeline.stages import Pass, itensor_passes, stream_passes
+from penstock.compiler.reference import parse_reference
 
 PLATFORM, PART, CLOCK_MHZ = "u55c", "xcu55c-fsvh2892-2L-e", 300.0
 

@@ -25,9 +25,9 @@ from pathlib import Path
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.cli.options import check_target, write_output
 from penstock.services.cli.stages import Stages
-from penstock.services.steps.flow.model import load_program
-from penstock.services.steps.flow.package import build_package
-from penstock.services.steps.flow.search import SearchSettings, find_design
+from penstock.services.jobs.model import load_program
+from penstock.services.jobs.package import build_package
+from penstock.services.jobs.search import SearchSettings, find_design
 model, trials, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 stages = Stages(quiet=True)
 with stages.running():

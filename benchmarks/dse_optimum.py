@@ -10,10 +10,10 @@ from benchmarks.registry import Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.samplers import settings
-from penstock.dse.study import Study
-from penstock.dse.tiling import Params, TilingOptions
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.samplers import settings
+from penstock.dse.search.study import Study
+from penstock.dse.space.tiling import Params, TilingOptions
 
 SEEDS = 10
 SHARE = 0.02

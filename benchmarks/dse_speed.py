@@ -17,8 +17,8 @@ from benchmarks.registry import Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.study import Study
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.study import Study
 from penstock.services.supervisor.folders import open_folder
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 

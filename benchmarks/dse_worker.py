@@ -11,7 +11,7 @@ import sys
 import time
 
 from benchmarks.dse_speed import SPEEDS
-from penstock.dse.study import Study
+from penstock.dse.search.study import Study
 
 
 def main(url: str, name: str, seed: int, worker: int, trials: int, model: str) -> None:

@@ -14,7 +14,7 @@ from math import prod
 from typing import Literal
 
 from penstock.compiler.schedule import Level, TokenPattern
-from penstock.compiler.simulator import Access, Channel, Network, Phase, Process
+from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 
 Grain = Literal["column", "row", "block"]
 WIDTHS = (8, 16, 32, 64, 128, 256)
@@ -44,7 +44,7 @@ def build(
     name: str, shape: tuple[int, int, int], walks: Sequence[Walk], wires: Sequence[Wire], depth: int = 2
 ) -> Network:
     """A network over `shape` = blocks, rows, columns."""
-    accesses: dict[int, list[Access]] = {i: [] for i in range(len(walks))}
+    accesses: dict[int, list[ChannelAccess]] = {i: [] for i in range(len(walks))}
     channels: list[Channel] = []
     for number, wire in enumerate(wires):
         channel = f"c{number}_{wire.source}_{wire.target}"
@@ -52,7 +52,7 @@ def build(
         accesses[wire.source].append(_access(channel, "write", shape, walks[wire.source], wire.grain))
         accesses[wire.target].append(_access(channel, "read", shape, walks[wire.target], wire.grain))
     processes = [
-        Process(f"p{i}", (Phase(_trips(shape, walk), walk.ii, walk.depth, tuple(accesses[i])),))
+        SimulatedProcess(f"p{i}", (Phase(_trips(shape, walk), walk.ii, walk.depth, tuple(accesses[i])),))
         for i, walk in enumerate(walks)
     ]
     return Network(name, tuple(processes), tuple(channels))
@@ -65,13 +65,13 @@ def _trips(shape: tuple[int, int, int], walk: Walk) -> tuple[int, ...]:
 
 def _access(
     channel: str, direction: Literal["read", "write"], shape: tuple[int, int, int], walk: Walk, grain: Grain
-) -> Access:
+) -> ChannelAccess:
     """One token a column, row or block: at the first occasion for a reader, at the last for a writer."""
     trips = _trips(shape, walk)
     own, column = (2, 3) if walk.around else (3, 2)
     held = {"column": [own], "row": [own, column], "block": [own, column, 1]}[grain]
     only = {loop: trips[loop] - 1 if direction == "write" else 0 for loop in held}
-    return Access(channel, direction, pattern(trips, only))
+    return ChannelAccess(channel, direction, pattern(trips, only))
 
 
 def pattern(trips: Sequence[int], only: Mapping[int, int]) -> TokenPattern:

@@ -16,11 +16,11 @@ from benchmarks.workloads import Loaded
 from penstock.compiler.design import Design
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.reference import parse_reference
 from penstock.compiler.pipeline import prepare
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.fitting.descent import Fitted, fit
-from penstock.dse.tiling import TilingOptions
+from penstock.compiler.reference import parse_reference
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.descent import Fitted, fit
+from penstock.dse.space.tiling import TilingOptions
 
 PLATFORM = "xcu280"
 RECORDS = Path(__file__).parent / "data" / "kernel_designs"

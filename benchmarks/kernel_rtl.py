@@ -13,8 +13,8 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.open_rtl import Core
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.rungs.open_rtl import Core
 from penstock.profiling.simulated import simulate_design
 
 PLATFORM = "ecp5-core"

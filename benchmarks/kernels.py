@@ -21,8 +21,8 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import load_library
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.fitting.built import with_memories
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.search.built import with_memories
 from penstock.profiling.simulated import simulate_design
 
 OPEN_RTL_AT = 220

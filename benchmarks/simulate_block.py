@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.dialects.stream import TopOp
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.reference import parse_reference
 from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.reference import parse_reference
 from penstock.compiler.schedule import load_library
 from penstock.compiler.simulator import Network
 from penstock.profiling.network import network_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from penstock.compiler.platforms import Resources
-from penstock.dse.partition import Connection, Placed, PlacementGraph
+from penstock.dse.partition import PlacedThing, PlacementGraph, Wires
 
 SHAPES = ("chain", "diamonds", "residual", "wide", "random")
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
@@ -15,7 +15,7 @@ def random_graph(shape: str, tasks: int, seed: int, fullness: int = 1) -> Placem
     """`fullness` scales what each task needs."""
     draw = random.Random(f"{shape}/{tasks}/{seed}")
     things = [
-        Placed(
+        PlacedThing(
             f"t{i}",
             Resources(
                 lut=draw.randint(2000, 24000) * fullness, ff=draw.randint(2000, 30000) * fullness,
@@ -26,7 +26,7 @@ def random_graph(shape: str, tasks: int, seed: int, fullness: int = 1) -> Placem
         for i in range(tasks)
     ]  # fmt: skip
     pairs = sorted({(s, t) for t in range(1, tasks) for s in _sources(shape, t, draw)})
-    wires = [Connection(f"c{s}_{t}", f"t{s}", f"t{t}", draw.choice(WIDTHS) + 2) for s, t in pairs]
+    wires = [Wires(f"c{s}_{t}", f"t{s}", f"t{t}", draw.choice(WIDTHS) + 2) for s, t in pairs]
     return PlacementGraph(tuple(things), tuple(wires))
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Words = MutableSequence[int]
 """What the functions work on: a list in plain Python, where that is quicker, an array when compiled."""
-Table = Sequence[Words]
+WordTable = Sequence[Words]
 """Rows of numbers: an array of two dimensions when compiled."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -64,7 +64,7 @@ class Samples:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvaluationSet:
     """A held-out set for classification: model inputs one row an example, labels, PyTorch's outputs."""
 
     name: str
@@ -82,7 +82,7 @@ class Program:
     params: dict[str, Array]
     signature: Signature
     samples: Samples | None = None
-    evaluation: Evaluation | None = None
+    evaluation: EvaluationSet | None = None
     calibration: Array | None = None
     """Typical inputs of a model with one input, one row an example: activation ranges are measured on them."""
     host: HostParts | None = None
@@ -161,7 +161,7 @@ class Program:
             )
         if (folder / "evaluation.npz").exists():
             a = _load_arrays(folder / "evaluation.npz")
-            evaluation = Evaluation(str(a["name"]), a["inputs"], a["labels"], a["outputs"])
+            evaluation = EvaluationSet(str(a["name"]), a["inputs"], a["labels"], a["outputs"])
         calibration = None
         if (folder / "calibration.npz").exists():
             calibration = _load_arrays(folder / "calibration.npz")["inputs"]

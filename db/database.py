@@ -26,7 +26,7 @@ from penstock.db.repositories.runs import Runs
 from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
 from penstock.db.repositories.trials import Trials
-from penstock.db.tables import STUDY_SCHEMA
+from penstock.db.schema.tables import STUDY_SCHEMA
 
 T = TypeVar("T")
 

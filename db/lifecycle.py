@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.db.database import Transaction
-from penstock.db.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
-from penstock.db.states import RUN_TERMINAL, RunState, StepState
+from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
+from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
@@ -27,7 +27,7 @@ class GraphError(ValueError):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StepOutcome:
     """What a finished step leaves behind."""
 
     result: Json
@@ -114,7 +114,7 @@ def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -
     return claimed
 
 
-def finish(tx: Transaction, step: Step, outcome: Outcome) -> Step:
+def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> Step:
     """Record a success with everything that it produced, and queue what waited for it.
 
     A step whose run is being stopped meanwhile succeeds all the same: its outputs are good for reuse.

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
 from penstock.db.database import normalise
-from penstock.db.tables import SCHEMA, STUDY_SCHEMA
+from penstock.db.schema.tables import SCHEMA, STUDY_SCHEMA
 
 _LOCK = 0x50656E73746F636B  # "Penstock"
 

@@ -215,7 +215,7 @@ class _Kernel:
     suffix: str
     done: list[Part] = field(default_factory=list[Part])
     readers: dict[SSAValue, list[Order]] = field(default_factory=dict[SSAValue, list[Order]])
-    passing: passing.Orders | None = None
+    passing: passing.GroupOrders | None = None
     made: dict[SSAValue, Order] = field(default_factory=dict[SSAValue, Order])
     waiting: dict[tuple[SSAValue, Order], list[Stream]] = field(
         default_factory=dict[tuple[SSAValue, Order], list[Stream]]
@@ -224,7 +224,7 @@ class _Kernel:
     def parts(self) -> list[Part]:
         params, members = self.flows.params, self.frame.members
         if self.frame.rearranges:
-            self.passing = passing.Orders(self.design, self.flows.graph, self.frame.nodes)
+            self.passing = passing.GroupOrders(self.design, self.flows.graph, self.frame.nodes)
         wanted = [self._wanted(node) for node in members]
         streamed: dict[SSAValue, Order] = {}
         for pairs in wanted:
@@ -255,7 +255,7 @@ class _Kernel:
     # -- nodes of the graph
 
     @property
-    def _passing(self) -> passing.Orders:
+    def _passing(self) -> passing.GroupOrders:
         assert self.passing is not None
         return self.passing
 

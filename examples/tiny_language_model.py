@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from penstock.compiler.frontend.zoo.llama import build
+from penstock.compiler.zoo.llama import build
 
 VOCABULARY, WIDTH, LENGTH = 32, 16, 8
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import Layout, crop, pack, pad, unpack
-from penstock.profiling.tool_runner import Outcome, ToolCommand, ToolRunner
+from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolRunner
 
 Array = NDArray[Any]
 
@@ -118,7 +118,7 @@ def build_csim(
     logs = folder / "csim" / "build"
     logs.mkdir(exist_ok=True)
     result = tools.run(ToolCommand(argv, folder, logs, timeout=timeout))
-    if result.outcome is Outcome.EXIT:
+    if result.outcome is ToolOutcome.EXIT:
         raise result.error("C++ compiler", "the generated C++ does not compile; please report it with the log")
     if not result.ok:
         raise result.error("C++ compiler")

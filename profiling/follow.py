@@ -5,7 +5,7 @@ Tables are rows of numbers. A task's nests, a nest's ports and a port's accesses
 
 from __future__ import annotations
 
-from penstock.compiler.jit import Table, Words, jit
+from penstock.compiler.jit import Words, WordTable, jit
 
 # columns of a task
 AT = 0  # the nest it is in
@@ -59,7 +59,7 @@ def meet(
 
 @jit
 def pass_on(
-    nest: Words, ports: Table, number: int, channel: Words, start: int, local: Words, sees: Words, late: Words,
+    nest: Words, ports: WordTable, number: int, channel: Words, start: int, local: Words, sees: Words, late: Words,
     times: Words,
 ) -> bool:  # fmt: skip
     """The accesses of one port of which all is known that they come after. Whether there was any."""
@@ -84,7 +84,8 @@ def pass_on(
 
 @jit
 def follow(
-    tasks: Table, nests: Table, ports: Table, channels: Table, waits: Words, local: Words, sees: Words, places: Words,
+    tasks: WordTable, nests: WordTable, ports: WordTable, channels: WordTable,
+    waits: Words, local: Words, sees: Words, places: Words,
     late: Words, written: Words, read: Words,
 ) -> None:  # fmt: skip
     """Until nobody can go on: the tasks that have not reached their end then are stuck."""

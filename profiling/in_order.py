@@ -15,11 +15,11 @@ import numpy as np
 from penstock.compiler.jit import Compiled
 from penstock.profiling import follow as at
 from penstock.profiling.sampling import Times
-from penstock.profiling.task_times import GAP, Nest, Work
+from penstock.profiling.task_times import GAP, NestTimes, Work
 
 Slots = tuple[int, Times]
 """The first token that waits for a slot, and for it and all later ones the token that frees theirs."""
-Rows = list[list[int]]
+FollowRows = list[list[int]]
 
 FOLLOW = Compiled("token-times", ("penstock.profiling.follow",), "follow", inlined=("meet", "pass_on"))
 FEW = 2_000  # tokens for which plain Python is done before compiled code is even loaded
@@ -71,10 +71,10 @@ class _Tables:
     """Tasks, nests, ports and channels as `follow` takes them."""
 
     def __init__(self, slots: Mapping[str, Slots], counts: Mapping[str, int]) -> None:
-        self.tasks: Rows = []
-        self.nests: Rows = []
-        self.ports: Rows = []
-        self.channels: Rows = []
+        self.tasks: FollowRows = []
+        self.nests: FollowRows = []
+        self.ports: FollowRows = []
+        self.channels: FollowRows = []
         self.waits: list[Times] = []
         self.local: list[Times] = []
         self.sees: list[Times] = []
@@ -98,7 +98,7 @@ class _Tables:
         for nest in work.nests:
             self._add_nest(nest, names)
 
-    def _add_nest(self, nest: Nest, names: Sequence[str]) -> None:
+    def _add_nest(self, nest: NestTimes, names: Sequence[str]) -> None:
         ports = [*((access, False) for access in nest.reads), *((access, True) for access in nest.writes)]
         self.nests.append([len(self.ports), len(self.ports) + len(ports), nest.latency + GAP])
         for access, writes in ports:

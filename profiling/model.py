@@ -27,7 +27,7 @@ from penstock.compiler.platforms import Platform, Resources, load_platform, tota
 from penstock.compiler.schedule import NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.evidence import Evidence
-from penstock.profiling.network import Channel, Network, Task, network_of
+from penstock.profiling.network import Task, TaskChannel, TaskNetwork, network_of
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
@@ -96,14 +96,14 @@ class DesignModel:
         self._timelines = TimelineMemory()
         self._areas: dict[tuple[str, int, int, int], Resources] = {}
         self._facts: dict[int, tuple[_TaskFacts, object]] = {}
-        self._latest: tuple[Network, list[FreeTimeline]] | None = None
+        self._latest: tuple[TaskNetwork, list[FreeTimeline]] | None = None
 
-    def figures(self, network: Network, *, bounded: bool = True) -> DesignFigures:
+    def figures(self, network: TaskNetwork, *, bounded: bool = True) -> DesignFigures:
         """Time and area of a scheduled network. `bounded=False` ignores channel depths (to find them)."""
         pairs = zip(self._free(network), network.groups, strict=True)
         return self._figures(network, [free.bounded(part) if bounded else free.result() for free, part in pairs])
 
-    def with_depths(self, figures: DesignFigures, network: Network, depths: Mapping[str, int]) -> DesignFigures:
+    def with_depths(self, figures: DesignFigures, network: TaskNetwork, depths: Mapping[str, int]) -> DesignFigures:
         """The figures of the same network with other FIFO depths; new times only where a depth could cost some."""
         depth_of = {name: depths.get(name, channel.depth) for name, channel in network.channels.items()}
         written = Counter(c.writer for c in figures.channels)
@@ -119,7 +119,7 @@ class DesignModel:
         area = total([t.resources for t in figures.tasks]) + total([c.resources for c in channels])
         return replace(figures, channels=channels, resources=area)
 
-    def _free(self, network: Network) -> list[FreeTimeline]:
+    def _free(self, network: TaskNetwork) -> list[FreeTimeline]:
         """One for each kernel. Those of the network that was asked for last are at hand."""
         if self._latest is None or self._latest[0] is not network:
             flushing, read_stage = self.library.flushing, self.library.read_stage
@@ -133,7 +133,7 @@ class DesignModel:
             self._latest = (network, free)
         return self._latest[1]
 
-    def _figures(self, network: Network, timelines: Sequence[Timeline]) -> DesignFigures:
+    def _figures(self, network: TaskNetwork, timelines: Sequence[Timeline]) -> DesignFigures:
         """Kernels run one after the other: times add up, and so does the area, for all are there at once."""
         tasks: list[TaskFigures] = []
         channels: list[ChannelFigures] = []
@@ -159,7 +159,7 @@ class DesignModel:
             memory_cycles=traffic,
         )
 
-    def _channel(self, channel: Channel, ends: tuple[str, str], timeline: Timeline) -> ChannelFigures:
+    def _channel(self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline) -> ChannelFigures:
         times = timeline.channels[channel.name]
         return ChannelFigures(
             name=channel.name,
@@ -174,7 +174,7 @@ class DesignModel:
             resources=self._area(channel, channel.depth),
         )
 
-    def _area(self, channel: Channel, depth: int) -> Resources:
+    def _area(self, channel: TaskChannel, depth: int) -> Resources:
         key = (channel.kind, depth, channel.bits, channel.words)
         if key not in self._areas:
             self._areas[key] = replace(channel, depth=depth).area(self.library)
@@ -190,7 +190,7 @@ class DesignModel:
         return found[0]
 
 
-def model_design(network: Network, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
+def model_design(network: TaskNetwork, platform: Platform, clock_mhz: float, *, bounded: bool = True) -> DesignFigures:
     """Time and area of one scheduled network. `bounded=False` ignores channel depths (to find them)."""
     return DesignModel(platform, clock_mhz).figures(network, bounded=bounded)
 
@@ -244,7 +244,7 @@ def _task_figures(task: Task, timeline: Timeline, facts: _TaskFacts, before: int
     )
 
 
-def _block_intervals(network: Network, ends: Mapping[str, tuple[str, str]]) -> list[int]:
+def _block_intervals(network: TaskNetwork, ends: Mapping[str, tuple[str, str]]) -> list[int]:
     """A single buffer makes its writer and its reader take turns."""
     single = [n for n, c in network.channels.items() if c.kind == "block" and c.depth == 1]
     if not single:
@@ -295,7 +295,7 @@ class ModelProfiler:
         )
 
 
-def _kernel_of(network: Network, figures: DesignFigures) -> TaskFigures | None:
+def _kernel_of(network: TaskNetwork, figures: DesignFigures) -> TaskFigures | None:
     """The one task that computes, where a single kernel is profiled; None for a larger design.
 
     Loads, stores and converters only move data: every step of theirs names a memory or a channel.

@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Channel:
+class TaskChannel:
     """A FIFO of `depth` tokens of `bits`, or `depth` blocks of `words` words of `bits`."""
 
     name: str
@@ -62,32 +62,32 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Network:
+class TaskNetwork:
     """Tasks in an order in which every writer precedes its readers, and the channels between them."""
 
     tasks: tuple[Task, ...]
-    channels: Mapping[str, Channel]
+    channels: Mapping[str, TaskChannel]
 
     @property
-    def groups(self) -> tuple[Network, ...]:
+    def groups(self) -> tuple[TaskNetwork, ...]:
         """The kernels of the design, which run one after the other, each with its own tasks and channels."""
         return self._groups or (self,)
 
     @cached_property
-    def _groups(self) -> tuple[Network, ...]:
+    def _groups(self) -> tuple[TaskNetwork, ...]:
         """Empty where there is just one: a network that held itself would outlive its use."""
         numbers = sorted({task.group for task in self.tasks})
         if len(numbers) == 1:
             return ()
         ends = self.ends()
-        found: list[Network] = []
+        found: list[TaskNetwork] = []
         for number in numbers:
             tasks = tuple([t for t in self.tasks if t.group == number])
             names = {t.name for t in tasks}
-            found.append(Network(tasks, {n: c for n, c in self.channels.items() if ends[n][0] in names}))
+            found.append(TaskNetwork(tasks, {n: c for n, c in self.channels.items() if ends[n][0] in names}))
         return tuple(found)
 
-    def with_depths(self, depths: Mapping[str, int]) -> Network:
+    def with_depths(self, depths: Mapping[str, int]) -> TaskNetwork:
         """The same network with other FIFO depths."""
         changed = {n: replace(c, depth=depths[n]) if n in depths else c for n, c in self.channels.items()}
         return replace(self, channels=changed)
@@ -108,15 +108,17 @@ class Network:
         return {name: (writer[name], reader[name]) for name in self.channels}
 
 
-def network_of(top: stream.TopOp, library: OperatorLibrary) -> Network:
+def network_of(top: stream.TopOp, library: OperatorLibrary) -> TaskNetwork:
     """Schedule every nest of a stream-level design."""
-    channels: dict[str, Channel] = {}
+    channels: dict[str, TaskChannel] = {}
     tasks: list[Task] = []
     for op in top.body.block.ops:
         match op:
             case stream.StreamOp():
                 name = op.sym_name.data
-                channels[name] = Channel(name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token))
+                channels[name] = TaskChannel(
+                    name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token)
+                )
             case stream.BlocksOp():
                 channels[op.sym_name.data] = channel_of(op)
             case stream.TaskOp():
@@ -131,7 +133,7 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> Network:
             where=top.sym_name.data,
             hint="profile a lowered design",
         )
-    return Network(in_order(tasks), channels)
+    return TaskNetwork(in_order(tasks), channels)
 
 
 def in_order(tasks: list[Task]) -> tuple[Task, ...]:
@@ -162,13 +164,13 @@ def in_order(tasks: list[Task]) -> tuple[Task, ...]:
     return tuple(placed)
 
 
-def channel_of(op: stream.BlocksOp) -> Channel:
+def channel_of(op: stream.BlocksOp) -> TaskChannel:
     """A block is one memory, as wide as its widest access."""
     block = op.result.type.block
     width = max((_access_lanes(use.operation) for use in op.result.uses), default=1)
     words = -(-prod(block.get_shape()) // width)
     bits = width * _element_bits(block)
-    return Channel(op.sym_name.data, "block", op.result.type.count.data, bits, words)
+    return TaskChannel(op.sym_name.data, "block", op.result.type.count.data, bits, words)
 
 
 def _access_lanes(op: Any) -> int:

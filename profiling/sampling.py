@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.compiler.schedule import NestSchedule, PortSchedule, TokenPattern
-from penstock.profiling.network import Network
+from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 
 Times = NDArray[np.int64]
@@ -98,7 +98,7 @@ def ends_of(nests: Sequence[NestSchedule]) -> Ends:
     return Ends(tuple(counts), tuple(writes.values()), tuple(counts.values()), tuple(corners.values()), external)
 
 
-def sample_tokens(network: Network, ends: Mapping[str, Ends], known: dict[Hashable, Times]) -> dict[str, Times]:
+def sample_tokens(network: TaskNetwork, ends: Mapping[str, Ends], known: dict[Hashable, Times]) -> dict[str, Times]:
     """The tokens to look at in each channel; refuses a channel whose ends do not match.
 
     Equal samples are the same array, which is kept in `known`. `ends` are those of each task.

@@ -9,19 +9,19 @@ from penstock.compiler.schedule import NestSchedule, PortSchedule, load_library
 from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
-    Access,
-    Memory,
+    ChannelAccess,
     MemoryPort,
     Phase,
-    Process,
     Rules,
     Sequence,
+    SimulatedMemory,
+    SimulatedProcess,
     Simulation,
     simulate,
 )
 from penstock.compiler.simulator import Channel as SimulatedChannel
 from penstock.compiler.simulator import Network as SimulatedNetwork
-from penstock.profiling.network import Network, Task
+from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.sampling import handovers
 
 
@@ -31,7 +31,7 @@ def rules_of(platform: Platform, clock_mhz: float) -> Rules:
 
 
 def simulate_design(
-    network: Network,
+    network: TaskNetwork,
     platform: Platform,
     clock_mhz: float,
     *,
@@ -45,19 +45,19 @@ def simulate_design(
     return simulate(converted, rules, depths=depths, frames=frames, bounded=bounded)
 
 
-def simulated_network(network: Network, platform: Platform, clock_mhz: float) -> SimulatedNetwork | Sequence:
+def simulated_network(network: TaskNetwork, platform: Platform, clock_mhz: float) -> SimulatedNetwork | Sequence:
     """The simulator's network of a design; kernels that run one after the other become a sequence."""
     parts = [_kernel(part, f"kernel {i}", platform, clock_mhz) for i, part in enumerate(network.groups)]
     return parts[0] if len(parts) == 1 else Sequence("design", tuple((part,) for part in parts))
 
 
-def _kernel(network: Network, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:
+def _kernel(network: TaskNetwork, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:
     """Every external memory of a task is a port of its own; ports go round the banks of the widest memory."""
     fastest = platform.fastest_memory
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[SimulatedMemory, ...] = ()
     ports: dict[str, MemoryPort] = {}
     if fastest is not None:
-        memories = (Memory(fastest.name, fastest.ports, fastest.port_gb_s * 8e3 / clock_mhz),)
+        memories = (SimulatedMemory(fastest.name, fastest.ports, fastest.port_gb_s * 8e3 / clock_mhz),)
         for task in network.tasks:
             for schedule in task.nests:
                 for port in schedule.ports:
@@ -66,7 +66,7 @@ def _kernel(network: Network, name: str, platform: Platform, clock_mhz: float) -
                         bank = ports[key].bank if key in ports else len(ports) % fastest.ports
                         ports[key] = MemoryPort(key, fastest.name, bank, port.bits)
     processes = tuple(
-        Process(task.name, tuple(_phase(task, schedule, bool(memories)) for schedule in task.nests))
+        SimulatedProcess(task.name, tuple(_phase(task, schedule, bool(memories)) for schedule in task.nests))
         for task in network.tasks
     )
     channels = tuple(
@@ -78,13 +78,13 @@ def _kernel(network: Network, name: str, platform: Platform, clock_mhz: float) -
 
 def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
     """Blocks pass once a block however many accesses a nest has to them; at the stage of the last of these."""
-    accesses: list[Access] = []
+    accesses: list[ChannelAccess] = []
     blocks: dict[tuple[str, str], PortSchedule] = {}
     for port in schedule.ports:
         if port.kind == "stream":
-            accesses.append(Access(task.channel(port.channel), port.direction, port.pattern, port.stage))
+            accesses.append(ChannelAccess(task.channel(port.channel), port.direction, port.pattern, port.stage))
         elif port.kind == "external" and with_memory:
-            accesses.append(Access(_memory_port(task, port), port.direction, port.pattern, port.stage))
+            accesses.append(ChannelAccess(_memory_port(task, port), port.direction, port.pattern, port.stage))
         elif port.kind == "block":
             key = (port.channel, port.direction)
             if key not in blocks or blocks[key].stage < port.stage:
@@ -92,7 +92,7 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
     for port in blocks.values():
         hold = schedule.block_iterations - 1
         accesses.append(
-            Access(task.channel(port.channel), port.direction, handovers(port, schedule), port.stage, hold=hold)
+            ChannelAccess(task.channel(port.channel), port.direction, handovers(port, schedule), port.stage, hold=hold)
         )
     return Phase(_trips(schedule), schedule.ii, schedule.depth, tuple(accesses), schedule.name)
 

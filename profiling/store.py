@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from penstock.compiler.errors import PenstockError
-from penstock.profiling.open_rtl.cache import Store, cache_folder
+from penstock.profiling.cache import CacheStore, cache_folder
 from penstock.profiling.protocol import Profile, Profiler, ProfileRequest
 
-Outcome = Profile | PenstockError
-Measure = Callable[[], Profile]
-MeasureMany = Callable[[list[str]], Mapping[str, Outcome]]
+ProfileOutcome = Profile | PenstockError
+MeasureProfile = Callable[[], Profile]
+MeasureMany = Callable[[list[str]], Mapping[str, ProfileOutcome]]
 
 KEPT_IN_FOLDER = 50_000
 
@@ -42,7 +42,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptProfile:
     """A profile and how long it took to measure."""
 
     profile: Profile
@@ -57,11 +57,11 @@ class ProfileStore(Protocol):
         """What was asked of this object."""
         ...
 
-    def fetch(self, key: str, measure: Measure, *, label: str = "") -> Profile:
+    def fetch(self, key: str, measure: MeasureProfile, *, label: str = "") -> Profile:
         """The kept profile, or what `measure` gives now; its error is raised. `label` names it to people."""
         ...
 
-    def fetch_many(self, keys: Sequence[str], measure: MeasureMany, *, label: str = "") -> dict[str, Outcome]:
+    def fetch_many(self, keys: Sequence[str], measure: MeasureMany, *, label: str = "") -> dict[str, ProfileOutcome]:
         """The same for several at once; `measure` is called with the keys that nobody knows."""
         ...
 
@@ -86,8 +86,8 @@ class SingleFlight(ABC):
     def counts(self) -> Counts:
         return self._counts
 
-    def fetch(self, key: str, measure: Measure, *, label: str = "") -> Profile:
-        def one(_: list[str]) -> dict[str, Outcome]:
+    def fetch(self, key: str, measure: MeasureProfile, *, label: str = "") -> Profile:
+        def one(_: list[str]) -> dict[str, ProfileOutcome]:
             try:
                 return {key: measure()}
             except PenstockError as error:
@@ -98,9 +98,9 @@ class SingleFlight(ABC):
             raise found
         return found
 
-    def fetch_many(self, keys: Sequence[str], measure: MeasureMany, *, label: str = "") -> dict[str, Outcome]:
+    def fetch_many(self, keys: Sequence[str], measure: MeasureMany, *, label: str = "") -> dict[str, ProfileOutcome]:
         wanted = list(dict.fromkeys(keys))
-        found: dict[str, Outcome] = {}
+        found: dict[str, ProfileOutcome] = {}
         waited: set[str] = set()
         while missing := [key for key in wanted if key not in found]:
             found |= self._known(missing, waited)
@@ -116,18 +116,18 @@ class SingleFlight(ABC):
                 self._pause()
         return {key: found[key] for key in wanted}
 
-    def _known(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Outcome]:
+    def _known(self, keys: Collection[str], waited: Collection[str]) -> dict[str, ProfileOutcome]:
         kept = self._read(keys, waited)
         waits = sum(key in waited for key in kept)
         self._count(hits=len(kept) - waits, waits=waits, seconds_saved=sum(one.seconds for one in kept.values()))
         return {key: one.profile for key, one in kept.items()}
 
-    def _measure(self, keys: list[str], measure: MeasureMany, label: str) -> dict[str, Outcome]:
+    def _measure(self, keys: list[str], measure: MeasureMany, label: str) -> dict[str, ProfileOutcome]:
         began = time.monotonic()
         made = dict(measure(keys))
         assert set(made) == set(keys), "every key is answered by a profile or by an error"
         seconds = (time.monotonic() - began) / len(keys)
-        good = {key: Kept(one, seconds) for key, one in made.items() if isinstance(one, Profile)}
+        good = {key: KeptProfile(one, seconds) for key, one in made.items() if isinstance(one, Profile)}
         self._keep(good, len(keys) - len(good), label)
         self._count(misses=len(keys), failures=len(keys) - len(good))
         return made
@@ -143,7 +143,7 @@ class SingleFlight(ABC):
             )  # fmt: skip
 
     @abstractmethod
-    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, KeptProfile]:
         """Those of the keys that are kept, noted as used; for some of them others were `waited` for."""
 
     @abstractmethod
@@ -151,7 +151,7 @@ class SingleFlight(ABC):
         """A context with those of the keys that this caller alone may measure while it lasts; never waits."""
 
     @abstractmethod
-    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
+    def _keep(self, made: Mapping[str, KeptProfile], failures: int, label: str) -> None:
         """Keep what was measured under a claim; some measurements may have failed."""
 
     @abstractmethod
@@ -164,11 +164,11 @@ class MemoryProfiles(SingleFlight):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, KeptProfile] = {}
         self._busy: set[str] = set()
         self._changed = threading.Condition()
 
-    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, KeptProfile]:
         return {key: self._kept[key] for key in keys if key in self._kept}
 
     @contextmanager
@@ -183,7 +183,7 @@ class MemoryProfiles(SingleFlight):
                 self._busy -= mine
                 self._changed.notify_all()
 
-    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
+    def _keep(self, made: Mapping[str, KeptProfile], failures: int, label: str) -> None:
         self._kept.update(made)
 
     def _pause(self) -> None:
@@ -199,10 +199,10 @@ class FolderProfiles(SingleFlight):
         self._root, self._most = root, keep
 
     @property
-    def _files(self) -> Store:
-        return Store("profiles", self._most, self._root or kept_folder())
+    def _files(self) -> CacheStore:
+        return CacheStore("profiles", self._most, self._root or kept_folder())
 
-    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, KeptProfile]:
         files = self._files
         read = {key: _kept_from(files.read(key)) for key in keys}
         return {key: kept for key, kept in read.items() if kept is not None}
@@ -213,7 +213,7 @@ class FolderProfiles(SingleFlight):
         with ExitStack() as locks:
             yield {key for key in sorted(keys) if locks.enter_context(files.claim(key))}
 
-    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
+    def _keep(self, made: Mapping[str, KeptProfile], failures: int, label: str) -> None:
         files = self._files
         for key, kept in made.items():
             files.write(key, {"profile": kept.profile.to_json(), "seconds": kept.seconds})
@@ -222,9 +222,9 @@ class FolderProfiles(SingleFlight):
         time.sleep(0.05)
 
 
-def _kept_from(document: Any) -> Kept | None:
+def _kept_from(document: Any) -> KeptProfile | None:
     """What cannot be read, or is of another schema, is measured again."""
     try:
-        return Kept(Profile.from_json(document["profile"]), float(document["seconds"]))
+        return KeptProfile(Profile.from_json(document["profile"]), float(document["seconds"]))
     except (PenstockError, KeyError, TypeError, ValueError):
         return None

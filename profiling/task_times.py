@@ -30,7 +30,7 @@ class TaskTimes:
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class PortAccesses:
     """The sampled accesses of one port: local times of the access, and when a wait for it takes effect."""
 
     channel: int
@@ -48,26 +48,26 @@ class Access:
 class _Lateness:
     """How late a nest is after so many accesses of one port: the largest lateness among them, 0 after none."""
 
-    by: Access
+    by: PortAccesses
     writes: bool
     values: Times
     most: int
 
 
 @dataclass(eq=False)
-class Nest:
+class NestTimes:
     """One nest and its accesses. What each access sees of earlier waits never changes, and is found when asked for."""
 
     schedule: NestSchedule
     period: float
-    reads: list[Access]
-    writes: list[Access]
+    reads: list[PortAccesses]
+    writes: list[PortAccesses]
     issued: int
     """How much earlier than it writes an iteration last waits for what it reads."""
     latency: int
     _seen: dict[tuple[int, int, int], Times] = field(default_factory=dict[tuple[int, int, int], Times])
 
-    def offset(self, access: Access, late: Sequence[_Lateness], *, issued: int = 0, claims: bool = False) -> Lag:
+    def offset(self, access: PortAccesses, late: Sequence[_Lateness], *, issued: int = 0, claims: bool = False) -> Lag:
         """How late an access is, by what the nest has waited for before it; `claims` for the first part of a block.
 
         `issued` is how much earlier it no longer waits for what is read.
@@ -91,7 +91,7 @@ class Nest:
             found = values if isinstance(found, int) and not found else np.maximum(found, values)
         return found
 
-    def seen(self, access: Access, writes: bool, other: Access, other_writes: bool) -> Times:
+    def seen(self, access: PortAccesses, writes: bool, other: PortAccesses, other_writes: bool) -> Times:
         """How many accesses of `other` each one of `access` comes after, itself among them."""
         if other is access and not access.is_block:
             return np.arange(1, len(access.local) + 1)
@@ -103,7 +103,7 @@ class Nest:
 class Work:
     """What a task does whatever it waits for: its nests, and the tokens of the channels that it reads and writes."""
 
-    nests: list[Nest]
+    nests: list[NestTimes]
     sizes: tuple[int, ...]
     """Tokens that are looked at of each channel."""
     reads: tuple[int, ...]
@@ -117,7 +117,7 @@ class Work:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class TaskRun:
     """When a task reads and writes, by position of the channel, given when its tokens come and its slots are free."""
 
     read: dict[int, Times]
@@ -133,7 +133,7 @@ def work_of(
     """`indices` are the tokens to look at by port of `ends`; `share` is cycles a bit of external traffic takes."""
     positions = {port: position for position, port in enumerate(ends.ports)}
     base: dict[int, int] = {}
-    found: list[Nest] = []
+    found: list[NestTimes] = []
     for schedule in nests:
         period = max([float(schedule.ii), *(p.bits * share for p in schedule.ports if p.kind == "external")])
         accesses = _accesses(schedule, period, positions, base, ends, indices)
@@ -141,7 +141,7 @@ def work_of(
         writes = [access for access, direction in accesses if direction == "write"]
         stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
         latency = ceil(period * (schedule.iterations - 1)) + schedule.depth
-        found.append(Nest(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
+        found.append(NestTimes(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
     read = dict.fromkeys(a.channel for n in found for a in n.reads)
     written = dict.fromkeys(a.channel for n in found for a in n.writes)
     busy = sum(n.latency + GAP for n in found) - GAP
@@ -151,9 +151,9 @@ def work_of(
 def _accesses(
     schedule: NestSchedule, period: float, positions: Mapping[str, int], base: dict[int, int], ends: Ends,
     indices: Sequence[Times],
-) -> list[tuple[Access, str]]:  # fmt: skip
+) -> list[tuple[PortAccesses, str]]:  # fmt: skip
     """The accesses of one nest with their directions. `base` counts the tokens that earlier nests passed."""
-    found: list[tuple[Access, str]] = []
+    found: list[tuple[PortAccesses, str]] = []
     for port in schedule.ports:
         if port.kind == "external":
             continue
@@ -170,7 +170,7 @@ def _accesses(
         if port.kind == "block":
             # a block passes at its last access, but must be there (or be free) at its first
             local = _cycles(iterations + (schedule.block_iterations - 1), period) + port.stage
-        found.append((Access(channel, local, waits, part, whole, port.kind == "block"), port.direction))
+        found.append((PortAccesses(channel, local, waits, part, whole, port.kind == "block"), port.direction))
     return found
 
 
@@ -180,7 +180,7 @@ def _cycles(iterations: Times, period: float) -> Times:
     return np.ceil(iterations * period).astype(np.int64)
 
 
-def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Times]) -> Run:
+def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Times]) -> TaskRun:
     """One run of a task. Tokens of `arrivals` were written then; slots that `freed` does not name are always there."""
     read: dict[int, Times] = {}
     written: dict[int, Times] = {}
@@ -202,10 +202,10 @@ def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Time
         wait = max([0, *(one.most for one in late)])
         waited += wait
         start += nest.latency + wait + GAP
-    return Run(read, written, claimed, TaskTimes(begun, start - GAP, waited - begun))
+    return TaskRun(read, written, claimed, TaskTimes(begun, start - GAP, waited - begun))
 
 
-def _lateness(access: Access, writes: bool, possible: Times, start: int) -> _Lateness:
+def _lateness(access: PortAccesses, writes: bool, possible: Times, start: int) -> _Lateness:
     """Of the accesses of one port, each of which is `possible` from a cycle on, by a nest that starts at `start`."""
     values = np.empty(len(access.waits) + 1, np.int64)
     values[0] = 0
@@ -216,7 +216,7 @@ def _lateness(access: Access, writes: bool, possible: Times, start: int) -> _Lat
     return _Lateness(access, writes, values, int(values[-1]))
 
 
-def _put(times: dict[int, Times], access: Access, local: Times, offset: Lag, start: int, work: Work) -> None:
+def _put(times: dict[int, Times], access: PortAccesses, local: Times, offset: Lag, start: int, work: Work) -> None:
     """Cycles of accesses at local times, so late in a nest that starts at `start`, where they belong."""
     late = offset + start
     found = local if isinstance(late, int) and not late else local + late

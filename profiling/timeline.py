@@ -21,10 +21,10 @@ import numpy as np
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
 from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.in_order import times_in_order
-from penstock.profiling.network import Network, Task
+from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.sampling import Ends, Times, ends_of, sample_tokens
-from penstock.profiling.task_times import Run, TaskTimes, Work, run_task, work_of
+from penstock.profiling.task_times import TaskRun, TaskTimes, Work, run_task, work_of
 
 _MOST_SWEEPS = 8  # after which times move a few tokens at once, in circles
 _PAST = -(1 << 40)
@@ -61,7 +61,7 @@ class TimelineMemory:
         self.ends: dict[int, tuple[Ends, object]] = {}
         self.samples: dict[Hashable, Times] = {}
         self.work: dict[Hashable, tuple[Work, object]] = {}
-        self.runs: dict[Hashable, tuple[Run, object]] = {}
+        self.runs: dict[Hashable, tuple[TaskRun, object]] = {}
         self.channels: dict[Hashable, ChannelTimes] = {}
         self.slots: dict[tuple[int, int], tuple[int, Times, Times]] = {}
 
@@ -94,7 +94,7 @@ class TimelineMemory:
 
 
 def compute_timeline(
-    network: Network,
+    network: TaskNetwork,
     *,
     flushing: bool,
     read_stage: int,
@@ -115,7 +115,7 @@ class FreeTimeline:
 
     def __init__(
         self,
-        network: Network,
+        network: TaskNetwork,
         *,
         flushing: bool,
         read_stage: int,
@@ -165,14 +165,14 @@ class FreeTimeline:
                 self.memory.grow(sum(times.nbytes for times in (*run.read.values(), *run.written.values())))
             self._take(task, found[0])
 
-    def _take(self, task: Task, run: Run) -> None:
+    def _take(self, task: Task, run: TaskRun) -> None:
         names = self.names[task.name]
         self.read.update({names[position]: times for position, times in run.read.items()})
         self.written.update({names[position]: times for position, times in run.written.items()})
         self.claimed.update({names[position]: times for position, times in run.claimed.items()})
         self.times[task.name] = run.times
 
-    def bounded(self, network: Network) -> Timeline:
+    def bounded(self, network: TaskNetwork) -> Timeline:
         """The times where full channels make their writers wait: of the same network, with any depths."""
         shallow = {n for n, c in network.channels.items() if self._channel(n).high_water > c.depth}
         if not shallow:

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import cast
 
 from penstock.db import Database
-from penstock.db.records import RungPair
-from penstock.dse.history import Pair
+from penstock.db.schema.records import RungPair
+from penstock.dse.rungs.history import Pair
 from penstock.profiling.evidence import Evidence
 
 

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from penstock.compiler.errors import PenstockError
 from penstock.db import Database, Transaction
 from penstock.db.database import is_transient
-from penstock.db.ids import new_id
-from penstock.db.records import NewProfile
-from penstock.db.records import Profile as Row
+from penstock.db.schema.ids import new_id
+from penstock.db.schema.records import NewProfile
+from penstock.db.schema.records import ProfileRow as Row
 from penstock.profiling.protocol import Profile
-from penstock.profiling.store import Kept, SingleFlight
+from penstock.profiling.store import KeptProfile, SingleFlight
 
 log = logging.getLogger(__name__)
 
@@ -42,8 +42,8 @@ class SharedProfiles(SingleFlight):
         self._lease, self._check, self._platform = lease_seconds, check, platform
         self._resting = threading.Event()
 
-    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, Kept]:
-        def read(tx: Transaction) -> dict[str, Kept]:
+    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, KeptProfile]:
+        def read(tx: Transaction) -> dict[str, KeptProfile]:
             found = {row.key: kept for row in tx.profiles.use(keys) if (kept := _kept(row)) is not None}
             how = {key: "wait" if key in waited else "hit" for key in found}
             words = list(how.values())
@@ -81,7 +81,7 @@ class SharedProfiles(SingleFlight):
                     raise
                 log.warning("a claim could not be renewed: the database cannot be reached")
 
-    def _keep(self, made: Mapping[str, Kept], failures: int, label: str) -> None:
+    def _keep(self, made: Mapping[str, KeptProfile], failures: int, label: str) -> None:
         rows = [
             NewProfile(
                 key=key, platform=self._platform, tool=kept.profile.tool, evidence=kept.profile.evidence,
@@ -102,9 +102,9 @@ class SharedProfiles(SingleFlight):
         self._resting.wait(LOOK_SECONDS)
 
 
-def _kept(row: Row) -> Kept | None:
+def _kept(row: Row) -> KeptProfile | None:
     """What is of another schema is measured again."""
     try:
-        return Kept(Profile.from_json(dict(row.figures)), row.seconds)
+        return KeptProfile(Profile.from_json(dict(row.figures)), row.seconds)
     except PenstockError:
         return None

@@ -39,7 +39,7 @@ class MissingContentError(StoreError):
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFile:
     sha256: str
     size: int
 
@@ -51,14 +51,14 @@ class ContentStore:
         self.root = root
         self._incoming = root / "incoming"
 
-    def put_bytes(self, data: bytes) -> Stored:
+    def put_bytes(self, data: bytes) -> StoredFile:
         return self.put_chunks([data])
 
-    def put_file(self, path: Path) -> Stored:
+    def put_file(self, path: Path) -> StoredFile:
         with path.open("rb") as source:
             return self.put_chunks(iter(lambda: source.read(_CHUNK), b""))
 
-    def put_chunks(self, chunks: Iterable[bytes], limit: int | None = None) -> Stored:
+    def put_chunks(self, chunks: Iterable[bytes], limit: int | None = None) -> StoredFile:
         """Store a stream, refusing it as soon as it grows beyond `limit` bytes."""
         with self._writer() as writer:
             for chunk in chunks:
@@ -67,7 +67,7 @@ class ContentStore:
                 writer.write(chunk)
             return self._commit(writer)
 
-    def put_tree(self, folder: Path) -> Stored:
+    def put_tree(self, folder: Path) -> StoredFile:
         """Store a folder as one tar that depends on names, bits and executable flags only.
 
         Symbolic links are refused: what they point at is not part of the content.
@@ -136,7 +136,7 @@ class ContentStore:
         finally:
             path.unlink(missing_ok=True)
 
-    def _commit(self, writer: _HashingWriter) -> Stored:
+    def _commit(self, writer: _HashingWriter) -> StoredFile:
         writer.sync()
         digest = writer.digest.hexdigest()
         final = self._path(digest)
@@ -145,7 +145,7 @@ class ContentStore:
             final.parent.mkdir(exist_ok=True)
             os.replace(writer.path, final)
             _sync_folder(final.parent)
-        return Stored(digest, writer.size)
+        return StoredFile(digest, writer.size)
 
 
 class _HashingWriter(io.RawIOBase):

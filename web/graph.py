@@ -17,7 +17,7 @@ MOST_CELLS = 600
 
 
 @dataclass(frozen=True)
-class Node:
+class GraphNode:
     """One step, or all trials together."""
 
     name: str
@@ -28,8 +28,8 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Box:
-    node: Node
+class GraphBox:
+    node: GraphNode
     x: float
     y: float
     width: float
@@ -51,7 +51,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Edge:
+class GraphEdge:
     start: float
     end: float
     y: float
@@ -59,39 +59,42 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    boxes: tuple[Box, ...]
-    edges: tuple[Edge, ...]
+class GraphDrawing:
+    boxes: tuple[GraphBox, ...]
+    edges: tuple[GraphEdge, ...]
     width: int = WIDTH
     height: int = HEIGHT
 
 
 def draw_graph(
-    before: Sequence[Node], trials: Sequence[tuple[str, str]], trials_node: Node | None, after: Sequence[Node]
-) -> Drawing:
+    before: Sequence[GraphNode],
+    trials: Sequence[tuple[str, str]],
+    trials_node: GraphNode | None,
+    after: Sequence[GraphNode],
+) -> GraphDrawing:
     """Places the steps before the fan-out, the trials (state and title of each), and the steps after it."""
     narrow = len(before) + len(after)
     count = narrow + (trials_node is not None)
     taken = 4 + narrow * BOX_WIDTH + (count - 1) * GAP
     width = max(WIDTH, taken + LEAST_FOR_TRIALS)  # a long graph is drawn smaller as a whole
     wide = width - taken if trials_node is not None else 0
-    boxes: list[Box] = []
+    boxes: list[GraphBox] = []
     x = 2.0
     y = (HEIGHT - BOX_HEIGHT) / 2
     for node in before:
-        boxes.append(Box(node, x, y, BOX_WIDTH, BOX_HEIGHT))
+        boxes.append(GraphBox(node, x, y, BOX_WIDTH, BOX_HEIGHT))
         x += BOX_WIDTH + GAP
     if trials_node is not None:
         boxes.append(_trials_box(trials_node, trials, x, wide))
         x += wide + GAP
     for node in after:
-        boxes.append(Box(node, x, y, BOX_WIDTH, BOX_HEIGHT))
+        boxes.append(GraphBox(node, x, y, BOX_WIDTH, BOX_HEIGHT))
         x += BOX_WIDTH + GAP
     edges = tuple(
-        Edge(left.x + left.width, right.x, HEIGHT / 2, left.node.state == "succeeded")
+        GraphEdge(left.x + left.width, right.x, HEIGHT / 2, left.node.state == "succeeded")
         for left, right in itertools.pairwise(boxes)
     )
-    return Drawing(tuple(boxes), edges, width)
+    return GraphDrawing(tuple(boxes), edges, width)
 
 
 def joint_state(states: Sequence[str]) -> str:
@@ -105,7 +108,7 @@ def joint_state(states: Sequence[str]) -> str:
     return next((state for state in ("cancelled", "queued", "failed") if present[state]), "pending")
 
 
-def _trials_box(node: Node, trials: Sequence[tuple[str, str]], x: float, width: float) -> Box:
+def _trials_box(node: GraphNode, trials: Sequence[tuple[str, str]], x: float, width: float) -> GraphBox:
     top, height = 6.0, HEIGHT - 12.0
     inner_x, inner_y = x + 12, top + 46
     inner_width, inner_height = width - 24, height - 56
@@ -121,7 +124,7 @@ def _trials_box(node: Node, trials: Sequence[tuple[str, str]], x: float, width: 
         )
         for index, (state, title) in enumerate(shown)
     )
-    return Box(node, x, top, width, height, cells)
+    return GraphBox(node, x, top, width, height, cells)
 
 
 def _cell_side(count: int, width: float, height: float) -> tuple[float, int]:

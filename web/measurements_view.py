@@ -21,17 +21,17 @@ class ToolRow:
 
 
 @dataclass(frozen=True)
-class Kept:
+class MeasurementRow:
     asked: str
     spared_share: str
     seconds_saved: str
     tools: tuple[ToolRow, ...]
 
 
-def view_profiles(profiles: Record) -> Kept:
+def view_profiles(profiles: Record) -> MeasurementRow:
     spared = profiles["hits"] + profiles["waits"]
     asked = spared + profiles["misses"]
-    return Kept(
+    return MeasurementRow(
         asked=text.quantity(asked),
         spared_share=text.percent(spared / asked) if asked else "–",
         seconds_saved=text.duration(profiles["seconds_saved"]),

@@ -41,7 +41,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Tick:
+class ParetoTick:
     at: float
     text: str
 
@@ -52,8 +52,8 @@ class Plot:
 
     x_name: str
     y_name: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
+    x_ticks: tuple[ParetoTick, ...]
+    y_ticks: tuple[ParetoTick, ...]
     marks: tuple[Mark, ...]
     front: str
     limit_y: float | None
@@ -111,8 +111,8 @@ def draw_pareto(
     )
 
 
-def _ticks(axis: Axis, text: Callable[[float], str]) -> tuple[Tick, ...]:
-    return tuple(Tick(axis.pixel(value), text(value)) for value in axis.ticks)
+def _ticks(axis: Axis, text: Callable[[float], str]) -> tuple[ParetoTick, ...]:
+    return tuple(ParetoTick(axis.pixel(value), text(value)) for value in axis.ticks)
 
 
 def _mark(

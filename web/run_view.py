@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.web import text
 from penstock.web.event_lines import EventLine, event_lines
-from penstock.web.graph import Drawing, Node, draw_graph, joint_state
+from penstock.web.graph import GraphDrawing, GraphNode, draw_graph, joint_state
 from penstock.web.pareto import Plot
 from penstock.web.rungs_view import RungErrors, view_rungs
 from penstock.web.runs_view import best_latency, headline, progress_text, shown_state, style_of
@@ -68,7 +68,7 @@ class StepRow:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenView:
     """The design that the run settled on: its times by the evidence that it was chosen by, and where it stands."""
 
     trial: int
@@ -94,7 +94,7 @@ class RunView:
     headline: Record | None
     share_evidence: str
     best: str
-    graph: Drawing
+    graph: GraphDrawing
     steps: tuple[StepRow, ...]
     plot: Plot | None
     table: TrialTable
@@ -104,7 +104,7 @@ class RunView:
     lasted: str
     findings: tuple[tuple[str, str], ...]
     binding: str
-    chosen: Chosen | None
+    chosen: ChosenView | None
     search: Search
     rungs: RungErrors | None
 
@@ -148,7 +148,7 @@ def view_run(
     )
 
 
-def _chosen(summary: Record, artifacts: Sequence[Record]) -> Chosen | None:
+def _chosen(summary: Record, artifacts: Sequence[Record]) -> ChosenView | None:
     """None until a design was chosen."""
     latency, trial, evidence = (summary.get(name) for name in ("latency_us", "chosen_trial", "evidence"))
     if not is_number(latency) or not isinstance(trial, int) or not isinstance(evidence, str):
@@ -158,7 +158,7 @@ def _chosen(summary: Record, artifacts: Sequence[Record]) -> Chosen | None:
     modelled_text = f", modelled {text.quantity(modelled)}" if modelled is not None and evidence != "modelled" else ""
     again = summary.get("retimed_latency_cycles")
     again_text = f", simulated with its II and depth {text.quantity(again)}" if again is not None else ""
-    return Chosen(
+    return ChosenView(
         trial=trial,
         evidence=evidence,
         latency=text.microseconds(float(latency)),  # pyright: ignore[reportArgumentType]
@@ -227,7 +227,7 @@ def _shown(name: str, value: object) -> str:
     return str(value)
 
 
-def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
+def _graph(run: Record, trials: Sequence[Record], now: datetime) -> GraphDrawing:
     newest = max((_turn(step["key"]) for step in run["steps"]), default=1)
     drawn = [s for s in run["steps"] if s["kind"] not in _AFTER_TRIALS or _turn(s["key"]) == newest]
     nodes = [(step["kind"], _node(step, now)) for step in drawn]
@@ -239,7 +239,7 @@ def _graph(run: Record, trials: Sequence[Record], now: datetime) -> Drawing:
     state = joint_state([state for state, _ in looks])
     if run["state"] in OVER and state in ("running", "queued", "pending"):
         state = "pending"
-    node = Node("trials", state, progress_text(run["progress"]), "one square for each trial")
+    node = GraphNode("trials", state, progress_text(run["progress"]), "one square for each trial")
     return draw_graph(before, looks, node if total or looks else None, after)
 
 
@@ -255,7 +255,7 @@ def _place(step: Record) -> tuple[int, int]:
     return _turn(step["key"]), _AFTER_TRIALS.index(kind) + 1 if kind in _AFTER_TRIALS else 0
 
 
-def _joined(kind: str, nodes: Sequence[Node]) -> list[Node]:
+def _joined(kind: str, nodes: Sequence[GraphNode]) -> list[GraphNode]:
     """The measurements of several designs are one node of the picture; each has its line below."""
     if kind != "measure" or not nodes:
         return list(nodes)
@@ -263,14 +263,14 @@ def _joined(kind: str, nodes: Sequence[Node]) -> list[Node]:
     failed = sum(node.state == "failed" for node in nodes)
     line = f"{done} of {len(nodes)}" + (f", {failed} failed" if failed else "")
     state = joint_state([node.state for node in nodes])
-    return [Node(kind, state, line, "; ".join(node.title for node in nodes))]
+    return [GraphNode(kind, state, line, "; ".join(node.title for node in nodes))]
 
 
 def _look(state: str) -> str:
     return _STEP_LOOK.get(state, state)
 
 
-def _node(step: Record, now: datetime) -> Node:
+def _node(step: Record, now: datetime) -> GraphNode:
     state = _look(step["state"])
     line = "already known" if step["reused"] else {"pending": "not yet", "queued": "waiting"}.get(state, state)
     title = f"{step['key']}: {state}"
@@ -280,7 +280,7 @@ def _node(step: Record, now: datetime) -> Node:
     if step["error"]:
         title += f" – {step['error']['what']}"
     lasted = "" if step["reused"] else text.between(step["started_at"], step["finished_at"], now)
-    return Node(step["key"], state, line, title, lasted)
+    return GraphNode(step["key"], state, line, title, lasted)
 
 
 def _cell_state(trial: Record) -> str:

@@ -28,7 +28,7 @@ class RungRow:
 
 
 @dataclass(frozen=True)
-class Tick:
+class RungTick:
     at: float
     text: str
 
@@ -36,7 +36,7 @@ class Tick:
 @dataclass(frozen=True)
 class RungErrors:
     rows: tuple[RungRow, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[RungTick, ...]
     start: float
     width: int = WIDTH
 
@@ -58,7 +58,7 @@ def view_rungs(pairs: Sequence[Record]) -> RungErrors | None:
         )
         for pair in pairs
     )
-    ticks = tuple(Tick(axis.pixel(value), text.percent(value)) for value in axis.ticks)
+    ticks = tuple(RungTick(axis.pixel(value), text.percent(value)) for value in axis.ticks)
     return RungErrors(tuple(rows), ticks, axis.pixel(0.0))
 
 

@@ -13,7 +13,7 @@ Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Axis:
+class ObjectiveAxis:
     """An objective on the drawing: its figure, its name in words, how its values read, and its limit."""
 
     figure: str
@@ -23,13 +23,13 @@ class Axis:
 
 
 AXES = {
-    "latency": Axis("latency_us", "latency", text.microseconds),
-    "throughput": Axis("interval_us", "time between two inputs", text.microseconds),
-    "resources": Axis("resource_share", "largest share of a resource's limit", text.percent, 1.0),
-    "energy": Axis("energy_uj", "energy of one run in µJ", text.quantity),
-    "traffic": Axis("traffic_bytes", "external traffic of one run", lambda value: text.size(round(value))),
+    "latency": ObjectiveAxis("latency_us", "latency", text.microseconds),
+    "throughput": ObjectiveAxis("interval_us", "time between two inputs", text.microseconds),
+    "resources": ObjectiveAxis("resource_share", "largest share of a resource's limit", text.percent, 1.0),
+    "energy": ObjectiveAxis("energy_uj", "energy of one run in µJ", text.quantity),
+    "traffic": ObjectiveAxis("traffic_bytes", "external traffic of one run", lambda value: text.size(round(value))),
 }
-_OLDER = {"latency_us": Axis("latency_cycles", "latency in cycles", text.quantity)}
+_OLDER = {"latency_us": ObjectiveAxis("latency_cycles", "latency in cycles", text.quantity)}
 """What to draw of records that lack a figure."""
 
 
@@ -82,7 +82,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _known(axis: Axis, trials: Sequence[Record]) -> Axis:
+def _known(axis: ObjectiveAxis, trials: Sequence[Record]) -> ObjectiveAxis:
     older = _OLDER.get(axis.figure)
     return axis if older is None or any(axis.figure in trial["figures"] for trial in trials) else older
 

@@ -36,7 +36,7 @@ _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("res
 
 
 @dataclass(frozen=True)
-class TrialRow:
+class TrialLine:
     number: int
     state: str
     style: str
@@ -52,7 +52,7 @@ class TrialRow:
 @dataclass(frozen=True)
 class TrialTable:
     columns: tuple[str, ...]
-    rows: tuple[TrialRow, ...]
+    rows: tuple[TrialLine, ...]
     constants: tuple[tuple[str, str], ...]
     evidence: str
     """Of every figure in the table; empty where it differs from trial to trial."""
@@ -123,7 +123,7 @@ def _split_params(trials: Sequence[Record]) -> tuple[dict[str, str], list[str]]:
     return constants, [name for name in names if name not in constants]
 
 
-def _row(trial: Record, columns: Sequence[Column], shown: Sequence[str]) -> TrialRow:
+def _row(trial: Record, columns: Sequence[Column], shown: Sequence[str]) -> TrialLine:
     params, figures, error = trial["params"], trial["figures"], trial["error"]
     note = error["what"] if error else ""
     if trial["state"] == "infeasible":
@@ -137,7 +137,7 @@ def _row(trial: Record, columns: Sequence[Column], shown: Sequence[str]) -> Tria
         note = f"setting of {trial['origin']}" + (f"; {note}" if note else "")
     if trial["attempt"] > 1:
         note = f"attempt {trial['attempt']}" + (f"; {note}" if note else "")
-    return TrialRow(
+    return TrialLine(
         number=trial["number"],
         state=trial["state"],
         style={"complete": "succeeded", "infeasible": "cancelled", "blocked": "queued"}.get(

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import gcd, lcm, prod
 
 from penstock.compiler.analysis.live_range import live_maximum
-from penstock.compiler.analysis.walks import LoopOf, Walk, covers, reach, read_walk
+from penstock.compiler.analysis.walks import LoopOf, SliceWalk, covers, reach, read_walk
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.errors import PenstockError
 
@@ -57,7 +57,7 @@ class ConverterPlan:
     def _live_inside(self, skip: int) -> int:
         outside = self.shared[skip:]
         return live_maximum(
-            Walk(self.source_element, outside + self.source), Walk(self.target_element, outside + self.target)
+            SliceWalk(self.source_element, outside + self.source), SliceWalk(self.target_element, outside + self.target)
         )
 
     def _reach(self, loops: tuple[LoopOf, ...], dim: int) -> int:
@@ -73,7 +73,10 @@ def plan_converter(source: ITensorType, target: ITensorType) -> ConverterPlan:
         common = _common(sent.loops[0], wanted.loops[0])
         if common is None:
             break
-        inside = Walk(sent.element, _rest(sent.loops, common)), Walk(wanted.element, _rest(wanted.loops, common))
+        inside = (
+            SliceWalk(sent.element, _rest(sent.loops, common)),
+            SliceWalk(wanted.element, _rest(wanted.loops, common)),
+        )
         if common[2] is not None and not covers(*inside, common[2]):
             break
         shared.append(common)
@@ -103,7 +106,7 @@ def _rest(loops: tuple[LoopOf, ...], common: LoopOf) -> tuple[LoopOf, ...]:
     return loops[1:] if trips == 1 else ((trips, step, dim), *loops[1:])
 
 
-def _check_covered(sent: Walk, wanted: Walk, source: ITensorType, target: ITensorType) -> None:
+def _check_covered(sent: SliceWalk, wanted: SliceWalk, source: ITensorType, target: ITensorType) -> None:
     for dim in range(len(sent.element)):
         if not covers(sent, wanted, dim):
             raise PenstockError(

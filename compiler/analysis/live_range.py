@@ -16,14 +16,14 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.compiler.analysis.walks import LoopOf, Walk, positions
+from penstock.compiler.analysis.walks import LoopOf, SliceWalk, positions
 
 Numbers = NDArray[np.int64]
 ELEMENTS_AT_ONCE = 1 << 20
 """How many elements the histograms take in one step; bounds the memory, not the result."""
 
 
-def live_maximum(source: Walk, target: Walk) -> int:
+def live_maximum(source: SliceWalk, target: SliceWalk) -> int:
     """The largest number of elements alive at once. The source must send all that the target takes."""
     source, target, scale = _coarsest(source, target)
     sent = [_first_sent(source, dim, extent) for dim, extent in enumerate(source.extents)]
@@ -38,13 +38,13 @@ def live_maximum(source: Walk, target: Walk) -> int:
     return int(np.cumsum(born - gone[:-1]).max()) * scale
 
 
-def _coarsest(source: Walk, target: Walk) -> tuple[Walk, Walk, int]:
+def _coarsest(source: SliceWalk, target: SliceWalk) -> tuple[SliceWalk, SliceWalk, int]:
     """Count groups of elements that always travel together as one; how many are in a group."""
     grains: list[int] = []
     for dim, sizes in enumerate(zip(source.element, target.element, strict=True)):
         grains.append(reduce(gcd, [step for _, step, d in (*source.loops, *target.loops) if d == dim], gcd(*sizes)))
     coarse = [
-        Walk(
+        SliceWalk(
             tuple(size // grain for size, grain in zip(order.element, grains, strict=True)),
             tuple((trip, step if dim is None else step // grains[dim], dim) for trip, step, dim in order.loops),
         )
@@ -67,7 +67,7 @@ def _moments(loops: Sequence[LoopOf], weights: Sequence[int], dim: int) -> Numbe
     return positions([(trip, weight, dim) for (trip, _, d), weight in zip(loops, weights, strict=True) if d == dim])
 
 
-def _first_sent(source: Walk, dim: int, extent: int) -> Numbers:
+def _first_sent(source: SliceWalk, dim: int, extent: int) -> Numbers:
     """For each place of a dim, its part of the number of the first slice that holds it."""
     never = np.iinfo(np.int64).max // (2 * len(source.element))
     first = np.full(extent, never, np.int64)
@@ -78,7 +78,7 @@ def _first_sent(source: Walk, dim: int, extent: int) -> Numbers:
     return first
 
 
-def _last_taken(target: Walk, dim: int, extent: int) -> Numbers:
+def _last_taken(target: SliceWalk, dim: int, extent: int) -> Numbers:
     """For each place of a dim, its part of the number of the slice by whose time it is taken for good.
 
     A loop that repeats takes what is inside it again at once, as soon as its first trip is over. So whatever is
@@ -97,7 +97,7 @@ def _last_taken(target: Walk, dim: int, extent: int) -> Numbers:
     return last
 
 
-def _completed(target: Walk, sent: Sequence[Numbers]) -> Numbers:
+def _completed(target: SliceWalk, sent: Sequence[Numbers]) -> Numbers:
     """For each slice of the target, repeats left out: the number of the source's slice that completes it."""
     axes = [(trip, dim) for trip, _, dim in target.loops if dim is not None]
     total = np.zeros((1,) * len(axes), np.int64)

@@ -26,7 +26,7 @@ from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)
-class Step:
+class TileLoop:
     """One loop of a kernel: it moves along iteration dim `dim` by `stride` elements a trip."""
 
     name: str
@@ -36,7 +36,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Access:
+class OperandAccess:
     """How a task meets one operand or its result, in terms of the task's loops."""
 
     element: tuple[int, ...]
@@ -93,25 +93,25 @@ class LoopPlan:
         return LoopPlan(tuple(trips), tuple(tile), tuple(unroll), tuple(order), reductions)
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[TileLoop, ...]:
         """Tile loops in `order`, then point loops with reductions outside: partial sums rest while others run."""
-        tiles = [Step(f"t{d}", d, self.trips[d] // self.tile[d], self.tile[d]) for d in self.order]
+        tiles = [TileLoop(f"t{d}", d, self.trips[d] // self.tile[d], self.tile[d]) for d in self.order]
         inside = [d for d in self.order if d in self.reductions] + [d for d in self.order if d not in self.reductions]
-        points = [Step(f"p{d}", d, self.tile[d] // self.unroll[d], self.unroll[d]) for d in inside]
+        points = [TileLoop(f"p{d}", d, self.tile[d] // self.unroll[d], self.unroll[d]) for d in inside]
         return tuple(step for step in (*tiles, *points) if step.trip > 1)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
         return tuple(Loop(step.name, step.trip) for step in self.steps)
 
-    def operand(self, indexing_map: AffineMap, *, reread: bool = False) -> Access:
+    def operand(self, indexing_map: AffineMap, *, reread: bool = False) -> OperandAccess:
         """An operand is kept over the loops that it does not depend on; with `reread`, over point loops only."""
         dims = _dims(indexing_map)
         reuse = [i for i, s in enumerate(self.steps) if s.dim not in dims and not (reread and s.name[0] == "t")]
         guard = tuple(Term(i, "eq", 0) for i in reuse)
         return self._access(dims, guard, reuse[0] if reuse else None)
 
-    def result(self, indexing_map: AffineMap) -> Access:
+    def result(self, indexing_map: AffineMap) -> OperandAccess:
         """A result is accumulated over the reduction loops and written in their last trip."""
         dims = _dims(indexing_map)
         reducing = [i for i, s in enumerate(self.steps) if s.dim in self.reductions]
@@ -133,7 +133,7 @@ class LoopPlan:
         element = [1 if d is None else self.unroll[d] for d in dims]
         return canonical_itensor(element, dtype, [(s.trip, s.stride, _target(dims, s.dim)) for s in moving])
 
-    def _access(self, dims: tuple[int | None, ...], guard: tuple[Term, ...], outermost: int | None) -> Access:
+    def _access(self, dims: tuple[int | None, ...], guard: tuple[Term, ...], outermost: int | None) -> OperandAccess:
         inside = range(outermost, len(self.steps)) if outermost is not None else range(0)
         element = tuple(1 if d is None else self.unroll[d] for d in dims)
         kept = list(element)
@@ -145,7 +145,7 @@ class LoopPlan:
         count = len(self.steps)
         address = [self._sum(d, inside) for d in dims]
         offset = [self._sum(d, range(count)) for d in dims]
-        return Access(
+        return OperandAccess(
             element, guard, tuple(kept), AffineMap(count, 0, tuple(address)), AffineMap(count, 0, tuple(offset)),
             outermost is not None,
         )  # fmt: skip

@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(eq=False, slots=True)
-class Value:
+class NestValue:
     """A vector of lanes that a step makes."""
 
     shape: tuple[int, ...]
@@ -57,12 +57,12 @@ class Value:
 class Read:
     place: Place
     when: GuardAttr
-    result: Value
+    result: NestValue
 
 
 @dataclass(eq=False, slots=True)
 class Write:
-    value: Value
+    value: NestValue
     place: Place
     when: GuardAttr
 
@@ -72,12 +72,12 @@ class Load:
     place: Place
     address: AffineMap
     when: GuardAttr
-    result: Value
+    result: NestValue
 
 
 @dataclass(eq=False, slots=True)
-class Store:
-    value: Value
+class StoreFact:
+    value: NestValue
     place: Place
     address: AffineMap
     when: GuardAttr
@@ -85,25 +85,25 @@ class Store:
 
 @dataclass(eq=False, slots=True)
 class Select:
-    inside: Value
-    outside: Value
+    inside: NestValue
+    outside: NestValue
     when: GuardAttr
-    result: Value
+    result: NestValue
 
 
 @dataclass(eq=False, slots=True)
 class Constant:
     value: Attribute
-    result: Value
+    result: NestValue
 
 
 @dataclass(eq=False, slots=True)
 class Map:
     """A scalar body on every lane. The body may be shared with other nests: it is copied, never changed."""
 
-    inputs: tuple[Value, ...]
+    inputs: tuple[NestValue, ...]
     lanes: tuple[AffineMap, ...]
-    result: Value
+    result: NestValue
     body: Region
 
 
@@ -111,9 +111,9 @@ class Map:
 class Reduce:
     """Lanes along `dims` combined; the body may be shared."""
 
-    value: Value
+    value: NestValue
     dims: tuple[int, ...]
-    result: Value
+    result: NestValue
     body: Region
 
 
@@ -122,11 +122,11 @@ class Other:
     """Any other operation; it stands in no block, or in the one that it was read from."""
 
     op: Operation
-    inputs: tuple[Value, ...]
-    result: Value
+    inputs: tuple[NestValue, ...]
+    result: NestValue
 
 
-Statement = Read | Write | Load | Store | Select | Constant | Map | Reduce | Other
+Statement = Read | Write | Load | StoreFact | Select | Constant | Map | Reduce | Other
 
 
 @dataclass(eq=False)
@@ -172,7 +172,7 @@ def read_nest(op: nest.NestOp) -> NestFacts:
 class _Reader:
     def __init__(self, op: nest.NestOp) -> None:
         self.places: dict[SSAValue, Place] = {}
-        self.values: dict[SSAValue, Value] = {}
+        self.values: dict[SSAValue, NestValue] = {}
         statements = [self._statement(inner) for inner in op.body.block.ops]
         self.facts = NestFacts(nest_name(op), op.loops.data, statements, op.block_loops.data, bindings_of(op))
 
@@ -185,7 +185,7 @@ class _Reader:
             case nest.LoadOp():
                 return Load(self._place(op.memory), op.address.data, op.when, self._value(op.result))
             case nest.StoreOp():
-                return Store(self._value(op.value), self._place(op.memory), op.address.data, op.when)
+                return StoreFact(self._value(op.value), self._place(op.memory), op.address.data, op.when)
             case nest.SelectOp():
                 return Select(self._value(op.inside), self._value(op.outside), op.when, self._value(op.result))
             case nest.ConstantOp():
@@ -200,14 +200,14 @@ class _Reader:
             case _:
                 return Other(op, tuple(self._value(v) for v in op.operands), self._value(op.results[0]))
 
-    def _value(self, value: SSAValue) -> Value:
+    def _value(self, value: SSAValue) -> NestValue:
         if value not in self.values:
             kind = value.type
             if isinstance(kind, VectorType):
                 vector = vector_type(value)
-                self.values[value] = Value(tuple(vector.get_shape()), vector.element_type)
+                self.values[value] = NestValue(tuple(vector.get_shape()), vector.element_type)
             else:
-                self.values[value] = Value((), kind)
+                self.values[value] = NestValue((), kind)
         return self.values[value]
 
     def _place(self, target: SSAValue) -> Place:

@@ -15,7 +15,7 @@ from math import prod
 
 from xdsl.ir.affine import AffineMap
 
-from penstock.compiler.analysis.walks import LoopOf, Walk, read_walk
+from penstock.compiler.analysis.walks import LoopOf, SliceWalk, read_walk
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.dialects.nest import Loop, Term
@@ -66,7 +66,7 @@ def plan_one_pass(source: ITensorType, target: ITensorType) -> OnePassPlan | Non
     return None
 
 
-def _align(fine: Walk, coarse: Walk) -> list[_Step] | None:
+def _align(fine: SliceWalk, coarse: SliceWalk) -> list[_Step] | None:
     """The finer side's loops, split so that the coarser side's are among them, in the same order."""
     if any(large % small for small, large in zip(fine.element, coarse.element, strict=True)):
         return None

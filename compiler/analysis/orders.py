@@ -29,7 +29,7 @@ def plan_of(operation: TensorOp, design: Design) -> LoopPlan:
 
 
 @dataclass
-class Orders:
+class GroupOrders:
     """The orders of one group's values. `nodes` are the group's, in program order."""
 
     design: Design

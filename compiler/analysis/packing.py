@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.loops import canonical_itensor
-from penstock.compiler.analysis.walks import LoopOf, Walk, read_walk
+from penstock.compiler.analysis.walks import LoopOf, SliceWalk, read_walk
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.layout import Layout
@@ -88,7 +88,7 @@ def layout_of(attributes: ArrayAttr[DictionaryAttr] | None, index: int) -> Layou
     return found if isinstance(found, LayoutAttr) else None
 
 
-def _choose_word(walk: Walk, lanes: int) -> list[int]:
+def _choose_word(walk: SliceWalk, lanes: int) -> list[int]:
     """At most `lanes` elements: the slice's part of a power of two, grown along the innermost loops if it is whole."""
     word = [gcd(size, 1 << size.bit_length()) for size in walk.element]
     while prod(word) > max(lanes, 1):
@@ -107,10 +107,10 @@ def _choose_word(walk: Walk, lanes: int) -> list[int]:
     return word
 
 
-def _word_loops(walk: Walk, word: list[int] | tuple[int, ...]) -> list[LoopOf]:
+def _word_loops(walk: SliceWalk, word: list[int] | tuple[int, ...]) -> list[LoopOf]:
     """The stream's loops down to the blocks that are whole words, then the words of a block."""
     for position in range(len(walk.loops), -1, -1):
-        block = Walk(walk.element, walk.loops[position:]).extents
+        block = SliceWalk(walk.element, walk.loops[position:]).extents
         if all(size % w == 0 for size, w in zip(block, word, strict=True)):
             inside: list[LoopOf] = [(n // w, w, d) for d, (n, w) in enumerate(zip(block, word, strict=True)) if n > w]
             return [*walk.loops[:position], *inside]

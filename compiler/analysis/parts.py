@@ -16,7 +16,7 @@ from penstock.compiler.analysis.converter import LoopOf
 from penstock.compiler.analysis.loops import canonical_itensor, itensor_loops
 from penstock.compiler.dialects.itensor import ITensorType
 
-Part = tuple[int, int]
+Extent = tuple[int, int]
 """Start and size along the dim."""
 
 
@@ -27,14 +27,14 @@ def row_major(shape: Sequence[int], dtype: Attribute, element: Sequence[int] | N
     return canonical_itensor(sizes, dtype, loops)
 
 
-def allows_parts(kind: ITensorType, dim: int, parts: Sequence[Part]) -> bool:
+def allows_parts(kind: ITensorType, dim: int, parts: Sequence[Extent]) -> bool:
     """Whether the parts can be cut out of the stream as it passes."""
     steps = [step for _, step, target in itensor_loops(kind) if target == dim]
     element = kind.element_shape[dim]
     return steps in ([element], []) and all(start % element == 0 and size % element == 0 for start, size in parts)
 
 
-def divisible(kind: ITensorType, dim: int, parts: Sequence[Part]) -> ITensorType:
+def divisible(kind: ITensorType, dim: int, parts: Sequence[Extent]) -> ITensorType:
     """The order itself if it allows the parts, else the row-major one that does."""
     if allows_parts(kind, dim, parts):
         return kind
@@ -60,7 +60,7 @@ def with_extent(kind: ITensorType, dim: int, trips: int) -> ITensorType:
     return canonical_itensor(kind.element_shape, kind.dtype, loops)
 
 
-def joined(first: ITensorType, dim: int, parts: Sequence[Part]) -> ITensorType:
+def joined(first: ITensorType, dim: int, parts: Sequence[Extent]) -> ITensorType:
     """The order of a concatenation, after the order of its first part where that one can be continued."""
     total = sum(size for _, size in parts)
     base = divisible(first, dim, [(0, first.data_shape()[dim])])

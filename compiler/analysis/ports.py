@@ -14,7 +14,7 @@ from penstock.compiler.dialects.types import memref_type, vector_type
 
 _WIDEST = 512  # bits to which the tools widen a port of plain scalars by themselves
 _MOST_OUTSTANDING = 32
-Access = nest.LoadOp | nest.StoreOp
+MemoryOp = nest.LoadOp | nest.StoreOp
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
 def _traffic(argument: SSAValue) -> _Traffic:
     memory = memref_type(argument)
     words, word = prod(memory.get_shape()), word_of(memory)
-    accesses: list[Access] = []
+    accesses: list[MemoryOp] = []
     for use in argument.uses:
         operation: Operation = use.operation
         if isinstance(operation, nest.LoadOp | nest.StoreOp):
@@ -115,7 +115,7 @@ def _traffic(argument: SSAValue) -> _Traffic:
     return _Traffic(bits, words, max(run, bits), moved, readers, writers)
 
 
-def _run(access: Access, *, wide: bool) -> tuple[int, int]:
+def _run(access: MemoryOp, *, wide: bool) -> tuple[int, int]:
     """Elements (or whole words) that lie side by side in one access, and in accesses that follow each other."""
     shape = nest.memory_shape(access.memory)
     strides = [prod(shape[dim + 1 :]) for dim in range(len(shape))]
@@ -146,22 +146,22 @@ def _contiguous(lanes: tuple[int, ...], shape: tuple[int, ...]) -> int:
     return run
 
 
-def _vector(access: Access) -> tuple[int, ...]:
+def _vector(access: MemoryOp) -> tuple[int, ...]:
     return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
 
 
-def _bits(access: Access) -> int:
+def _bits(access: MemoryOp) -> int:
     kind = vector_type(access.result if isinstance(access, nest.LoadOp) else access.value)
     return prod(kind.get_shape()) * _stored_bits(kind.element_type)
 
 
-def _parent(access: Access) -> nest.NestOp:
+def _parent(access: MemoryOp) -> nest.NestOp:
     parent = access.parent_op()
     assert isinstance(parent, nest.NestOp)
     return parent
 
 
-def _group(access: Access) -> int:
+def _group(access: MemoryOp) -> int:
     task = _parent(access).parent_op()
     assert isinstance(task, stream.TaskOp)
     return task.group.data

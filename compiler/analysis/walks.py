@@ -23,7 +23,7 @@ LoopOf = tuple[int, int, int | None]
 
 
 @dataclass(frozen=True)
-class Walk:
+class SliceWalk:
     """The shape of one slice, and the loops that place it."""
 
     element: tuple[int, ...]
@@ -71,7 +71,7 @@ class Walk:
         return True
 
 
-def read_walk(kind: ITensorType) -> Walk:
+def read_walk(kind: ITensorType) -> SliceWalk:
     """The loops of a type in their shortest form; a type that walks along two dims at once is refused."""
     trips = kind.trip_counts
     targets: list[int | None] = [None] * len(trips)
@@ -84,7 +84,7 @@ def read_walk(kind: ITensorType) -> Walk:
                 raise _no_walk(kind, "one loop moves along two data dims at once")
             if factor:
                 targets[position] = dim
-    return Walk(kind.element_shape, tuple(shortest_loops(list(zip(trips, kind.step_sizes, targets, strict=True)))))
+    return SliceWalk(kind.element_shape, tuple(shortest_loops(list(zip(trips, kind.step_sizes, targets, strict=True)))))
 
 
 def reach(loops: Sequence[LoopOf], dim: int) -> int:
@@ -100,7 +100,7 @@ def positions(loops: Sequence[LoopOf]) -> NDArray[np.int64]:
     return places
 
 
-def covers(source: Walk, target: Walk, dim: int) -> bool:
+def covers(source: SliceWalk, target: SliceWalk, dim: int) -> bool:
     """Whether the source's slices hold every place of a data dim that the target's slices touch."""
     if source.gapless(dim):
         return target.extents[dim] <= source.extents[dim]

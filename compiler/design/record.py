@@ -13,7 +13,7 @@ from typing import Any, Literal
 from penstock.compiler.errors import PenstockError
 
 SCHEMA = "penstock.design/1"
-Placement = Literal["rom", "stream"]
+WeightStore = Literal["rom", "stream"]
 _ALLOCATED = ("dies", "memories", "allocated_for")
 MEMORY_KINDS = ("registers", "lutram", "srl", "bram", "uram")
 
@@ -31,7 +31,7 @@ class KernelDesign:
     tile: tuple[int, ...]
     unroll: tuple[int, ...]
     order: tuple[int, ...]
-    weights: Placement = "rom"
+    weights: WeightStore = "rom"
     bindings: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property

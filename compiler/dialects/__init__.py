@@ -12,7 +12,7 @@ from xdsl.ir import Dialect
 
 from penstock.compiler.dialects.directives import Directives
 from penstock.compiler.dialects.itensor import ITensor
-from penstock.compiler.dialects.nest import Nest
-from penstock.compiler.dialects.stream import Stream
+from penstock.compiler.dialects.nest import NestDialect
+from penstock.compiler.dialects.stream import StreamDialect
 
-OWN_DIALECTS: tuple[Dialect, ...] = (ITensor, Stream, Nest, Directives)
+OWN_DIALECTS: tuple[Dialect, ...] = (ITensor, StreamDialect, NestDialect, Directives)

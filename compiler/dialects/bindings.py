@@ -16,13 +16,13 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.scaling import scaling_of
 
-Share = tuple[int, str]
+BindingShare = tuple[int, str]
 """How many operators, and what they are built of."""
 _COUNTED = re.compile(r"([1-9][0-9]*) ([a-z][a-z0-9_]*)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def shares_of(binding: str) -> tuple[tuple[Share, ...], str] | None:
+def shares_of(binding: str) -> tuple[tuple[BindingShare, ...], str] | None:
     """The counted shares of a binding and what all other operators are built of; None if it has another form."""
     *counted, rest = binding.split(", ")
     found = [_COUNTED.fullmatch(part) for part in counted]
@@ -52,7 +52,7 @@ class Allotment:
     """Hands implementations out to the operators of one nest, in the order in which they are counted."""
 
     def __init__(self, bindings: Mapping[str, str]) -> None:
-        self._left: dict[str, list[Share]] = {}
+        self._left: dict[str, list[BindingShare]] = {}
         self._rest: dict[str, str] = {}
         for name, binding in bindings.items():
             shares = shares_of(binding)

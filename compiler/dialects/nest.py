@@ -55,7 +55,7 @@ __all__ = [
     "Loop",
     "LoopsAttr",
     "MapOp",
-    "Nest",
+    "NestDialect",
     "NestOp",
     "ReadOp",
     "ReduceOp",
@@ -361,7 +361,7 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
             )
 
 
-Nest = Dialect(
+NestDialect = Dialect(
     "nest",
     [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, MapOp, YieldOp, ReduceOp, ConstantOp],
     [GuardAttr, LoopsAttr],

@@ -276,4 +276,6 @@ def _verify_ends(channel: StreamOp | BlocksOp) -> None:
         )
 
 
-Stream = Dialect("stream", [StreamOp, CastOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType])
+StreamDialect = Dialect(
+    "stream", [StreamOp, CastOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType]
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.frontend.reference import LinalgReference, ModelReference, parse_reference
+from penstock.compiler.reference import LinalgReference, ModelReference, parse_reference
 
 if TYPE_CHECKING:
     from penstock.compiler.program import Program

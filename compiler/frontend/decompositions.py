@@ -17,13 +17,13 @@ import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 aten = torch.ops.aten
-Table = dict[Any, Callable[..., Any]]
+DecompositionTable = dict[Any, Callable[..., Any]]
 _LARGEST_PRODUCT = 16
 """Larger whole powers are rare, and overflow f32 soon."""
 
 
-def decomposition_table() -> Table:
-    table: Table = dict(get_decomposition_table())
+def decomposition_table() -> DecompositionTable:
+    table: DecompositionTable = dict(get_decomposition_table())
     for whole in (aten.linear.default, aten.addmm.default):
         table.pop(whole, None)
     table[aten.native_layer_norm.default] = _layer_norm

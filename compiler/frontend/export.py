@@ -30,7 +30,7 @@ _ONE_SCHEDULE = (
 _STATIC_CHOICE = "choose with torch.where, mask with a multiplication, or decide outside of the model"
 
 
-Stage = Callable[[str], None]
+SayStage = Callable[[str], None]
 """Is told the name of each stage of an import as it begins."""
 
 
@@ -80,7 +80,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
     )
 
 
-def export(model: LoadedModel, begin: Stage = ignore_stage) -> ExportedProgram:
+def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:
     """The model as a graph of core ATen operations with static shapes."""
     begin("export")
     _check_tensors(model)

@@ -49,7 +49,7 @@ class Regions:
         return not (self.before or self.after or self.folded)
 
 
-class Graph:
+class ExportedGraph:
     """Facts about the nodes of an exported program."""
 
     def __init__(self, program: ExportedProgram) -> None:
@@ -79,7 +79,7 @@ class Graph:
 
 def find_regions(program: ExportedProgram, model: str) -> Regions:
     """Where every node goes; refuses a model that would need the host in its middle, or nothing but the host."""
-    graph = Graph(program)
+    graph = ExportedGraph(program)
     regions, needed = Regions(), {n: why for n in graph.calls if (why := graph.needs_host(n))}
     for node in graph.calls:
         if node.target is operator.getitem and node.args[0] in needed:
@@ -133,7 +133,7 @@ def is_integer(node: Node) -> bool:
     return dtype is not None and dtype != torch.bool and not dtype.is_floating_point and not dtype.is_complex
 
 
-def is_numbered(node: Node, graph: Graph) -> bool:
+def is_numbered(node: Node, graph: ExportedGraph) -> bool:
     """Whether a node is stored state that is neither float nor a scalar: masks and positions."""
     value = node.meta.get("val")
     tensor = isinstance(value, torch.Tensor) and value.dim() > 0 and not value.is_floating_point()
@@ -144,14 +144,14 @@ def _index_is_used(node: Node) -> bool:
     return any(user.target is operator.getitem and user.args[1] == 1 and user.users for user in node.users)
 
 
-def _heavy(graph: Graph, needed: dict[Node, str]) -> set[Node]:
+def _heavy(graph: ExportedGraph, needed: dict[Node, str]) -> set[Node]:
     """What the accelerator is for: contractions, or, in a model without any, all arithmetic on floats."""
     free = [n for n in graph.calls if n in graph.dependent and n not in needed]
     contractions = {n for n in free if op_name(n) in CONTRACTIONS}
     return contractions or {n for n in free if dtype_of(n) == torch.float32 and op_name(n) not in _VIEWS}
 
 
-def _with_conditions(graph: Graph, regions: Regions, after: set[Node]) -> set[Node]:
+def _with_conditions(graph: ExportedGraph, regions: Regions, after: set[Node]) -> set[Node]:
     """Only floats leave the accelerator: what makes a condition for the host is computed there too."""
     while True:
         leaving = {x for n in (*after, graph.output) for x in n.all_input_nodes} - after
@@ -182,7 +182,7 @@ def _refuse_the_middle(late: list[Node], heavy: set[Node], model: str) -> None:
             )
 
 
-def _refuse_nothing(graph: Graph, regions: Regions, model: str) -> None:
+def _refuse_nothing(graph: ExportedGraph, regions: Regions, model: str) -> None:
     """There must be something left for the accelerator."""
     left = [n for n in graph.calls if n in graph.dependent and n not in regions.before and n not in regions.after]
     if not any(op_name(n) not in _VIEWS and dtype_of(n) == torch.float32 for n in left):

@@ -12,10 +12,8 @@ from torch.export import ExportedProgram
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
-from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError
-from penstock.compiler.backend.host.runtime.penstock_runtime.host import HostGraph
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.export import Stage, export, ignore_stage, run_eagerly
+from penstock.compiler.frontend.export import SayStage, export, ignore_stage, run_eagerly
 from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
 from penstock.compiler.frontend.lift import Argument, lift_weights
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
@@ -24,12 +22,14 @@ from penstock.compiler.frontend.name_layers import name_layers
 from penstock.compiler.frontend.origins import mark_origins
 from penstock.compiler.frontend.split_host import Split, split_off_host
 from penstock.compiler.interpreter.rows import join_rows, split_rows
-from penstock.compiler.program import Evaluation, Port, Program, Samples, Signature
+from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
+from penstock.compiler.runtime.penstock_runtime import PackageError
+from penstock.compiler.runtime.penstock_runtime.host import HostGraph
 
 Array = NDArray[Any]
 
 
-def import_loaded(model: LoadedModel, begin: Stage = ignore_stage) -> Program:
+def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program:
     samples = outputs = None
     if model.has_weights:
         begin("run in PyTorch")
@@ -131,7 +131,7 @@ def _rows(rows: torch.Tensor, model: LoadedModel) -> Array:
     return np.ascontiguousarray(rows.detach().to(model.example_inputs[0].dtype).numpy())
 
 
-def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:
+def _evaluate(model: LoadedModel, samples: Samples) -> EvaluationSet:
     """PyTorch's outputs on the held-out set, in batches of the size that the accelerator will take."""
     given = model.evaluation
     assert isinstance(given, LoadedEvaluation)
@@ -148,4 +148,4 @@ def _evaluate(model: LoadedModel, samples: Samples) -> Evaluation:
     batches = split_rows(rows, shape, model.reference)
     outputs = np.stack([_arrays(run_eagerly(model, (torch.as_tensor(b),)))[0] for b in batches])
     labels = np.ascontiguousarray(given.labels.detach().numpy()).astype(np.int64)
-    return Evaluation(given.name, rows, labels, join_rows(outputs, rows, shape))
+    return EvaluationSet(given.name, rows, labels, join_rows(outputs, rows, shape))

@@ -37,10 +37,10 @@ from xdsl.utils.hints import isa
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.generalise import GENERALISED, generalise
 from penstock.compiler.frontend.name_layers import LAYER, unique_name
-from penstock.compiler.frontend.reference import LinalgReference
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op, numpy_dtype
 from penstock.compiler.program import Port, Program, Samples, Signature
+from penstock.compiler.reference import LinalgReference
 
 Array = NDArray[Any]
 MOST_BYTES = 64 << 20

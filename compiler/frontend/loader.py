@@ -15,10 +15,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from penstock.compiler import zoo
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import zoo
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from penstock.compiler.frontend.reference import FileReference, LinalgReference, ModelReference, OnnxReference
+from penstock.compiler.reference import FileReference, LinalgReference, ModelReference, OnnxReference
 
 _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}

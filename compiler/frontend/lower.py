@@ -23,7 +23,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.frontend.export import Stage, ignore_stage, quiet_torch
+from penstock.compiler.frontend.export import SayStage, ignore_stage, quiet_torch
 from penstock.compiler.frontend.hand_over import hand_over
 from penstock.compiler.frontend.origins import Origin, numbers_in
 
@@ -37,7 +37,7 @@ _TORCH_OP = re.compile(r"torch\.operator\s+\"([\w.]+)\"|'?(torch\.aten[\w.]+)")
 assert torch_mlir.dialects.torch  # importing it registers the passes of the pipeline
 
 
-def lower(program: ExportedProgram, origins: dict[int, Origin], model: str, begin: Stage = ignore_stage) -> ModuleOp:
+def lower(program: ExportedProgram, origins: dict[int, Origin], model: str, begin: SayStage = ignore_stage) -> ModuleOp:
     """One `func.func @main` whose operations carry the number of the graph node that they come from."""
     begin("lower")
     captured = _Captured()

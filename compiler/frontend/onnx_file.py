@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper, shape_inference, version_converter
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.reference import OnnxReference
+from penstock.compiler.reference import OnnxReference
 
 MOST_BYTES = 2 << 30
 """What protobuf can hold in one message."""

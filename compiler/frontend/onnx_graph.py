@@ -28,8 +28,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import onnx_shapes
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
-from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, Operator
-from penstock.compiler.frontend.reference import OnnxReference
+from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, OnnxOperator
+from penstock.compiler.reference import OnnxReference
 
 Array = NDArray[Any]
 SAMPLE_SEED = 0
@@ -40,7 +40,7 @@ assert onnx_shapes  # its operators are in the table
 class OnnxNode(nn.Module):
     """One node. `results` are its outputs' names; `reads` the names of the values that it takes."""
 
-    def __init__(self, operator: Operator, call: Call, reads: list[str], results: list[str]) -> None:
+    def __init__(self, operator: OnnxOperator, call: Call, reads: list[str], results: list[str]) -> None:
         super().__init__()
         self.operator, self.call, self.reads, self.results = operator, call, reads, results
 
@@ -145,7 +145,7 @@ class _Builder:
                 self.module.parameter_paths[x] = _place(self.module, x.split("."), self.constants[x])
 
     def _check_static(
-        self, node: onnx.NodeProto, operator: Operator, given: list[str], known: dict[int, Array], where: str
+        self, node: onnx.NodeProto, operator: OnnxOperator, given: list[str], known: dict[int, Array], where: str
     ) -> None:
         for position in operator.static:
             if position < len(given) and given[position] and position not in known:
@@ -156,7 +156,7 @@ class _Builder:
                     hint="export the model with fixed shapes, or do this step before or after the model",
                 )  # fmt: skip
 
-    def _shapes(self, operator: Operator, call: Call, reads: list[str], where: str) -> list[Tensor]:
+    def _shapes(self, operator: OnnxOperator, call: Call, reads: list[str], where: str) -> list[Tensor]:
         """What the node gives, without computing it: a huge result is refused before it takes memory."""
         inputs = [self.shapes[x] if x in self.shapes else self.constants[x].to("meta") for x in reads]
         with torch.device("meta"):
@@ -170,7 +170,7 @@ class _Builder:
         return results
 
 
-def _run(operator: Operator, call: Call, inputs: list[Any], where: str) -> list[Tensor]:
+def _run(operator: OnnxOperator, call: Call, inputs: list[Any], where: str) -> list[Tensor]:
     op = call.get("op")
     try:
         with torch.no_grad():

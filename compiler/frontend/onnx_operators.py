@@ -63,25 +63,25 @@ Translation = Callable[[Call, Inputs], Result]
 
 
 @dataclass(frozen=True)
-class Operator:
+class OnnxOperator:
     translate: Translation
     static: tuple[int, ...] = ()
 
 
-OPERATORS: dict[str, Operator] = {}
+OPERATORS: dict[str, OnnxOperator] = {}
 
 
 def operator(*names: str, static: tuple[int, ...] = ()) -> Callable[[Translation], Translation]:
     def register(function: Translation) -> Translation:
         for name in names:
-            OPERATORS[name] = Operator(function, static)
+            OPERATORS[name] = OnnxOperator(function, static)
         return function
 
     return register
 
 
-def _plain(function: Callable[..., Tensor]) -> Operator:
-    return Operator(lambda call, x: function(*x))
+def _plain(function: Callable[..., Tensor]) -> OnnxOperator:
+    return OnnxOperator(lambda call, x: function(*x))
 
 
 _PLAIN: dict[str, Callable[..., Tensor]] = {
@@ -260,7 +260,7 @@ def _reduction(function: Callable[[Tensor, list[int], bool], Tensor]) -> Transla
     return translate
 
 
-OPERATORS.update({name: Operator(_reduction(function), (1,)) for name, function in _REDUCTIONS.items()})
+OPERATORS.update({name: OnnxOperator(_reduction(function), (1,)) for name, function in _REDUCTIONS.items()})
 
 
 @operator("ArgMax", "ArgMin")

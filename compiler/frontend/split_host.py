@@ -19,14 +19,14 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.fx import Interpreter, Node
 
-from penstock.compiler.backend.host.runtime.penstock_runtime.host import is_pure
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.host_regions import Graph, Regions, find_regions, is_numbered, reach
+from penstock.compiler.frontend.host_regions import ExportedGraph, Regions, find_regions, is_numbered, reach
 from penstock.compiler.frontend.lift import state_value
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.name_layers import unique_name
 from penstock.compiler.frontend.origins import op_name, origin_of
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.runtime.penstock_runtime.host import is_pure
 
 Array = NDArray[Any]
 
@@ -47,7 +47,7 @@ def split_off_host(
     if any(spec.kind is not OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs):
         return None  # state that changes is refused when the weights are lifted
     regions = find_regions(program, model.name)
-    graph = Graph(program)
+    graph = ExportedGraph(program)
     cut = _Cut(program, graph, regions)
     conditions = any(condition for _, condition in cut.input_values())
     on_host = bool(regions.before or regions.after or conditions)
@@ -64,7 +64,7 @@ def split_off_host(
 class _Cut:
     """The accelerator's part of a graph and the values at its borders."""
 
-    def __init__(self, program: ExportedProgram, graph: Graph, regions: Regions) -> None:
+    def __init__(self, program: ExportedProgram, graph: ExportedGraph, regions: Regions) -> None:
         self.program, self.graph, self.regions = program, graph, regions
         host = {n for n in (*regions.before, *regions.after) if n in graph.dependent} | set(regions.folded)
         consumers = [*regions.after, graph.output]
@@ -264,7 +264,9 @@ class _Recorder(Interpreter):
         return value
 
 
-def _run(program: ExportedProgram, graph: Graph, model: LoadedModel, wanted: set[Node]) -> dict[Node, torch.Tensor]:
+def _run(
+    program: ExportedProgram, graph: ExportedGraph, model: LoadedModel, wanted: set[Node]
+) -> dict[Node, torch.Tensor]:
     given = dict(zip(graph.inputs, model.example_inputs, strict=True))
     arguments = [
         given[n] if n in given else state_value(program, _target(program, n))
@@ -310,7 +312,7 @@ def _port_name(node: Node) -> str:
     return re.sub(r"\W", "_", origin_of(node).path, flags=re.ASCII).strip("_") or node.name
 
 
-def _tables(regions: Regions, graph: Graph) -> dict[str, int]:
+def _tables(regions: Regions, graph: ExportedGraph) -> dict[str, int]:
     """For inputs that are looked up in tables directly: how many entries the smallest table has."""
     found: dict[str, int] = {}
     for node in (*regions.before, *regions.after):

@@ -17,17 +17,17 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.stream import StreamType
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.interpreter.cells import Indices
-from penstock.compiler.interpreter.control import Control
+from penstock.compiler.interpreter.control import Stretch
 from penstock.compiler.interpreter.defined import Definedness
 from penstock.compiler.interpreter.lanes import batched, run_body, spread, tree
-from penstock.compiler.interpreter.memory import Mask, Memory
+from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 from penstock.compiler.interpreter.plan import Component
 from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]
 Evaluate = Callable[[list[Array]], Array]
-Part = slice
+Columns = slice
 """Which of the iterations an operation is run for, among those that its arrays were put in order for."""
 
 
@@ -36,9 +36,9 @@ class Batch:
 
     def __init__(
         self,
-        control: Control,
+        control: Stretch,
         defined: Definedness,
-        memories: Mapping[SSAValue, Memory],
+        memories: Mapping[SSAValue, MemoryCells],
         bases: Mapping[SSAValue, int],
         tokens: Mapping[Operation, Array],
         tables: Mapping[SSAValue, Array],
@@ -73,7 +73,7 @@ class Batch:
             tokens[numbers[when, column]] = self._where(self.values[op.value], when)
         return tokens.reshape(-1, *shape)
 
-    def _where(self, value: Array, when: Mask) -> Array:
+    def _where(self, value: Array, when: CellMask) -> Array:
         """The rows of the iterations in which a guard holds."""
         if len(value) != len(when):
             return np.repeat(value, int(np.count_nonzero(when)), axis=0)
@@ -154,7 +154,7 @@ class _Cycle:
                 self.results[value] = np.empty(shape, numpy_dtype(kind.element_type))
         self.steps = [self._step(op) for op in component.ops]
 
-    def run(self, part: Part) -> None:
+    def run(self, part: Columns) -> None:
         for step in self.steps:
             step(part)
         for value, result in self.results.items():
@@ -171,7 +171,7 @@ class _Cycle:
     def _ordered(self, array: Array) -> Array:
         return array if self.order is None else array[self.order]
 
-    def _operand(self, value: SSAValue) -> Callable[[Part], Array]:
+    def _operand(self, value: SSAValue) -> Callable[[Columns], Array]:
         if value in self.inside:
             return lambda _: self.now[value]
         if value not in self.sorted:
@@ -180,7 +180,7 @@ class _Cycle:
         ordered = self.sorted[value]
         return (lambda _: ordered) if len(ordered) == 1 else (lambda part: ordered[part])
 
-    def _step(self, op: Operation) -> Callable[[Part], None]:
+    def _step(self, op: Operation) -> Callable[[Columns], None]:
         match op:
             case nest.LoadOp():
                 return self._load(op)
@@ -193,16 +193,16 @@ class _Cycle:
             case _:
                 raise AssertionError(f"{op.name} has no operand that a cycle could go through")
 
-    def _load(self, op: nest.LoadOp) -> Callable[[Part], None]:
+    def _load(self, op: nest.LoadOp) -> Callable[[Columns], None]:
         access, pool, now = self.batch.plan.access[op], self.batch.pools[op.memory], self.now
         versions = self._ordered(self.batch.control.use(op).versions)
 
-        def run(part: Part) -> None:
+        def run(part: Columns) -> None:
             now[op.result] = access.lanes_of(pool[versions[part]])
 
         return run
 
-    def _store(self, op: nest.StoreOp) -> Callable[[Part], None]:
+    def _store(self, op: nest.StoreOp) -> Callable[[Columns], None]:
         access, pool, value = self.batch.plan.access[op], self.batch.pools[op.memory], self._operand(op.value)
         definition = self.batch.control.definition(op)
         happens = self.batch.control.when(op.when)
@@ -210,7 +210,7 @@ class _Cycle:
         slots[definition.rows] = definition.versions
         slots, when, always = self._ordered(slots), self._ordered(happens), bool(happens.all())
 
-        def run(part: Part) -> None:
+        def run(part: Columns) -> None:
             lanes = value(part)
             if len(lanes) == 1:
                 lanes = np.broadcast_to(lanes, (part.stop - part.start, *lanes.shape[1:]))
@@ -221,33 +221,33 @@ class _Cycle:
 
         return run
 
-    def _select(self, op: nest.SelectOp) -> Callable[[Part], None]:
+    def _select(self, op: nest.SelectOp) -> Callable[[Columns], None]:
         inside, outside, now = self._operand(op.inside), self._operand(op.outside), self.now
         when = self._ordered(self.batch.control.when(op.when))
 
-        def run(part: Part) -> None:
+        def run(part: Columns) -> None:
             now[op.result] = _choose(when[part], inside(part), outside(part))
 
         return run
 
-    def _evaluate(self, op: nest.MapOp | nest.ReduceOp) -> Callable[[Part], None]:
+    def _evaluate(self, op: nest.MapOp | nest.ReduceOp) -> Callable[[Columns], None]:
         operands, now, evaluate = [self._operand(v) for v in op.operands], self.now, _evaluator(op)
         result, defined = op.results[0], self.batch.defined.values[op.results[0]]
         if defined.all():
 
-            def run(part: Part) -> None:
+            def run(part: Columns) -> None:
                 now[result] = evaluate([operand(part) for operand in operands])
 
             return run
         ordered = self._ordered(defined)
 
-        def run_where_defined(part: Part) -> None:
+        def run_where_defined(part: Columns) -> None:
             now[result] = _where_defined(op, evaluate, [operand(part) for operand in operands], ordered[part])
 
         return run_where_defined
 
 
-def _choose(when: Mask, inside: Array, outside: Array) -> Array:
+def _choose(when: CellMask, inside: Array, outside: Array) -> Array:
     if when.all():
         return inside
     if not when.any():
@@ -255,7 +255,7 @@ def _choose(when: Mask, inside: Array, outside: Array) -> Array:
     return np.where(when.reshape(-1, *(1 for _ in inside.shape[1:])), inside, outside)
 
 
-def _where_defined(op: nest.MapOp | nest.ReduceOp, evaluate: Evaluate, inputs: list[Array], defined: Mask) -> Array:
+def _where_defined(op: nest.MapOp | nest.ReduceOp, evaluate: Evaluate, inputs: list[Array], defined: CellMask) -> Array:
     """Evaluate for the iterations whose operands are defined; zeros for the others."""
     if defined.all():
         return evaluate(inputs)

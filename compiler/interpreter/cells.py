@@ -94,7 +94,7 @@ class Cells:
         view[np.unravel_index(numbers, view.shape[: len(self.size)])] = rows.reshape(-1, *self.size)
 
 
-class Access:
+class CellAccess:
     """One load or store as cells: which ones in each iteration, and how its lanes are laid out over them."""
 
     def __init__(self, cells: Cells, window: Window, lanes: Sequence[int]) -> None:

@@ -19,28 +19,28 @@ from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.interpreter.cells import Indices
 from penstock.compiler.interpreter.levels import levels
-from penstock.compiler.interpreter.memory import Mask
+from penstock.compiler.interpreter.memory import CellMask
 from penstock.compiler.interpreter.plan import Component, NestPlan
-from penstock.compiler.interpreter.versions import Definition, Event, Use, Versions
+from penstock.compiler.interpreter.versions import Definition, MemoryEvent, Versions, VersionUse
 
 
 @dataclass(frozen=True)
-class Order:
+class LevelOrder:
     """Iterations by level: those from `bounds[i]` to `bounds[i + 1]` can be run together. None: they are in order."""
 
     iterations: Indices | None
     bounds: list[int]
 
 
-class Control:
+class Stretch:
     """Iterations `start` to `stop` of a nest, and all that are like them. Cells count from the memory's base."""
 
     def __init__(self, plan: NestPlan, start: int, stop: int) -> None:
         self.plan = plan
         self.start, self.stop = start, stop
         self.count = stop - start
-        self._guards: dict[GuardAttr, Mask] = {}
-        self._orders: dict[Component, Order] = {}
+        self._guards: dict[GuardAttr, CellMask] = {}
+        self._orders: dict[Component, LevelOrder] = {}
         self._cells: dict[Operation, Indices] = {}
 
     @cached_property
@@ -49,7 +49,7 @@ class Control:
         trips, numbers = self.plan.op.trips, np.arange(self.start, self.stop, dtype=np.int64)
         return [numbers // math.prod(trips[i + 1 :]) % trip for i, trip in enumerate(trips)]
 
-    def when(self, guard: GuardAttr) -> Mask:
+    def when(self, guard: GuardAttr) -> CellMask:
         if guard not in self._guards:
             holds = np.ones(self.count, bool)
             for term in guard.terms:
@@ -57,7 +57,7 @@ class Control:
             self._guards[guard] = holds
         return self._guards[guard]
 
-    def within(self, op: nest.WithinOp) -> Mask:
+    def within(self, op: nest.WithinOp) -> CellMask:
         """Which lanes are no padding, a row an iteration."""
         place, factors = np.zeros(self.count, np.int64), coefficients(op.place.data.results[0], len(self.counters))
         for factor, counter in zip(factors, self.counters, strict=True):
@@ -80,9 +80,9 @@ class Control:
         return self._cells[op]
 
     @cached_property
-    def needed(self) -> dict[SSAValue, Mask]:
+    def needed(self) -> dict[SSAValue, CellMask]:
         """Where the value of a result matters: it reaches a write or a store, choices considered."""
-        needed: dict[SSAValue, Mask] = {v: np.zeros(self.count, bool) for op in self.plan.ops for v in op.results}
+        needed: dict[SSAValue, CellMask] = {v: np.zeros(self.count, bool) for op in self.plan.ops for v in op.results}
         for op in reversed(self.plan.ops):
             match op:
                 case nest.WriteOp() | nest.StoreOp():
@@ -103,23 +103,23 @@ class Control:
         return {
             memory: Versions.of(
                 [
-                    Event(self.plan.position[op], self.when(op.when) & self.needed[op.result], self.cells(op))
+                    MemoryEvent(self.plan.position[op], self.when(op.when) & self.needed[op.result], self.cells(op))
                     for op in self.plan.loads.get(memory, [])
                 ],
-                [Event(self.plan.position[op], self.when(op.when), self.cells(op)) for op in stores],
+                [MemoryEvent(self.plan.position[op], self.when(op.when), self.cells(op)) for op in stores],
                 self.count,
                 len(self.plan.ops),
             )
             for memory, stores in self.plan.stores.items()
         }
 
-    def use(self, op: nest.LoadOp) -> Use:
+    def use(self, op: nest.LoadOp) -> VersionUse:
         return self.versions[op.memory].uses[self.plan.loads[op.memory].index(op)]
 
     def definition(self, op: nest.StoreOp) -> Definition:
         return self.versions[op.memory].definitions[self.plan.stores[op.memory].index(op)]
 
-    def order(self, component: Component) -> Order:
+    def order(self, component: Component) -> LevelOrder:
         """The iterations of a cycle by dependence level."""
         if component not in self._orders:
             loads = [op for op in component.ops if isinstance(op, nest.LoadOp)]
@@ -127,7 +127,7 @@ class Control:
             order = np.argsort(level, kind="stable")
             bounds = np.searchsorted(level[order], np.arange(int(level.max()) + 2)).tolist()
             in_order = np.array_equal(order, np.arange(self.count))
-            self._orders[component] = Order(None if in_order else order, cast("list[int]", bounds))
+            self._orders[component] = LevelOrder(None if in_order else order, cast("list[int]", bounds))
         return self._orders[component]
 
     def _writers(self, op: nest.LoadOp, component: Component) -> Indices:
@@ -147,11 +147,11 @@ class Controls:
 
     def __init__(self, plan: NestPlan) -> None:
         self.plan = plan
-        self._known: dict[Any, Control] = {}
+        self._known: dict[Any, Stretch] = {}
 
-    def of(self, start: int, stop: int) -> Control:
+    def of(self, start: int, stop: int) -> Stretch:
         likeness = self.plan.likeness(start, stop)
-        found = self._known.pop(likeness, None) or Control(self.plan, start, stop)
+        found = self._known.pop(likeness, None) or Stretch(self.plan, start, stop)
         self._known[likeness] = found
         if len(self._known) > KEPT:
             del self._known[next(iter(self._known))]

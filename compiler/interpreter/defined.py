@@ -13,18 +13,18 @@ from xdsl.ir import SSAValue
 from penstock.compiler.dialects import nest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.cells import Indices
-from penstock.compiler.interpreter.control import Control
-from penstock.compiler.interpreter.memory import Mask, Memory
+from penstock.compiler.interpreter.control import Stretch
+from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 
 
 class Definedness:
     """Where each value is defined, and which versions of each memory are."""
 
     def __init__(
-        self, control: Control, memories: Mapping[SSAValue, Memory], bases: Mapping[SSAValue, int], first: int
+        self, control: Stretch, memories: Mapping[SSAValue, MemoryCells], bases: Mapping[SSAValue, int], first: int
     ) -> None:
         self.control, self.bases, self.first = control, bases, first
-        self.values: dict[SSAValue, Mask] = {}
+        self.values: dict[SSAValue, CellMask] = {}
         cells = control.plan.cells
         self.pools = {m: v.defined(cells[m], memories[m], bases[m]) for m, v in control.versions.items()}
         self._read_only = {
@@ -37,11 +37,11 @@ class Definedness:
         while self._step():
             pass
 
-    def _loaded(self, op: nest.LoadOp, memory: Memory) -> Mask:
+    def _loaded(self, op: nest.LoadOp, memory: MemoryCells) -> CellMask:
         when = self.control.when(op.when)
         if memory.written is None or memory.written.all():
             return when
-        whole: Mask = np.all(self.control.plan.cells[op.memory].table(memory.written), axis=1)
+        whole: CellMask = np.all(self.control.plan.cells[op.memory].table(memory.written), axis=1)
         return when & _all(whole, self.control.cells(op) + self.bases[op.memory])
 
     def _step(self) -> bool:
@@ -60,7 +60,7 @@ class Definedness:
                 case nest.SelectOp():
                     values[op.result] = np.where(when(op.when), values[op.inside], values[op.outside])
                 case nest.MapOp() | nest.ReduceOp():
-                    result: Mask = np.ones(self.control.count, bool)
+                    result: CellMask = np.ones(self.control.count, bool)
                     for operand in op.operands:
                         result &= values[operand]
                     values[op.results[0]] = result
@@ -111,9 +111,9 @@ class Definedness:
                     return "its operation is unknown"
 
 
-def _all(flags: Mask, rows: Indices) -> Mask:
+def _all(flags: CellMask, rows: Indices) -> CellMask:
     """Whether every one of a row's flags is set."""
-    chosen: Mask = flags[rows]
+    chosen: CellMask = flags[rows]
     return chosen[:, 0] if chosen.shape[1] == 1 else np.all(chosen, axis=1)
 
 

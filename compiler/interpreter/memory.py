@@ -15,7 +15,7 @@ from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.interpreter.scalar import numpy_dtype
 
 Array = NDArray[Any]
-Mask = NDArray[np.bool_]
+CellMask = NDArray[np.bool_]
 
 
 def word_shape(kind: MemRefType[Attribute]) -> tuple[int, ...]:
@@ -25,28 +25,28 @@ def word_shape(kind: MemRefType[Attribute]) -> tuple[int, ...]:
 
 
 @dataclass
-class Memory:
+class MemoryCells:
     """The elements of a memory (a word's lanes are its last axes) and which of them hold something."""
 
     data: Array
-    written: Mask | None = None
+    written: CellMask | None = None
     """None: all of them."""
 
     @staticmethod
-    def empty(kind: Attribute, *lead: int) -> Memory:
+    def empty(kind: Attribute, *lead: int) -> MemoryCells:
         """`lead` memories of a type, stacked; nothing in them is defined."""
         memref = memref_type(kind)
         shape = (*lead, *memref.get_shape(), *word_shape(memref))
-        return Memory(np.zeros(shape, numpy_dtype(memref.element_type)), np.zeros(shape, bool))
+        return MemoryCells(np.zeros(shape, numpy_dtype(memref.element_type)), np.zeros(shape, bool))
 
     @staticmethod
-    def holding(kind: Attribute, values: Array) -> Memory:
+    def holding(kind: Attribute, values: Array) -> MemoryCells:
         memref = memref_type(kind)
-        return Memory(np.asarray(values).reshape(*memref.get_shape(), *word_shape(memref)))
+        return MemoryCells(np.asarray(values).reshape(*memref.get_shape(), *word_shape(memref)))
 
 
 @dataclass
-class Fifo:
+class TokenQueue:
     """Tokens in flight, as the arrays in which they were written."""
 
     parts: deque[Array] = field(default_factory=deque[Array])
@@ -79,7 +79,7 @@ class Blocks:
     """Whole buffers in flight. Writer and reader each see a window of consecutive ones, stacked."""
 
     kind: Attribute
-    blocks: dict[int, Memory] = field(default_factory=dict[int, Memory])
+    blocks: dict[int, MemoryCells] = field(default_factory=dict[int, MemoryCells])
     written: int = 0
     """How many blocks are full, by writers' nests that ended and by the one that runs."""
     read: int = 0
@@ -92,9 +92,9 @@ class Blocks:
     def bytes(self) -> int:
         return sum(block.data.nbytes for block in self.blocks.values())
 
-    def window(self, first: int, count: int) -> Memory:
+    def window(self, first: int, count: int) -> MemoryCells:
         """Blocks from number `first`; one that nobody began is empty."""
-        memory = Memory.empty(self.kind, count)
+        memory = MemoryCells.empty(self.kind, count)
         assert memory.written is not None
         for i in range(count):
             block = self.blocks.get(first + i)
@@ -103,11 +103,11 @@ class Blocks:
                 memory.data[i], memory.written[i] = block.data, block.written
         return memory
 
-    def keep(self, first: int, memory: Memory) -> None:
+    def keep(self, first: int, memory: MemoryCells) -> None:
         """Store what a writer made of its window."""
         assert memory.written is not None
         for i in range(len(memory.data)):
-            self.blocks[first + i] = Memory(memory.data[i], memory.written[i])
+            self.blocks[first + i] = MemoryCells(memory.data[i], memory.written[i])
 
     def release(self, before: int) -> None:
         """The reader is done with all blocks before this number."""

@@ -14,9 +14,9 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.batch import Batch
-from penstock.compiler.interpreter.control import Control, Controls
+from penstock.compiler.interpreter.control import Controls, Stretch
 from penstock.compiler.interpreter.defined import Definedness
-from penstock.compiler.interpreter.memory import Blocks, Fifo, Memory
+from penstock.compiler.interpreter.memory import Blocks, MemoryCells, TokenQueue
 from penstock.compiler.interpreter.plan import NestPlan
 from penstock.compiler.interpreter.scalar import numpy_dtype
 
@@ -30,15 +30,15 @@ BACKLOG_BYTES = 1 << 25
 class Environment:
     """What a nest works on: the accelerator's channels and memories, and those of its task."""
 
-    memories: dict[SSAValue, Memory] = field(default_factory=dict[SSAValue, Memory])
+    memories: dict[SSAValue, MemoryCells] = field(default_factory=dict[SSAValue, MemoryCells])
     external: set[SSAValue] = field(default_factory=set[SSAValue])
-    fifos: dict[SSAValue, Fifo] = field(default_factory=dict[SSAValue, Fifo])
+    fifos: dict[SSAValue, TokenQueue] = field(default_factory=dict[SSAValue, TokenQueue])
     blocks: dict[SSAValue, Blocks] = field(default_factory=dict[SSAValue, Blocks])
     strict: bool = True
     """Whether an undefined value that leaves a task is an error."""
 
-    def fifo(self, channel: SSAValue) -> Fifo:
-        return self.fifos.setdefault(channel, Fifo())
+    def fifo(self, channel: SSAValue) -> TokenQueue:
+        return self.fifos.setdefault(channel, TokenQueue())
 
     def block_channel(self, channel: SSAValue) -> Blocks:
         assert isinstance(channel.type, BlocksType)
@@ -122,7 +122,7 @@ class NestRun:
             code="broken-stream", what=what, where=self.plan.where, hint="this is a defect in a pass; please report it"
         )
 
-    def _control(self) -> Control:
+    def _control(self) -> Stretch:
         return self.controls.of(self.start, self.stop) if not self.finished else self.control
 
     def _bases(self) -> Mapping[SSAValue, int]:
@@ -146,7 +146,7 @@ class NestRun:
         emptied = [channel for channel, fills in self.plan.block_channels if not fills]
         return [c for c in emptied if self.first_block[c] + last >= self._blocks(c).written]
 
-    def _memories(self) -> Mapping[SSAValue, Memory]:
+    def _memories(self) -> Mapping[SSAValue, MemoryCells]:
         """The plain memories, and of every block channel the blocks of this stretch."""
         used = {m: self.environment.memories[m] for m in self.plan.cells if not isinstance(m.type, BlocksType)}
         first = self.start // self.plan.inner
@@ -155,7 +155,7 @@ class NestRun:
             used[channel] = self._blocks(channel).window(start + first, count)
         return used
 
-    def _tables(self, memories: Mapping[SSAValue, Memory]) -> Mapping[SSAValue, Array]:
+    def _tables(self, memories: Mapping[SSAValue, MemoryCells]) -> Mapping[SSAValue, Array]:
         """What is only loaded, as cells; a memory's are the same in all stretches."""
         for memory in self.plan.loads:
             if memory not in self.plan.stores and (memory not in self.tables or memory in self.first_block):

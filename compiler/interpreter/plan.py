@@ -16,7 +16,7 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.cells import Access, Cells, Window
+from penstock.compiler.interpreter.cells import CellAccess, Cells, Window
 from penstock.compiler.interpreter.memory import word_shape
 from penstock.compiler.interpreter.scalar import numpy_dtype
 
@@ -68,7 +68,7 @@ class NestPlan:
                 code="broken-ir", what=f"a nest both writes and reads {', '.join(names)}", where=self.where
             )
         self.cells: dict[SSAValue, Cells] = {}
-        self.access: dict[nest.LoadOp | nest.StoreOp, Access] = {}
+        self.access: dict[nest.LoadOp | nest.StoreOp, CellAccess] = {}
         for memory in [*self.loads, *(m for m in self.stores if m not in self.loads)]:
             self._cut(memory)
 
@@ -83,7 +83,7 @@ class NestPlan:
             windows = [window.in_block(self._block_factors()) for window in windows]
         cells = self.cells[memory] = Cells.of(shape, windows)
         for access, window in zip(accesses, windows, strict=True):
-            self.access[access] = Access(cells, window, _lanes(access))
+            self.access[access] = CellAccess(cells, window, _lanes(access))
 
     def _block_factors(self) -> tuple[int, ...]:
         """The number of the block as a sum over the loop counters."""

@@ -32,7 +32,7 @@ from xdsl.utils.type import get_element_type_or_self
 from penstock.compiler.errors import PenstockError
 
 Array = NDArray[Any]
-Evaluator = Callable[[Operation, Sequence[Array]], Array]
+ScalarFunction = Callable[[Operation, Sequence[Array]], Array]
 
 _FLOATS: dict[type[Attribute], Any] = {
     Float16Type: np.float16,
@@ -123,14 +123,14 @@ def _wrap(values: Array, kind: Attribute) -> Array:
     return (narrowed << spare) >> spare if spare else narrowed
 
 
-def _integer(function: Callable[..., Any]) -> Evaluator:
+def _integer(function: Callable[..., Any]) -> ScalarFunction:
     def evaluator(op: Operation, operands: Sequence[Array]) -> Array:
         return _wrap(np.asarray(function(*map(_signed, operands))), _result_type(op))
 
     return evaluator
 
 
-def _unsigned_integer(function: Callable[..., Any]) -> Evaluator:
+def _unsigned_integer(function: Callable[..., Any]) -> ScalarFunction:
     def evaluator(op: Operation, operands: Sequence[Array]) -> Array:
         kind = _result_type(op)
         return _wrap(np.asarray(function(*(_unsigned(x, kind) for x in operands))), kind)
@@ -170,7 +170,7 @@ def _unsigned_remainder(x: Array, y: Array) -> Array:
     return np.remainder(x, _nonzero("integer division", y))
 
 
-def _shift(shift: Callable[..., Any], *, unsigned: bool = False) -> Evaluator:
+def _shift(shift: Callable[..., Any], *, unsigned: bool = False) -> ScalarFunction:
     def evaluator(op: Operation, operands: Sequence[Array]) -> Array:
         kind = _result_type(op)
         amounts = _unsigned(operands[1], kind)
@@ -223,14 +223,14 @@ def _compare_floats(op: Operation, operands: Sequence[Array]) -> Array:
 # Floats: plain numpy in the type's own precision, or one rounding from f64.
 
 
-def _float(function: Callable[..., Any]) -> Evaluator:
+def _float(function: Callable[..., Any]) -> ScalarFunction:
     def evaluator(op: Operation, operands: Sequence[Array]) -> Array:
         return np.asarray(function(*operands), dtype=numpy_dtype(_result_type(op)))
 
     return evaluator
 
 
-def _rounded_once(function: Callable[..., Any]) -> Evaluator:
+def _rounded_once(function: Callable[..., Any]) -> ScalarFunction:
     def evaluator(op: Operation, operands: Sequence[Array]) -> Array:
         wide = (np.asarray(x, np.float64) for x in operands)
         return np.asarray(function(*wide), dtype=numpy_dtype(_result_type(op)))
@@ -277,7 +277,7 @@ def _cast_index(op: Operation, operands: Sequence[Array]) -> Array:
     return _wrap(_signed(operands[0]), _result_type(op))
 
 
-def _float_to_integer(*, signed: bool) -> Evaluator:
+def _float_to_integer(*, signed: bool) -> ScalarFunction:
     """Truncates toward zero. Out of range is undefined in hardware; here it saturates, and NaN gives 0."""
 
     def evaluator(op: Operation, operands: Sequence[Array]) -> Array:
@@ -316,7 +316,7 @@ def _select(op: Operation, operands: Sequence[Array]) -> Array:
     return np.where(operands[0], operands[1], operands[2])
 
 
-_EVALUATORS: dict[type[Operation], Evaluator] = {
+_EVALUATORS: dict[type[Operation], ScalarFunction] = {
     arith.ConstantOp: _constant,
     arith.SelectOp: _select,
     # integers

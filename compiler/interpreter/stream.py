@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.memory import Memory
+from penstock.compiler.interpreter.memory import MemoryCells
 from penstock.compiler.interpreter.nest_run import Environment, NestRun
 
 Array = NDArray[Any]
@@ -32,12 +32,12 @@ def run(
     """
     top = next(op for op in module.ops if isinstance(op, stream.TopOp))
     environment = Environment(external=set(top.body.block.args), strict=strict)
-    outputs: dict[str, Memory] = {}
+    outputs: dict[str, MemoryCells] = {}
     for argument, name, kind in zip(top.body.block.args, top.argument_names, top.argument_kinds, strict=True):
         if kind.data in ("output", "buffer"):
-            environment.memories[argument] = Memory.empty(argument.type)
+            environment.memories[argument] = MemoryCells.empty(argument.type)
         else:
-            environment.memories[argument] = Memory.holding(argument.type, memories[name.data])
+            environment.memories[argument] = MemoryCells.holding(argument.type, memories[name.data])
         if kind.data == "output":
             outputs[name.data] = environment.memories[argument]
     tasks = [op for op in top.body.block.ops if isinstance(op, stream.TaskOp)]
@@ -65,7 +65,7 @@ def run_part(
     for argument, name in zip(top.body.block.args, top.argument_names, strict=True):
         given = memories.get(name.data)
         kind = argument.type
-        environment.memories[argument] = Memory.empty(kind) if given is None else Memory.holding(kind, given)
+        environment.memories[argument] = MemoryCells.empty(kind) if given is None else MemoryCells.holding(kind, given)
     channels = {op.sym_name.data: op.result for op in top.body.block.ops if isinstance(op, stream.StreamOp)}
     for name, array in tokens.items():
         environment.fifo(channels[name]).put(array)
@@ -90,9 +90,9 @@ class _TaskRun:
         for op in task.body.block.ops:
             match op:
                 case stream.BufferOp():
-                    environment.memories[op.result] = Memory.empty(op.result.type)
+                    environment.memories[op.result] = MemoryCells.empty(op.result.type)
                 case stream.RomOp():
-                    environment.memories[op.result] = Memory.holding(op.result.type, parameters[op.parameter.data])
+                    environment.memories[op.result] = MemoryCells.holding(op.result.type, parameters[op.parameter.data])
                 case nest.NestOp():
                     self.nests.append(op)
                 case _:
@@ -150,7 +150,7 @@ def _check_drained(environment: Environment) -> None:
             )  # fmt: skip
 
 
-def _check_written(outputs: Mapping[str, Memory]) -> None:
+def _check_written(outputs: Mapping[str, MemoryCells]) -> None:
     for name, memory in outputs.items():
         if memory.written is not None and not memory.written.all():
             raise PenstockError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.compiler.interpreter.cells import Cells, Indices
-from penstock.compiler.interpreter.memory import Mask, Memory
+from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 
 Array = NDArray[Any]
 
@@ -24,16 +24,16 @@ UNDEFINED = 0
 
 
 @dataclass(frozen=True)
-class Event:
+class MemoryEvent:
     """The loads or stores of one operation: where it stands in the body, when it happens, which cells."""
 
     position: int
-    when: Mask
+    when: CellMask
     cells: Indices
 
 
 @dataclass(frozen=True)
-class Use:
+class VersionUse:
     """What an operation's loads see: a version, and the iteration that made it (-1: an earlier stretch), per cell."""
 
     versions: Indices
@@ -65,7 +65,7 @@ class Versions:
     """All versions of a memory's cells in one stretch of iterations."""
 
     count: int
-    uses: tuple[Use, ...]
+    uses: tuple[VersionUse, ...]
     definitions: tuple[Definition, ...]
     old_cells: Indices
     """The cells whose contents from before are versions 1, 2, ..."""
@@ -74,13 +74,13 @@ class Versions:
     """What the memory holds afterwards."""
 
     @staticmethod
-    def of(loads: Sequence[Event], stores: Sequence[Event], iterations: int, body: int) -> Versions:
+    def of(loads: Sequence[MemoryEvent], stores: Sequence[MemoryEvent], iterations: int, body: int) -> Versions:
         span = iterations * body
         keys, made_by, made_in = _concatenated(stores, body, span)
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
 
-        uses: list[Use] = []
+        uses: list[VersionUse] = []
         old: list[Indices] = []
         known = 1
         for load in loads:
@@ -99,7 +99,7 @@ class Versions:
             known += len(cells)
             old.append(cells)
             uses.append(
-                Use(
+                VersionUse(
                     versions,
                     np.where(found, made_in[seen] if len(keys) else -1, -1),
                     np.where(found, made_by[seen] if len(keys) else -1, -1),
@@ -121,14 +121,14 @@ class Versions:
             first, tuple(uses), tuple(definitions), np.concatenate([none, *old]), cells[last], known + order[last]
         )
 
-    def pool(self, cells: Cells, memory: Memory, base: int) -> Array:
+    def pool(self, cells: Cells, memory: MemoryCells, base: int) -> Array:
         """Room for all versions, the old ones filled in. The cells of these versions count from `base`."""
         pool = np.zeros((self.count, cells.lanes), memory.data.dtype)
         if len(self.old_cells):
             pool[1 : 1 + len(self.old_cells)] = cells.gather(memory.data, self.old_cells + base)
         return pool
 
-    def defined(self, cells: Cells, memory: Memory, base: int) -> Mask:
+    def defined(self, cells: Cells, memory: MemoryCells, base: int) -> CellMask:
         """Which versions hold something, as far as the memory from before tells; stores are taken to."""
         pool = np.ones(self.count, bool)
         pool[UNDEFINED] = False
@@ -136,7 +136,7 @@ class Versions:
             pool[1 : 1 + len(self.old_cells)] = cells.gather(memory.written, self.old_cells + base).all(axis=1)
         return pool
 
-    def leave(self, cells: Cells, memory: Memory, base: int, pool: Array, defined: Mask) -> None:
+    def leave(self, cells: Cells, memory: MemoryCells, base: int, pool: Array, defined: CellMask) -> None:
         """Put the last versions into the memory."""
         numbers = self.last_cells + base
         cells.scatter(memory.data, numbers, pool[self.last_versions])
@@ -145,7 +145,7 @@ class Versions:
             cells.scatter(memory.written, numbers, rows)
 
 
-def _concatenated(stores: Sequence[Event], body: int, span: int) -> tuple[Indices, Indices, Indices]:
+def _concatenated(stores: Sequence[MemoryEvent], body: int, span: int) -> tuple[Indices, Indices, Indices]:
     """Every store of a cell: its key (by cell, then by time), its operation's number and its iteration."""
     keys, made_by, made_in = ([np.zeros(0, np.int64)] for _ in range(3))
     for number, store in enumerate(stores):

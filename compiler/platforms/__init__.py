@@ -3,9 +3,9 @@
 Nothing here needs more than the standard library, so every process may import it.
 """
 
-from penstock.compiler.platforms.board import Board, Pin
+from penstock.compiler.platforms.board import Board, BoardPin
 from penstock.compiler.platforms.loader import load_platform, parse_platform, platform_names
-from penstock.compiler.platforms.platform import MEMORY_EFFICIENCY, Die, Link, Memory, Platform
+from penstock.compiler.platforms.platform import MEMORY_EFFICIENCY, Die, DieLink, ExternalMemory, Platform
 from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 __all__ = [
@@ -13,9 +13,9 @@ __all__ = [
     "RESOURCE_NAMES",
     "Board",
     "Die",
-    "Link",
-    "Memory",
-    "Pin",
+    "DieLink",
+    "ExternalMemory",
+    "BoardPin",
     "Platform",
     "Resources",
     "load_platform",

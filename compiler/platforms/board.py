@@ -9,7 +9,7 @@ SIGNALS = ("clock", "reset_button", "uart_rx", "uart_tx", "led0", "led1", "led2"
 
 
 @dataclass(frozen=True)
-class Pin:
+class BoardPin:
     """One pin of the chip. `signal` is what the shell calls it, `uart_rx` being what the chip receives."""
 
     signal: str
@@ -29,7 +29,7 @@ class Board:
     leds_active_low: bool
     reset_active_low: bool
     load: tuple[str, ...]
-    pins: tuple[Pin, ...]
+    pins: tuple[BoardPin, ...]
 
     @property
     def leds(self) -> int:

@@ -6,8 +6,8 @@ from functools import cache
 from importlib.resources import files
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms.board import SIGNALS, Board, Pin
-from penstock.compiler.platforms.platform import Die, Link, Memory, Platform
+from penstock.compiler.platforms.board import SIGNALS, Board, BoardPin
+from penstock.compiler.platforms.platform import Die, DieLink, ExternalMemory, Platform
 from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources
 from penstock.compiler.platforms.toml_fields import Fields, parse_toml
 
@@ -93,8 +93,8 @@ def _resources(fields: Fields) -> Resources:
     return result
 
 
-def _memory(fields: Fields) -> Memory:
-    memory = Memory(
+def _memory(fields: Fields) -> ExternalMemory:
+    memory = ExternalMemory(
         name=fields.text("name"),
         kind=fields.text("kind"),
         die=fields.text("die"),
@@ -107,11 +107,11 @@ def _memory(fields: Fields) -> Memory:
     return memory
 
 
-def _link(fields: Fields) -> Link:
+def _link(fields: Fields) -> DieLink:
     ends = fields.texts("between")
     if len(ends) != 2:
         raise _bad(fields.where, f"field 'between' names {len(ends)} dies", "name the two that it connects")
-    link = Link(between=(ends[0], ends[1]), wires=fields.count("wires", at_least=1))
+    link = DieLink(between=(ends[0], ends[1]), wires=fields.count("wires", at_least=1))
     fields.finish()
     return link
 
@@ -134,8 +134,8 @@ def _board(fields: Fields | None, name: str, part: str) -> Board | None:
     return board
 
 
-def _pin(fields: Fields) -> Pin:
-    pin = Pin(fields.text("signal"), fields.text("site"), fields.text("io_type"), fields.text("pull"))
+def _pin(fields: Fields) -> BoardPin:
+    pin = BoardPin(fields.text("signal"), fields.text("site"), fields.text("io_type"), fields.text("pull"))
     fields.finish()
     if pin.pull not in ("UP", "DOWN", "NONE"):
         raise _bad(fields.where, f"field 'pull' is {pin.pull!r}", "it is UP, DOWN or NONE")

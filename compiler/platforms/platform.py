@@ -32,7 +32,7 @@ class Die:
 
 
 @dataclass(frozen=True)
-class Memory:
+class ExternalMemory:
     """An external memory of `ports` equal ports, attached to one die."""
 
     name: str
@@ -55,7 +55,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Link:
+class DieLink:
     """Wires between two neighbouring dies."""
 
     between: tuple[str, str]
@@ -75,8 +75,8 @@ class Platform:
     max_clock_mhz: float
     fill: tuple[tuple[str, float], ...]
     dies: tuple[Die, ...]
-    memories: tuple[Memory, ...]
-    links: tuple[Link, ...]
+    memories: tuple[ExternalMemory, ...]
+    links: tuple[DieLink, ...]
     board: Board | None = None
     """Pins and oscillator, where it is a board that bitstreams are made for."""
     arguments: str = "external"
@@ -87,7 +87,7 @@ class Platform:
         return self.arguments == "arrays"
 
     @property
-    def fastest_memory(self) -> Memory | None:
+    def fastest_memory(self) -> ExternalMemory | None:
         """The external memory that serves all ports of a design; None where the host's link does."""
         return max(self.memories, key=lambda memory: memory.gb_s, default=None)
 

@@ -18,14 +18,14 @@ from penstock.compiler.analysis.nests import (
     Load,
     Map,
     NestFacts,
+    NestValue,
     Other,
     Place,
     Read,
     Reduce,
     Select,
     Statement,
-    Store,
-    Value,
+    StoreFact,
     Write,
 )
 from penstock.compiler.dialects import nest
@@ -45,7 +45,7 @@ from penstock.compiler.schedule.library import Operator, OperatorLibrary
 
 
 @dataclass(slots=True)
-class Step:
+class FlatStep:
     """One operation on all lanes. `inputs` are positions of earlier steps; memories and channels by name."""
 
     name: str
@@ -67,7 +67,7 @@ BodyMemory = dict[Hashable, tuple[FlatBody, Block]]
 """Bodies that were flattened before, for nests that share them; each is kept, so that its identity stays its own."""
 
 
-def flatten(facts: NestFacts, library: OperatorLibrary, memory: BodyMemory | None = None) -> list[Step]:
+def flatten(facts: NestFacts, library: OperatorLibrary, memory: BodyMemory | None = None) -> list[FlatStep]:
     """The steps of a nest's body, its operators built of what the nest says."""
     return _Flattener(facts, library, {} if memory is None else memory).run()
 
@@ -83,11 +83,11 @@ class _Flattener:
         self.operators = Operators(library, Allotment(facts.bindings))
         self.bound = tuple(facts.bindings.items())
         self.alike = all(not (shares := shares_of(choice)) or not shares[0] for choice in facts.bindings.values())
-        self.steps: list[Step] = []
-        self.steps_of: dict[Value, tuple[int, ...]] = {}
-        self.bits_of: dict[Value, int] = {}
+        self.steps: list[FlatStep] = []
+        self.steps_of: dict[NestValue, tuple[int, ...]] = {}
+        self.bits_of: dict[NestValue, int] = {}
 
-    def run(self) -> list[Step]:
+    def run(self) -> list[FlatStep]:
         for statement in self.facts.statements:
             self._visit(statement)
         return self.steps
@@ -100,7 +100,7 @@ class _Flattener:
                 self._access("write", place, when, None, value, self._inputs((value,)))
             case Load(place, address, when, result):
                 self._access("load", place, when, address, result, ())
-            case Store(value, place, address, when):
+            case StoreFact(value, place, address, when):
                 self._access("store", place, when, address, value, self._inputs((value,)))
             case Select(inside, outside, _, result):
                 bits = max(self._bits(inside), self._bits(outside))
@@ -126,11 +126,11 @@ class _Flattener:
         place: Place,
         when: GuardAttr,
         address: AffineMap | None,
-        data: Value,
+        data: NestValue,
         inputs: tuple[int, ...],
     ) -> None:
         bits = type_bits(data.dtype)
-        step = Step(f"nest.{kind}", inputs, data.lanes, bits, None, kind, place, when, address, data.shape)
+        step = FlatStep(f"nest.{kind}", inputs, data.lanes, bits, None, kind, place, when, address, data.shape)
         self.steps.append(step)
         if kind in ("read", "load"):
             self.steps_of[data] = (len(self.steps) - 1,)
@@ -150,7 +150,7 @@ class _Flattener:
         for s in body.steps:
             lanes_of = s.count * lanes
             self.steps.append(
-                Step(s.name, tuple(resolve(s.inputs)), lanes_of, s.bits, s.operator, operand_bits=s.operand_bits)
+                FlatStep(s.name, tuple(resolve(s.inputs)), lanes_of, s.bits, s.operator, operand_bits=s.operand_bits)
             )
         if made := tuple(resolve(body.made_by)):
             self.steps_of[statement.result] = made
@@ -190,27 +190,27 @@ class _Flattener:
 
     def _add(
         self,
-        result: Value,
+        result: NestValue,
         name: str,
-        operands: Sequence[Value],
+        operands: Sequence[NestValue],
         rows: Sequence[tuple[int, Operator]],
         bits: int,
         operand_bits: int,
     ) -> None:
         inputs, first = self._inputs(operands), len(self.steps)
-        self.steps += [Step(name, inputs, count, bits, row, operand_bits=operand_bits) for count, row in rows]
+        self.steps += [FlatStep(name, inputs, count, bits, row, operand_bits=operand_bits) for count, row in rows]
         self.steps_of[result] = tuple(range(first, len(self.steps)))
         self.bits_of[result] = bits
 
-    def _inputs(self, values: Sequence[Value]) -> tuple[int, ...]:
+    def _inputs(self, values: Sequence[NestValue]) -> tuple[int, ...]:
         return tuple([step for v in values for step in self.steps_of.get(v, ())])
 
-    def _bits(self, value: Value) -> int:
+    def _bits(self, value: NestValue) -> int:
         bits = self.bits_of.get(value)
         return type_bits(value.dtype) if bits is None else bits
 
 
-def _adds(user: Statement, value: Value) -> bool:
+def _adds(user: Statement, value: NestValue) -> bool:
     """Whether a value goes straight into a sum there."""
     match user:
         case Reduce(summed, _, _, body):

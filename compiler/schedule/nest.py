@@ -14,7 +14,7 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule.carried import reuse_distance, stands_still
-from penstock.compiler.schedule.flatten import BodyMemory, Step, flatten
+from penstock.compiler.schedule.flatten import BodyMemory, FlatStep, flatten
 from penstock.compiler.schedule.library import OperatorLibrary
 from penstock.compiler.schedule.memory import MemoryUse, build_memory
 from penstock.compiler.schedule.pattern import TokenPattern
@@ -55,7 +55,7 @@ def found_in(error: PenstockError, where: str) -> PenstockError:
 
 
 class _Scheduler:
-    def __init__(self, facts: NestFacts, library: OperatorLibrary, steps: list[Step]) -> None:
+    def __init__(self, facts: NestFacts, library: OperatorLibrary, steps: list[FlatStep]) -> None:
         self.facts, self.library, self.steps, self.trips = facts, library, steps, facts.trips
         self.budget = library.budget_ns
         self.memory_steps: dict[Place, list[int]] = defaultdict(list)
@@ -149,7 +149,7 @@ class _Scheduler:
             rooted.append(step.kind == "load" or (step.kind == "compute" and made))
         return rooted
 
-    def _timing(self, step: Step) -> tuple[int, float]:
+    def _timing(self, step: FlatStep) -> tuple[int, float]:
         """Register stages, and combinational delay for what has none."""
         memory = self.library.memory
         match step.kind:
@@ -318,17 +318,17 @@ class _Scheduler:
         )
         return total([*parts, Resources(ff=registers)])
 
-    def _label(self, step: Step) -> str:
+    def _label(self, step: FlatStep) -> str:
         return f"{step.name} {step.target.name}" if step.target is not None else step.name
 
 
 _PORTS: dict[str, PortKind] = {"stream": "stream", "block": "block", "external": "external"}
 
 
-def _direction(step: Step) -> Direction:
+def _direction(step: FlatStep) -> Direction:
     return "read" if step.kind in ("read", "load") else "write"
 
 
-def _address(step: Step) -> AffineMap:
+def _address(step: FlatStep) -> AffineMap:
     assert step.address is not None, "loads and stores have one"
     return step.address

@@ -1,38 +1,38 @@
 """Cycle-exact, data-free simulation of process networks."""
 
-from penstock.compiler.simulator.guards import Term, pattern_of
+from penstock.compiler.simulator.guards import GuardTerm, pattern_of
 from penstock.compiler.simulator.network import (
-    Access,
     Channel,
-    Control,
-    Memory,
+    ChannelAccess,
     MemoryPort,
     Network,
     Phase,
-    Process,
     Repeat,
     Sequence,
+    SimulatedMemory,
+    SimulatedProcess,
+    StartControl,
 )
-from penstock.compiler.simulator.results import ChannelTimes, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
+from penstock.compiler.simulator.results import ChannelResult, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
 from penstock.compiler.simulator.rules import OPEN_RTL, RULES, VITIS, Rules
-from penstock.compiler.simulator.simulate import Outcome, Simulator, simulate
+from penstock.compiler.simulator.simulate import SimulationOutcome, Simulator, simulate
 
 __all__ = [
     "OPEN_RTL",
     "RULES",
     "VITIS",
-    "Access",
+    "ChannelAccess",
     "Channel",
-    "ChannelTimes",
-    "Control",
+    "ChannelResult",
+    "StartControl",
     "Deadlock",
     "Hop",
-    "Memory",
+    "SimulatedMemory",
     "MemoryPort",
     "Network",
-    "Outcome",
+    "SimulationOutcome",
     "Phase",
-    "Process",
+    "SimulatedProcess",
     "ProcessTimes",
     "Repeat",
     "Rules",
@@ -40,7 +40,7 @@ __all__ = [
     "Simulation",
     "Simulator",
     "Stall",
-    "Term",
+    "GuardTerm",
     "Wait",
     "pattern_of",
     "simulate",

@@ -8,7 +8,16 @@ from itertools import chain
 from typing import NoReturn
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.simulator.network import Access, Channel, MemoryPort, Network, Phase, Process, Repeat, Sequence
+from penstock.compiler.simulator.network import (
+    Channel,
+    ChannelAccess,
+    MemoryPort,
+    Network,
+    Phase,
+    Repeat,
+    Sequence,
+    SimulatedProcess,
+)
 
 LONGEST = 1 << 44  # cycles or tokens; sums of them, in fractions of a cycle, still fit the integers of the engine
 
@@ -102,7 +111,11 @@ def _check_memories(network: Network) -> None:
 
 
 def _check_access(
-    process: Process, phase: Phase, access: Access, known: Mapping[str, Channel], ports: Mapping[str, MemoryPort]
+    process: SimulatedProcess,
+    phase: Phase,
+    access: ChannelAccess,
+    known: Mapping[str, Channel],
+    ports: Mapping[str, MemoryPort],
 ) -> None:
     where = f"{process.name}, access to {access.channel}"
     if access.channel not in known and access.channel not in ports:
@@ -166,5 +179,5 @@ def _check_rates(network: Network) -> None:
             )  # fmt: skip
 
 
-def _accesses(network: Network) -> Iterable[tuple[Process, Access]]:
+def _accesses(network: Network) -> Iterable[tuple[SimulatedProcess, ChannelAccess]]:
     return ((process, a) for process in network.processes for phase in process.phases for a in phase.accesses)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from penstock.compiler.simulator import layout as at
-from penstock.compiler.simulator.plan import Plan
+from penstock.compiler.simulator.plan import SimulationPlan
 from penstock.compiler.simulator.results import Cause, Deadlock, Hop, Wait
 from penstock.compiler.simulator.rules import Rules
-from penstock.compiler.simulator.state import State, last_time
+from penstock.compiler.simulator.state import EngineState, last_time
 
 _MOST_HOPS = 4000
 _SHORTEST_SHARE = 256  # of the latency: shorter stretches are left out of the path
 _LONGEST_LIST = 32
 
 
-def find_deadlock(plan: Plan, state: State) -> Deadlock:
+def find_deadlock(plan: SimulationPlan, state: EngineState) -> Deadlock:
     """The cycle of waiting processes in a network that cannot move."""
     waits = [_waits(p, plan, state) for p in range(len(plan.processes))]
     walked: list[int] = []
@@ -27,7 +27,7 @@ def find_deadlock(plan: Plan, state: State) -> Deadlock:
     return Deadlock(tuple(waits[p][0][0] for p in cycle), _last_event(plan, state))
 
 
-def _waits(p: int, plan: Plan, state: State) -> list[tuple[Wait, int]]:
+def _waits(p: int, plan: SimulationPlan, state: EngineState) -> list[tuple[Wait, int]]:
     """Every channel that keeps a process from its next event, with the process at the other end."""
     m, row, found = state.memory, plan.addresses[p], list[tuple[Wait, int]]()
     if m[row + at.MODE] == 2:
@@ -59,7 +59,7 @@ def _due(row: int, m: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[int]:
     return [q for q in due if not m[q + at.FLAGS] & (at.LOAD | at.STORE)]
 
 
-def _last_event(plan: Plan, state: State) -> int:
+def _last_event(plan: SimulationPlan, state: EngineState) -> int:
     times = [
         last_time(link.address, sequence, count, state)
         for link in plan.links
@@ -68,7 +68,7 @@ def _last_event(plan: Plan, state: State) -> int:
     return max((time for time in times if time is not None), default=0)
 
 
-def trace_critical_path(plan: Plan, state: State, rules: Rules) -> tuple[Hop, ...]:
+def trace_critical_path(plan: SimulationPlan, state: EngineState, rules: Rules) -> tuple[Hop, ...]:
     """Back from the process that ends last: to its last stall, to whom it waited for, to that one's last stall, ...
 
     Of each process a limited number of stalls is known, so that within long alternations some hops are missing;
@@ -92,7 +92,7 @@ def trace_critical_path(plan: Plan, state: State, rules: Rules) -> tuple[Hop, ..
     return _without_trifles(hops[::-1], latency)
 
 
-def _last_stall(p: int, time: int, plan: Plan, state: State) -> tuple[int, int] | None:
+def _last_stall(p: int, time: int, plan: SimulationPlan, state: EngineState) -> tuple[int, int] | None:
     """When the last stall up to a time ended and what caused it; waiting for memory is a process's own pace."""
     row = plan.addresses[p]
     start, count = (int(n) for n in state.memory[[row + at.LOG_AT, row + at.LOGGED]])

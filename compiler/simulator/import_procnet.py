@@ -10,18 +10,18 @@ from typing import Any, cast
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.toml_fields import Fields
 from penstock.compiler.simulator.check import check_network, check_sequence
-from penstock.compiler.simulator.guards import COMPARISONS, Term, pattern_of
+from penstock.compiler.simulator.guards import COMPARISONS, GuardTerm, pattern_of
 from penstock.compiler.simulator.network import (
-    Access,
     Channel,
-    Control,
+    ChannelAccess,
     Direction,
     Item,
     Network,
     Phase,
-    Process,
     Repeat,
     Sequence,
+    SimulatedProcess,
+    StartControl,
 )
 
 _CODE = "bad-procnet"
@@ -112,13 +112,13 @@ def _channel(fields: Fields, arrays: Arrays) -> Channel:
     raise _refused(f"kind {kind!r}", fields.where, "known are fifo and pipo")
 
 
-def _process(fields: Fields, arrays: Arrays) -> Process:
+def _process(fields: Fields, arrays: Arrays) -> SimulatedProcess:
     """Notes in `arrays` which pipos the process says that it meets."""
     name = fields.text("name")
     for way, met in arrays.items():
         for array in fields.texts(way) if fields.has(way) else ():
             met.setdefault(array, []).append(name)
-    return Process(name, tuple(_phase(item) for item in fields.tables("phases")))
+    return SimulatedProcess(name, tuple(_phase(item) for item in fields.tables("phases")))
 
 
 def _phase(fields: Fields) -> Phase:
@@ -132,22 +132,22 @@ def _phase(fields: Fields) -> Phase:
     return Phase(trips, ii, depth, tuple(accesses))
 
 
-def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> Access:
+def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> ChannelAccess:
     terms = [_term(item, len(trips)) for item in fields.tables("when")]
     stage = fields.count("stage", default=-1)
-    return Access(
+    return ChannelAccess(
         fields.text("channel"), direction, pattern_of(trips, terms), None if stage < 0 else stage,
         fields.count("per_iteration", at_least=1, default=1),
     )  # fmt: skip
 
 
-def _term(fields: Fields, loops: int) -> Term:
+def _term(fields: Fields, loops: int) -> GuardTerm:
     loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value", at_least=-(1 << 31))
     if loop >= loops:
         raise _refused(f"loop {loop}", fields.where, f"the phase has {loops} loops")
     if op not in COMPARISONS:
         raise _refused(f"op {op!r}", fields.where, "known are " + ", ".join(COMPARISONS))
-    return Term(
+    return GuardTerm(
         loop, COMPARISONS[COMPARISONS.index(op)], value, fields.count("modulus", at_least=1) if op == "mod" else 1
     )
 
@@ -180,7 +180,7 @@ def _sequence(name: str, fields: Fields, raw: dict[str, Any], where: str) -> Seq
     protocol = control.text("protocol")
     if protocol not in ("ap_ctrl_hs", "s_axilite"):
         raise _refused(f"protocol {protocol!r}", control.where, "known are ap_ctrl_hs and s_axilite")
-    return Sequence(name, tuple(items), Control(protocol, control.count("scalar_registers", default=0)))
+    return Sequence(name, tuple(items), StartControl(protocol, control.count("scalar_registers", default=0)))
 
 
 def _item(fields: Fields, repeats: bool) -> Item:

@@ -18,7 +18,7 @@ ChannelKind = Literal["fifo", "block", "pipo"]
 
 
 @dataclass(frozen=True)
-class Access:
+class ChannelAccess:
     """Where a phase reads from or writes to a channel (or a memory port, by its name).
 
     In every iteration of `pattern`, `count` tokens pass in one cycle. `stage` None is the rules' own choice. On a block
@@ -45,7 +45,7 @@ class Phase:
     trips: tuple[int, ...]
     ii: int
     depth: int
-    accesses: tuple[Access, ...] = ()
+    accesses: tuple[ChannelAccess, ...] = ()
     name: str = ""
 
     @property
@@ -59,7 +59,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Process:
+class SimulatedProcess:
     """Phases that run strictly one after the other."""
 
     name: str
@@ -85,7 +85,7 @@ class Channel:
 
 
 @dataclass(frozen=True)
-class Memory:
+class SimulatedMemory:
     """An external memory of `banks` equal banks; `bits_per_cycle` is one bank's peak, of which 85 % can be had."""
 
     name: str
@@ -111,12 +111,12 @@ class Network:
     """Processes that run at the same time, and what connects them. Process order decides nothing but speed."""
 
     name: str
-    processes: tuple[Process, ...]
+    processes: tuple[SimulatedProcess, ...]
     channels: tuple[Channel, ...] = ()
     ports: tuple[MemoryPort, ...] = ()
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[SimulatedMemory, ...] = ()
 
-    def process(self, name: str) -> Process:
+    def process(self, name: str) -> SimulatedProcess:
         return next(p for p in self.processes if p.name == name)
 
     def channel(self, name: str) -> Channel:
@@ -157,7 +157,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Control:
+class StartControl:
     """How a sequence is started: handshake wires, or registers on a bus that the host writes first."""
 
     protocol: Literal["ap_ctrl_hs", "s_axilite"] = "ap_ctrl_hs"
@@ -173,4 +173,4 @@ class Sequence:
 
     name: str
     steps: tuple[tuple[Item, ...], ...]
-    control: Control = field(default_factory=Control)
+    control: StartControl = field(default_factory=StartControl)

@@ -12,12 +12,12 @@ from penstock.compiler.jit import Ints
 from penstock.compiler.platforms import MEMORY_EFFICIENCY
 from penstock.compiler.schedule import TokenPattern
 from penstock.compiler.simulator import layout as at
-from penstock.compiler.simulator.network import Access, Channel, Network, Phase, Process
+from penstock.compiler.simulator.network import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 from penstock.compiler.simulator.rules import Rules
 
 
 @dataclass(frozen=True)
-class Link:
+class PlannedChannel:
     """A channel of the plan: one writer and one reader. A pipo with several ends is several links."""
 
     channel: Channel
@@ -41,14 +41,14 @@ class Meeting:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SimulationPlan:
     """The memory before a run, without what depends on depths and frames."""
 
     memory: Ints
     processes: tuple[str, ...]
     addresses: tuple[int, ...]
     """Of the processes' rows."""
-    links: tuple[Link, ...]
+    links: tuple[PlannedChannel, ...]
     link_addresses: Ints
     meetings: dict[int, Meeting]
     """By the address of the port or start."""
@@ -57,14 +57,14 @@ class Plan:
     """Events in one frame: what a simulation's time is proportional to."""
 
 
-def stage_of(access: Access, phase: Phase, rules: Rules) -> int:
+def stage_of(access: ChannelAccess, phase: Phase, rules: Rules) -> int:
     """The stage of an access: as the network says, or by the rules."""
     if access.stage is not None:
         return access.stage
     return min(rules.read_stage, phase.depth - 1) if access.direction == "read" else phase.depth - 1
 
 
-def plan_network(network: Network, rules: Rules) -> Plan:
+def plan_network(network: Network, rules: Rules) -> SimulationPlan:
     """The plan of a network that `check_network` has let pass."""
     return _Planner(network, rules).plan()
 
@@ -74,11 +74,11 @@ class _Planner:
     network: Network
     rules: Rules
     memory: list[int] = field(default_factory=lambda: [0] * at.HEADER)
-    links: list[Link] = field(default_factory=list[Link])
+    links: list[PlannedChannel] = field(default_factory=list[PlannedChannel])
     meetings: dict[int, Meeting] = field(default_factory=dict[int, Meeting])
     events: int = 0
 
-    def plan(self) -> Plan:
+    def plan(self) -> SimulationPlan:
         self.index = {p.name: i for i, p in enumerate(self.network.processes)}
         self.paces = _paces(self.network)
         self.ports = {p.name: p for p in self.network.ports}
@@ -97,7 +97,7 @@ class _Planner:
             self._wakes(number, row, rows)
         phases = [list(p.phases) for p in self.network.processes]
         busy = tuple(sum(f.length for f in own) + self._delays(len(own)) for own in phases)
-        return Plan(
+        return SimulationPlan(
             memory=np.array(self.memory, np.int64),
             processes=tuple(self.index),
             addresses=tuple(rows),
@@ -142,7 +142,7 @@ class _Planner:
         begin = rows[0] if rows else 0
         self._set(0, {at.CHANNELS: begin, at.CHANNELS_END: begin + len(rows) * at.CHANNEL_SIZE})
         self.links = [
-            Link(channel, self.index[writer], self.index[reader], row, tokens[channel.name])
+            PlannedChannel(channel, self.index[writer], self.index[reader], row, tokens[channel.name])
             for (channel, writer, reader), row in zip(pairs, rows, strict=True)
         ]
         for row, (channel, _, _) in zip(rows, pairs, strict=True):
@@ -150,7 +150,7 @@ class _Planner:
             self._set(row, {at.FIRST_FILL: -1, at.FIRST_TAKE: -1, at.FILLS: fills, at.TAKES: takes,
                             at.CLAIMS: fills if channel.kind == "fifo" else claims})  # fmt: skip
 
-    def _process(self, number: int, row: int, process: Process) -> None:
+    def _process(self, number: int, row: int, process: SimulatedProcess) -> None:
         waits = [(i, link, True) for i, link in enumerate(self.links) if link.reader == number]
         waits += [(i, link, False) for i, link in enumerate(self.links) if link.writer == number]
         waits = [wait for wait in waits if wait[1].channel.kind == "pipo"]
@@ -178,7 +178,7 @@ class _Planner:
         stages = [stage_of(a, phase, self.rules) for a in accesses]
         front = max((s for s, a in zip(stages, accesses, strict=True) if a.direction == "read"), default=0)
         met = [a.channel for a in accesses]
-        wanted: list[tuple[Access, int, int, int]] = []  # access, stage, flags, iterations later
+        wanted: list[tuple[ChannelAccess, int, int, int]] = []  # access, stage, flags, iterations later
         for access, stage in zip(accesses, stages, strict=True):
             read = access.direction == "read"
             back = at.BACK if not read and stage > front else 0
@@ -210,7 +210,7 @@ class _Planner:
         self._set(row, {at.PORTS: begin, at.PORTS_END: begin + len(rows) * at.PORT_SIZE, at.LENGTH: phase.length,
                         at.DELAY: delay, at.MEMBERS: members, at.MOMENTS_AT: moments, at.ORDERED: ordered})  # fmt: skip
 
-    def _target(self, number: int, port: int, access: Access) -> None:
+    def _target(self, number: int, port: int, access: ChannelAccess) -> None:
         name, reads = access.channel, access.direction == "read"
         if name in self.ports:
             pace = self.paces[name]

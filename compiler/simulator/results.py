@@ -37,7 +37,7 @@ class ProcessTimes:
 
 
 @dataclass(frozen=True)
-class ChannelTimes:
+class ChannelResult:
     """`high_water` is how many slots were held at most, each from its write (or claim) to the cycle of its read."""
 
     name: str
@@ -88,7 +88,7 @@ class Simulation:
     rules: str
     frame_ends: tuple[int, ...]
     processes: Mapping[str, ProcessTimes]
-    channels: Mapping[str, ChannelTimes]
+    channels: Mapping[str, ChannelResult]
     initial_delay: int | None
     """The first cycle in which a process without outgoing channels meets a token; None where there is none."""
     critical_path: tuple[Hop, ...]

@@ -16,10 +16,10 @@ from penstock.compiler.simulator.engine import advance
 from penstock.compiler.simulator.explain import find_deadlock, trace_critical_path
 from penstock.compiler.simulator.network import Network, Phase, Repeat
 from penstock.compiler.simulator.network import Sequence as Steps
-from penstock.compiler.simulator.plan import Plan, plan_network
-from penstock.compiler.simulator.results import Cause, ChannelTimes, ProcessTimes, Simulation, Stall
+from penstock.compiler.simulator.plan import SimulationPlan, plan_network
+from penstock.compiler.simulator.results import Cause, ChannelResult, ProcessTimes, Simulation, Stall
 from penstock.compiler.simulator.rules import VITIS, Rules
-from penstock.compiler.simulator.state import State, grow, new_state, sizes_of
+from penstock.compiler.simulator.state import EngineState, grow, new_state, sizes_of
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
@@ -34,7 +34,7 @@ ENGINE = Compiled(
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulationOutcome:
     """What a run comes to, without explanations: ends of the frames, none for a deadlock, and high-water marks."""
 
     frame_ends: tuple[int, ...]
@@ -47,7 +47,7 @@ class Simulator:
     def __init__(self, network: Network, rules: Rules = VITIS) -> None:
         check_network(network)
         self.network, self.rules = network, rules
-        self.plan: Plan = plan_network(network, rules)
+        self.plan: SimulationPlan = plan_network(network, rules)
         self._names = [link.channel.name for link in self.plan.links]
         self._free: dict[int, Ints | None] = {}
         self._sizes: Ints | None = None
@@ -63,16 +63,16 @@ class Simulator:
 
     def outcome(
         self, depths: Mapping[str, int | None] | None = None, *, frames: int = 1, bounded: bool = True
-    ) -> Outcome:
+    ) -> SimulationOutcome:
         """The same run; a fraction of the time for short ones, where most of it goes into explanations."""
         state, done = self._state(self._depths(depths or {}, bounded), frames)
         times = state.memory[len(self.plan.memory) :].reshape(-1, frames, 2)
         high: dict[str, int] = {}
         for name, mark in zip(self._names, self._marks(state).tolist(), strict=True):
             high[name] = max(mark, high.get(name, 0))
-        return Outcome(tuple(times[:, :, 1].max(axis=0).tolist()) if done else (), high)
+        return SimulationOutcome(tuple(times[:, :, 1].max(axis=0).tolist()) if done else (), high)
 
-    def _state(self, asked: Mapping[str, int | None], frames: int) -> tuple[State, bool]:
+    def _state(self, asked: Mapping[str, int | None], frames: int) -> tuple[EngineState, bool]:
         """The end of a run, and whether everything is done.
 
         If no channel ever held more slots than it has, no depth was felt, and the times are those without depths.
@@ -92,10 +92,10 @@ class Simulator:
                 return state, done
         return self._run(depths, frames)
 
-    def _marks(self, state: State) -> Ints:
+    def _marks(self, state: EngineState) -> Ints:
         return state.memory[self.plan.link_addresses + at.HIGH]
 
-    def _run(self, depths: Sequence[int | None], frames: int) -> tuple[State, bool]:
+    def _run(self, depths: Sequence[int | None], frames: int) -> tuple[EngineState, bool]:
         state = new_state(self.plan, depths, frames, self._sizes)
         run = self._compiled if self._is_long(frames) else self._interpreted
         done = run(state)
@@ -110,11 +110,11 @@ class Simulator:
         return ENGINE.is_at_hand() or self._events >= (SMALL if ENGINE.is_on_disk() else LARGE)
 
     @staticmethod
-    def _compiled(state: State) -> bool:
+    def _compiled(state: EngineState) -> bool:
         return ENGINE.function()(*state.arrays)
 
     @staticmethod
-    def _interpreted(state: State) -> bool:
+    def _interpreted(state: EngineState) -> bool:
         memory, rings = state.memory.tolist(), state.rings.tolist()
         kept = ([0] * len(memory), [0] * len(rings), [0] * len(memory), [0] * len(rings))
         done = advance(memory, rings, cast("Words", state.log), *kept)
@@ -133,7 +133,7 @@ class Simulator:
                 own[name] = depth
         return own
 
-    def _results(self, state: State, depths: Mapping[str, int | None], done: bool) -> Simulation:
+    def _results(self, state: EngineState, depths: Mapping[str, int | None], done: bool) -> Simulation:
         times = state.memory[len(self.plan.memory) :].reshape(-1, state.frames, 2).tolist()
         stalls = self._stalls(state)
         return Simulation(
@@ -150,7 +150,7 @@ class Simulator:
             deadlock=None if done else find_deadlock(self.plan, state),
         )
 
-    def _stalls(self, state: State) -> list[tuple[Stall, ...]]:
+    def _stalls(self, state: EngineState) -> list[tuple[Stall, ...]]:
         """Of every process, longest first."""
         waits: list[dict[tuple[str, Cause], int]] = [{} for _ in self.plan.processes]
         for address, met in self.plan.meetings.items():
@@ -162,8 +162,8 @@ class Simulator:
         stalls = [[Stall(channel, cause, cycles) for (channel, cause), cycles in own.items()] for own in waits]
         return [tuple(sorted(own, key=lambda s: (-s.cycles, s.channel))) for own in stalls]
 
-    def _channels(self, state: State, depths: Mapping[str, int | None]) -> dict[str, ChannelTimes]:
-        found: dict[str, ChannelTimes] = {}
+    def _channels(self, state: EngineState, depths: Mapping[str, int | None]) -> dict[str, ChannelResult]:
+        found: dict[str, ChannelResult] = {}
         for link in self.plan.links:
             high, fill, take = (int(state.memory[link.address + o]) for o in (at.HIGH, at.FIRST_FILL, at.FIRST_TAKE))
             name = link.channel.name
@@ -171,10 +171,10 @@ class Simulator:
             if before is not None:
                 high = max(high, before.high_water)
                 fill, take = min(fill, before.first_write), min(take, before.first_read)
-            found[name] = ChannelTimes(name, link.tokens * state.frames, depths[name], high, fill, take)
+            found[name] = ChannelResult(name, link.tokens * state.frames, depths[name], high, fill, take)
         return found
 
-    def _initial_delay(self, state: State) -> int | None:
+    def _initial_delay(self, state: EngineState) -> int | None:
         writers = {link.writer for link in self.plan.links}
         firsts = [
             int(state.memory[link.address + at.FIRST_TAKE])

@@ -9,13 +9,13 @@ import numpy as np
 
 from penstock.compiler.jit import Ints
 from penstock.compiler.simulator import layout as at
-from penstock.compiler.simulator.plan import Plan
+from penstock.compiler.simulator.plan import SimulationPlan
 
 RUNS_KEPT = 64  # of a sequence of times at first; a power of two
 
 
 @dataclass
-class State:
+class EngineState:
     """What `advance` works on."""
 
     memory: Ints
@@ -33,7 +33,9 @@ class State:
         return self.memory, self.rings, self.log, self.near, self.near_rings, self.far, self.far_rings
 
 
-def new_state(plan: Plan, depths: Sequence[int | None], frames: int, sizes: Ints | None = None) -> State:
+def new_state(
+    plan: SimulationPlan, depths: Sequence[int | None], frames: int, sizes: Ints | None = None
+) -> EngineState:
     """Everything before its first event; `depths` of the plan's links, None where no slot is ever missing.
 
     `sizes` is how many runs each sequence had to keep in an earlier run, as `sizes_of` says it.
@@ -49,15 +51,15 @@ def new_state(plan: Plan, depths: Sequence[int | None], frames: int, sizes: Ints
     log = np.empty(2 * at.LOG * len(plan.processes), np.int64)
     rings = _place(plan, memory, np.full(3 * len(plan.links), RUNS_KEPT, np.int64) if sizes is None else sizes)
     kept = [np.empty_like(part) for part in (memory, rings, memory, rings)]
-    return State(memory, rings, log, *kept, frames=frames)
+    return EngineState(memory, rings, log, *kept, frames=frames)
 
 
-def sizes_of(plan: Plan, state: State) -> Ints:
+def sizes_of(plan: SimulationPlan, state: EngineState) -> Ints:
     """How many runs every sequence of times keeps by now."""
     return state.memory[_sequences(plan, state.memory) + at.MASK] + 1
 
 
-def grow(plan: Plan, state: State) -> bool:
+def grow(plan: SimulationPlan, state: EngineState) -> bool:
     """Twice the room wherever there was too little; False where there was enough."""
     m, old = state.memory, state.rings
     sequences = _sequences(plan, m)
@@ -77,7 +79,7 @@ def grow(plan: Plan, state: State) -> bool:
     return True
 
 
-def last_time(link_address: int, sequence: int, count: int, state: State) -> int | None:
+def last_time(link_address: int, sequence: int, count: int, state: EngineState) -> int | None:
     """The last time of a channel's sequence; None before its first."""
     m = state.memory
     slots, s = int(m[link_address + count]), int(m[link_address + sequence])
@@ -88,13 +90,13 @@ def last_time(link_address: int, sequence: int, count: int, state: State) -> int
     return time + (slots - 1 - first) * step
 
 
-def _sequences(plan: Plan, memory: Ints) -> Ints:
+def _sequences(plan: SimulationPlan, memory: Ints) -> Ints:
     """Three of every channel, side by side, and those of one channel after those of another."""
     first = int(memory[plan.links[0].address + at.FILLS]) if plan.links else 0
     return first + at.SEQUENCE_SIZE * np.arange(3 * len(plan.links), dtype=np.int64)
 
 
-def _place(plan: Plan, memory: Ints, sizes: Ints) -> Ints:
+def _place(plan: SimulationPlan, memory: Ints, sizes: Ints) -> Ints:
     """Room for the runs of every sequence."""
     sequences, ends = _sequences(plan, memory), at.RUN_ENTRIES * np.cumsum(sizes)
     memory[sequences + at.RING] = ends - at.RUN_ENTRIES * sizes

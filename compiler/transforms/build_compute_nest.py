@@ -8,20 +8,20 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from penstock.compiler.analysis.loops import Access, LoopPlan
+from penstock.compiler.analysis.loops import LoopPlan, OperandAccess
 from penstock.compiler.analysis.nests import (
     Constant,
     Load,
     Map,
     NestFacts,
+    NestValue,
     Other,
     Place,
     Read,
     Reduce,
     Select,
     Statement,
-    Store,
-    Value,
+    StoreFact,
 )
 from penstock.compiler.analysis.tasks import Computation
 from penstock.compiler.dialects import itensor, nest
@@ -63,29 +63,29 @@ class _NestBuilder:
         self.maps, self.dtype = self.computation.maps, self.computation.dtype
         self.result_access = self.plan.result(self.maps[-1])
 
-    def operand(self, index: int, source: Source) -> Value:
+    def operand(self, index: int, source: Source) -> NestValue:
         """This iteration's lanes of one operand."""
         place = source.place
         access = self.plan.operand(self.maps[index], reread=source.reread)
         if place.kind == "rom":
-            lanes = Value(access.element, place.dtype)
+            lanes = NestValue(access.element, place.dtype)
             self.statements.append(Load(place, access.offset, ALWAYS, lanes))
             return lanes
         guard = GuardAttr(access.guard)
-        token = Value(place.shape, place.dtype)
+        token = NestValue(place.shape, place.dtype)
         self.statements.append(Read(place, guard, token))
         if not access.reused:
             return token
         keep = Place(f"keep_{index}", "buffer", access.kept, place.dtype)
-        kept, chosen = Value(place.shape, place.dtype), Value(place.shape, place.dtype)
+        kept, chosen = NestValue(place.shape, place.dtype), NestValue(place.shape, place.dtype)
         self.statements += [
             Load(keep, access.address, ALWAYS, kept),
             Select(token, kept, guard, chosen),
-            Store(token, keep, access.address, guard),
+            StoreFact(token, keep, access.address, guard),
         ]
         return chosen
 
-    def elementwise(self, lanes: list[Value]) -> Value:
+    def elementwise(self, lanes: list[NestValue]) -> NestValue:
         """The body once a lane, in the lane space of the result."""
         place = {d: i for i, d in enumerate(projected_dims(self.maps[-1])) if d is not None}
         rank = len(self.result_access.element)
@@ -93,11 +93,11 @@ class _NestBuilder:
         for one in self.computation.bounds:
             lanes.append(self._within(one))
             projections.append(AffineMap(rank, 0, (AffineDimExpr(place[one.loop.data]),)))
-        result = Value(self.result_access.element, self.dtype)
+        result = NestValue(self.result_access.element, self.dtype)
         self.statements.append(Map(tuple(lanes), tuple(projections), result, self.computation.body))
         return result
 
-    def accumulate(self, lanes: list[Value], init: Attribute) -> Value:
+    def accumulate(self, lanes: list[NestValue], init: Attribute) -> NestValue:
         """Body over all lanes, tree over the reduced ones, then onto the partial result."""
         combine, unroll = self.computation.combine, self.plan.unroll
         assert combine is not None
@@ -105,42 +105,42 @@ class _NestBuilder:
         for one in self.computation.bounds:
             lanes.append(self._within(one))
             projections.append(AffineMap(rank, 0, (AffineDimExpr(one.loop.data),)))
-        products = reduced = Value(unroll, self.dtype)
+        products = reduced = NestValue(unroll, self.dtype)
         self.statements.append(Map(tuple(lanes), tuple(projections), products, self.computation.body))
         reductions = self.plan.reductions
         if any(unroll[d] > 1 for d in reductions):
-            reduced = Value(tuple([1 if d in reductions else s for d, s in enumerate(unroll)]), self.dtype)
+            reduced = NestValue(tuple([1 if d in reductions else s for d, s in enumerate(unroll)]), self.dtype)
             self.statements.append(Reduce(products, tuple(sorted(reductions)), reduced, combine))
 
         access = self.result_access
-        previous = start = Value(access.element, self.dtype)
+        previous = start = NestValue(access.element, self.dtype)
         self.statements.append(Constant(init, start))
         acc = Place("acc", "buffer", access.kept, self.dtype) if access.reused else None
         if acc is not None:
-            stored, previous = Value(access.element, self.dtype), Value(access.element, self.dtype)
+            stored, previous = NestValue(access.element, self.dtype), NestValue(access.element, self.dtype)
             self.statements.append(Load(acc, access.address, ALWAYS, stored))
             self.statements.append(Select(start, stored, GuardAttr(self.plan.reduction_starts), previous))
-        total = Value(access.element, self.dtype)
+        total = NestValue(access.element, self.dtype)
         self.statements.append(Map((previous, reduced), self._onto(access, rank), total, combine))
         if acc is not None:
-            self.statements.append(Store(total, acc, access.address, ALWAYS))
+            self.statements.append(StoreFact(total, acc, access.address, ALWAYS))
         return total
 
-    def finish(self, value: Value, outputs: Sequence[Place]) -> None:
+    def finish(self, value: NestValue, outputs: Sequence[Place]) -> None:
         self.statements += push(value, outputs, GuardAttr(self.result_access.guard))
 
-    def _onto(self, access: Access, rank: int) -> tuple[AffineMap, AffineMap]:
+    def _onto(self, access: OperandAccess, rank: int) -> tuple[AffineMap, AffineMap]:
         """The lanes of the partial result, and of what is added to it, in the lane space of the result."""
         lanes = len(access.element)
         place = {d: i for i, d in enumerate(projected_dims(self.maps[-1])) if d is not None}
         spread = [AffineDimExpr(place[d]) if d in place else AffineConstantExpr(0) for d in range(rank)]
         return AffineMap.identity(lanes), AffineMap(lanes, 0, tuple(spread))
 
-    def _within(self, one: itensor.WithinOp) -> Value:
+    def _within(self, one: itensor.WithinOp) -> NestValue:
         loop = one.loop.data
         place = AffineMap(len(self.plan.steps), 0, (self.plan.place(loop),))
         op = nest.WithinOp(place, one.size.data, self.plan.unroll[loop])
-        answers = Value((self.plan.unroll[loop],), op.result.type.element_type)
+        answers = NestValue((self.plan.unroll[loop],), op.result.type.element_type)
         self.statements.append(Other(op, (), answers))
         return answers
 

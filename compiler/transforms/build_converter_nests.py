@@ -9,7 +9,7 @@ from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.converter import ConverterPlan
 from penstock.compiler.analysis.converting import choose_plan
-from penstock.compiler.analysis.nests import Load, NestFacts, Place, Read, Statement, Store, Value, Write
+from penstock.compiler.analysis.nests import Load, NestFacts, NestValue, Place, Read, Statement, StoreFact, Write
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects.affine import linear_sum
@@ -76,8 +76,8 @@ def _one_pass(
 
 def collect(source: Place, memory: Place, address: AffineMap, when: GuardAttr = ALWAYS) -> list[Statement]:
     """A token from a FIFO into a memory."""
-    token = Value(source.shape, source.dtype)
-    return [Read(source, when, token), Store(token, memory, address, when)]
+    token = NestValue(source.shape, source.dtype)
+    return [Read(source, when, token), StoreFact(token, memory, address, when)]
 
 
 def send(
@@ -88,7 +88,7 @@ def send(
     return [Load(memory, address, when, token), *push(token, targets, when)]
 
 
-def push(value: Value, targets: Sequence[Place], when: GuardAttr) -> list[Statement]:
+def push(value: NestValue, targets: Sequence[Place], when: GuardAttr) -> list[Statement]:
     """A token into every FIFO that wants it, in one slot."""
     return [Write(value, target, when) for target in targets]
 
@@ -110,5 +110,5 @@ def named(loops: Sequence[LoopOf], skip: int = 0) -> tuple[Loop, ...]:
     return tuple([Loop(f"s{i}" if i < skip else f"w{i}", trip) for i, trip in enumerate(trips)])
 
 
-def token_of(kind: ITensorType) -> Value:
-    return Value(kind.element_shape, kind.dtype)
+def token_of(kind: ITensorType) -> NestValue:
+    return NestValue(kind.element_shape, kind.dtype)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.converter import plan_converter
-from penstock.compiler.analysis.nests import Load, NestFacts, Place, Statement, Store
+from penstock.compiler.analysis.nests import Load, NestFacts, Place, Statement, StoreFact
 from penstock.compiler.analysis.packing import split_at_tiles, word_address
 from penstock.compiler.analysis.walks import LoopOf, read_walk
 from penstock.compiler.dialects import itensor
@@ -86,7 +86,7 @@ def build_store(transfer: Transfer, memory: Place, source: Place) -> Conversion:
 def _move(words: ITensorType, source: Place, taken: AffineMap, target: Place, put: AffineMap) -> list[Statement]:
     """A word from one memory to another."""
     word = token_of(words)
-    return [Load(source, taken, ALWAYS, word), Store(word, target, put, ALWAYS)]
+    return [Load(source, taken, ALWAYS, word), StoreFact(word, target, put, ALWAYS)]
 
 
 def _loops(loops: Sequence[LoopOf], layout: LayoutAttr | None) -> list[LoopOf]:

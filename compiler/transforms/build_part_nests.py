@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from penstock.compiler.analysis.nests import NestFacts, Place, Read, Select, Statement, Value
+from penstock.compiler.analysis.nests import NestFacts, NestValue, Place, Read, Select, Statement
 from penstock.compiler.analysis.parts import range_loops
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects.itensor_types import ITensorType
@@ -25,7 +25,7 @@ class Range:
 def build_chunk(kind: ITensorType, dim: int, source: Place, parts: Sequence[Range]) -> NestFacts:
     """Every token of a stream passes once and goes to the parts whose range it lies in."""
     loops, along = range_loops(kind, dim)
-    value = Value(source.shape, source.dtype)
+    value = NestValue(source.shape, source.dtype)
     statements: list[Statement] = [Read(source, ALWAYS, value)]
     for part in parts:
         statements += push(value, part.fifos, _range_guard(loops, along, part))
@@ -50,14 +50,14 @@ def build_join(kind: ITensorType, sources: Sequence[Place], targets: Sequence[Pl
 def _select(sources: Sequence[tuple[Place, GuardAttr]], targets: Sequence[Place]) -> list[Statement]:
     """Read the FIFO whose guard holds, and send on the token that it gave."""
     statements: list[Statement] = []
-    chosen: Value | None = None
+    chosen: NestValue | None = None
     for source, guard in sources:
-        token = Value(source.shape, source.dtype)
+        token = NestValue(source.shape, source.dtype)
         statements.append(Read(source, guard, token))
         if chosen is None:
             chosen = token
         else:
-            outside, chosen = chosen, Value(source.shape, source.dtype)
+            outside, chosen = chosen, NestValue(source.shape, source.dtype)
             statements.append(Select(token, outside, guard, chosen))
     assert chosen is not None
     return [*statements, *push(chosen, targets, ALWAYS)]

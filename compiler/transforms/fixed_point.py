@@ -36,7 +36,7 @@ class TooWide(Exception):
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNumbers:
     """Numbers known at compile time, spread over the loops (size one along loops they do not depend on)."""
 
     numbers: Array
@@ -54,7 +54,7 @@ class Fixed:
     non_negative: bool = False
 
 
-Operand = Known | Fixed
+Operand = KnownNumbers | Fixed
 
 
 @dataclass
@@ -69,19 +69,19 @@ class Translator:
 
     def translate(self, op: Operation, operands: Sequence[Operand]) -> Operand:
         """The integer counterpart of one float operation."""
-        if all(isinstance(x, Known) for x in operands):
-            return Known(evaluate(op, [x.numbers for x in operands if isinstance(x, Known)]))
+        if all(isinstance(x, KnownNumbers) for x in operands):
+            return KnownNumbers(evaluate(op, [x.numbers for x in operands if isinstance(x, KnownNumbers)]))
         match op, operands:
             case arith.NegfOp(), [x]:
-                return self._multiply(x, Known(np.asarray(-1.0)))
+                return self._multiply(x, KnownNumbers(np.asarray(-1.0)))
             case arith.AddfOp(), [x, y]:
                 return self._add(x, y)
             case arith.SubfOp(), [x, y]:
-                return self._add(x, self._multiply(y, Known(np.asarray(-1.0))))
-            case arith.MulfOp(), [x, Known() as y] | [Known() as y, x]:
+                return self._add(x, self._multiply(y, KnownNumbers(np.asarray(-1.0))))
+            case arith.MulfOp(), [x, KnownNumbers() as y] | [KnownNumbers() as y, x]:
                 return self._multiply(x, y)
-            case arith.DivfOp(), [x, Known() as y] if np.all(y.numbers != 0):
-                return self._multiply(x, Known(1.0 / y.numbers))
+            case arith.DivfOp(), [x, KnownNumbers() as y] if np.all(y.numbers != 0):
+                return self._multiply(x, KnownNumbers(1.0 / y.numbers))
             case arith.MaximumfOp(), [x, y]:
                 return self._extreme(arith.MaxSIOp, x, y)
             case arith.MinimumfOp(), [x, y]:
@@ -101,10 +101,10 @@ class Translator:
         return self._emit(arith.TruncIOp(clamped, IntegerType(width)))
 
     def _add(self, x: Operand, y: Operand) -> Fixed:
-        if isinstance(x, Known):
+        if isinstance(x, KnownNumbers):
             x, y = y, x
         assert isinstance(x, Fixed)
-        if isinstance(y, Known) and x.width == 32 and not x.aligned:
+        if isinstance(y, KnownNumbers) and x.width == 32 and not x.aligned:
             numbers = self._in_units(y, x.scale)
             bound = x.bound + int(np.max(np.abs(numbers)))
             if bound < MULTIPLIER_LIMIT:
@@ -116,9 +116,9 @@ class Translator:
         total = self._emit(arith.AddiOp(x.value, other.value))
         return Fixed(total, x.scale, bound, 64, aligned=True, non_negative=x.non_negative and other.non_negative)
 
-    def _multiply(self, x: Operand, y: Known) -> Operand:
-        if isinstance(x, Known):
-            return Known(x.numbers * y.numbers)
+    def _multiply(self, x: Operand, y: KnownNumbers) -> Operand:
+        if isinstance(x, KnownNumbers):
+            return KnownNumbers(x.numbers * y.numbers)
         if x.aligned:
             if np.all(y.numbers == -1):
                 zero = self._constant(0, 64)
@@ -129,10 +129,10 @@ class Translator:
         return self._scaled(x, x.scale * y.numbers)
 
     def _extreme(self, kind: type[arith.MaxSIOp | arith.MinSIOp], x: Operand, y: Operand) -> Fixed:
-        if isinstance(x, Known):
+        if isinstance(x, KnownNumbers):
             x, y = y, x
         assert isinstance(x, Fixed)
-        if isinstance(y, Known):
+        if isinstance(y, KnownNumbers):
             if x.width == 8:
                 x = self._align(x)
             numbers = self._in_units(y, x.scale)
@@ -151,7 +151,7 @@ class Translator:
 
     def _align(self, x: Operand) -> Fixed:
         unit = np.asarray(self.step / 2.0**self.shift)
-        if isinstance(x, Known):
+        if isinstance(x, KnownNumbers):
             numbers = self._in_units(x, unit)
             bound = _checked(int(np.max(np.abs(numbers))))
             return Fixed(self.integers(numbers, 64, "term"), unit, bound, 64, True, bool(np.all(numbers >= 0)))
@@ -171,7 +171,7 @@ class Translator:
         sign = x.non_negative and bool(np.all(multipliers >= 0))
         return Fixed(product, unit, bound, 64, aligned=True, non_negative=sign)
 
-    def _in_units(self, known: Known, scale: Array) -> Array:
+    def _in_units(self, known: KnownNumbers, scale: Array) -> Array:
         numbers = np.floor(np.asarray(known.numbers, np.float64) / scale + 0.5)
         if not np.all(np.isfinite(numbers)):
             raise NotFixedPoint("an infinite constant")

@@ -58,8 +58,8 @@ class GenerateDirectives(ModuleRewrite):
         return module
 
 
-Access = nest.LoadOp | nest.StoreOp
-Memory = stream.BufferOp | stream.RomOp | stream.BlocksOp
+MemoryOp = nest.LoadOp | nest.StoreOp
+MemoryDeclaration = stream.BufferOp | stream.RomOp | stream.BlocksOp
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class _Builder:
                 raise
             return 1
 
-    def memory(self, op: Memory) -> None:
+    def memory(self, op: MemoryDeclaration) -> None:
         accesses, shape = _accesses(op.result), nest.memory_shape(op.result)
         lanes = _most_lanes(accesses, len(shape))
         rom = isinstance(op, stream.RomOp)
@@ -132,7 +132,7 @@ class _Builder:
                 op.attributes[directives.CARRIED] = CarriedAttr.of(distance)
 
 
-def stored_name(op: Memory | stream.StreamOp) -> str:
+def stored_name(op: MemoryDeclaration | stream.StreamOp) -> str:
     """What a design record calls a memory: a task's own memories have the task's name in front."""
     task = op.parent_op()
     return f"{task.sym_name.data}.{op.sym_name.data}" if isinstance(task, stream.TaskOp) else op.sym_name.data
@@ -152,7 +152,7 @@ def _decided(name: str, decided: str | None, choices: Sequence[str]) -> str:
 
 def _check_known(top: stream.TopOp, kinds: Mapping[str, str]) -> None:
     """A decision about a memory that the design has not is a mistake, not a wish."""
-    stored = (op for op in top.walk() if isinstance(op, Memory | stream.StreamOp))
+    stored = (op for op in top.walk() if isinstance(op, MemoryDeclaration | stream.StreamOp))
     known = {stored_name(op) for op in stored}
     if unknown := sorted(set(kinds) - known):
         near = difflib.get_close_matches(unknown[0], sorted(known), 1)
@@ -176,21 +176,21 @@ def _array(argument: SSAValue) -> BanksAttr:
     return BanksAttr.of("partition", [Cut(count, count == size) for count, size in zip(lanes, shape, strict=True)])
 
 
-def _most_lanes(accesses: Sequence[Access], rank: int) -> list[int]:
+def _most_lanes(accesses: Sequence[MemoryOp], rank: int) -> list[int]:
     """The lanes along each dim of whichever access has most there."""
     return [max((_lanes(access)[dim] for access in accesses), default=1) for dim in range(rank)]
 
 
-def _accesses(memory: SSAValue) -> list[Access]:
+def _accesses(memory: SSAValue) -> list[MemoryOp]:
     uses: list[Operation] = [use.operation for use in memory.uses]
     return [op for op in uses if isinstance(op, nest.LoadOp | nest.StoreOp)]
 
 
-def _lanes(access: Access) -> tuple[int, ...]:
+def _lanes(access: MemoryOp) -> tuple[int, ...]:
     return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
 
 
-def _ports(accesses: Sequence[Access], kind: str, *, rom: bool) -> str:
+def _ports(accesses: Sequence[MemoryOp], kind: str, *, rom: bool) -> str:
     """What one bank serves in one slot; the two ends of a block channel meet different blocks."""
     loads = sum(isinstance(a, nest.LoadOp) for a in accesses)
     stores = len(accesses) - loads
@@ -203,7 +203,7 @@ def _ports(accesses: Sequence[Access], kind: str, *, rom: bool) -> str:
     return "ram_1wnr" if kind == "lutram" and stores <= 1 else "ram_t2p"
 
 
-def _aligned(accesses: Sequence[Access], lanes: Sequence[int]) -> bool:
+def _aligned(accesses: Sequence[MemoryOp], lanes: Sequence[int]) -> bool:
     """Whether every access is exactly one word of all banks."""
     for access in accesses:
         address = access.address.data
@@ -216,7 +216,7 @@ def _aligned(accesses: Sequence[Access], lanes: Sequence[int]) -> bool:
     return True
 
 
-def _carried_distance(accesses: Sequence[Access]) -> int:
+def _carried_distance(accesses: Sequence[MemoryOp]) -> int:
     """The least number of iterations from a store to a load of the same word; 0 if there never is one."""
     found: list[int] = []
     for store in accesses:

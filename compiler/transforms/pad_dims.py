@@ -26,9 +26,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import pad
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.pad_masks import write_mask
-from penstock.compiler.transforms.pad_values import Mask, find_masks, obstacle
+from penstock.compiler.transforms.pad_values import PaddingMask, find_masks, obstacle
 
-Sizes = Mapping[int, int]
+PaddedSizes = Mapping[int, int]
 """The padded size of each class of dims that has one."""
 
 
@@ -96,7 +96,7 @@ class Dims:
         """The classes that can be padded, those first whose padding needs no mask."""
         return tuple(sorted((n for n in self.sizes if n not in self.unfit), key=lambda n: bool(self.masks([n]))))
 
-    def masks(self, padded: Collection[int]) -> tuple[Mask, ...]:
+    def masks(self, padded: Collection[int]) -> tuple[PaddingMask, ...]:
         """What keeps the padding of these classes out of results."""
         key = frozenset(padded)
         if key not in self._masks:
@@ -104,10 +104,10 @@ class Dims:
         return self._masks[key]
 
     @cached_property
-    def _masks(self) -> dict[frozenset[int], tuple[Mask, ...]]:
+    def _masks(self) -> dict[frozenset[int], tuple[PaddingMask, ...]]:
         return {}
 
-    def padded(self, design: Design) -> Sizes:
+    def padded(self, design: Design) -> PaddedSizes:
         """The smallest sizes that every tile of a design divides, for those dims that need another than they have."""
         tiles: dict[int, int] = {}
         uneven: dict[int, tuple[TensorOp, int]] = {}
@@ -168,7 +168,7 @@ def pad_program(program: Program, design: Design) -> Program:
     return program.with_module(pad_module(dims, sizes), params=params)
 
 
-def pad_module(dims: Dims, sizes: Sizes) -> ModuleOp:
+def pad_module(dims: Dims, sizes: PaddedSizes) -> ModuleOp:
     """A copy of the graph's module with the sizes in all its types."""
     old = dims.graph.function.parent_op()
     assert isinstance(old, ModuleOp)
@@ -216,7 +216,7 @@ def _typed(value: SSAValue, shape: tuple[int, ...]) -> TensorType[Attribute]:
     return TensorType(tensor_type(value).element_type, shape)
 
 
-def _shape(dims: Dims, sizes: Sizes, value: SSAValue) -> tuple[int, ...]:
+def _shape(dims: Dims, sizes: PaddedSizes, value: SSAValue) -> tuple[int, ...]:
     shape = tensor_type(value).get_shape()
     numbers = [dims.of_value(value, d) for d in range(len(shape))]
     return tuple(size if n is None else sizes.get(n, size) for n, size in zip(numbers, shape, strict=True))

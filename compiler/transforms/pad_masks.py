@@ -8,10 +8,10 @@ from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.transforms.generics import constant
-from penstock.compiler.transforms.pad_values import Mask, combination
+from penstock.compiler.transforms.pad_values import PaddingMask, combination
 
 
-def write_mask(operation: TensorOp, mask: Mask) -> None:
+def write_mask(operation: TensorOp, mask: PaddingMask) -> None:
     """Behind what the loop is long now, the operation's term or result is the mask's number."""
     body = operation.op.body.block
     last = body.last_op

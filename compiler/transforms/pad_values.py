@@ -26,12 +26,12 @@ _TRAPS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.flo
 
 Class = int
 ClassOf = Callable[[TensorOp, int], Class]
-Place = frozenset[int]
+LoopSet = frozenset[int]
 """The loops of an operation, or dims of a tensor, in whose padding an element lies; in all others it does not."""
 
 
 @dataclass(frozen=True)
-class Mask:
+class PaddingMask:
     """In the padding of one of its loops, an operation's term (where it reduces) or result is `value` instead."""
 
     layer: str
@@ -61,7 +61,7 @@ def combination(operation: TensorOp) -> tuple[Operation, SSAValue]:
     return combine, next(o for o in combine.operands if o is not running)
 
 
-def find_masks(graph: Graph, class_of: ClassOf, classes: Collection[Class]) -> tuple[Mask, ...]:
+def find_masks(graph: Graph, class_of: ClassOf, classes: Collection[Class]) -> tuple[PaddingMask, ...]:
     """The masks without which padding these classes of dims would change a result."""
     contents = _Contents(graph, class_of, classes)
     position = 0
@@ -74,7 +74,7 @@ def find_masks(graph: Graph, class_of: ClassOf, classes: Collection[Class]) -> t
         position = contents.positions[mask.layer]
         contents.forget(position)
     contents.drop_needless()
-    return tuple(Mask(layer, loop, value) for (layer, loop), value in contents.masks.items())
+    return tuple(PaddingMask(layer, loop, value) for (layer, loop), value in contents.masks.items())
 
 
 @dataclass
@@ -85,7 +85,7 @@ class _Contents:
     class_of: ClassOf
     classes: Collection[Class]
     masks: dict[tuple[str, int], Number] = field(default_factory=dict[tuple[str, int], Number])
-    known: dict[tuple[SSAValue, Place], Content] = field(default_factory=dict[tuple[SSAValue, Place], Content])
+    known: dict[tuple[SSAValue, LoopSet], Content] = field(default_factory=dict[tuple[SSAValue, LoopSet], Content])
 
     def __post_init__(self) -> None:
         self.nodes = {node.result: node for node in self.graph.nodes}
@@ -114,7 +114,7 @@ class _Contents:
                 self.masks = before
                 self.forget(self.positions[layer])
 
-    def missing(self, operation: TensorOp) -> Mask | None:
+    def missing(self, operation: TensorOp) -> PaddingMask | None:
         """The cheapest mask for the first place at which a reduction would see its padding."""
         reduced = self._padded(operation, operation.reductions)
         if not reduced:
@@ -127,14 +127,17 @@ class _Contents:
                 found = [
                     mask
                     for loop in sorted(place)
-                    for mask in (*self._before(operation, loop, place, neutral), Mask(operation.layer, loop, neutral))
+                    for mask in (
+                        *self._before(operation, loop, place, neutral),
+                        PaddingMask(operation.layer, loop, neutral),
+                    )
                 ]
                 return min(found, key=lambda mask: self.graph.by_layer[mask.layer].work)
         return None
 
-    def _before(self, operation: TensorOp, loop: int, place: Place, neutral: Number) -> list[Mask]:
+    def _before(self, operation: TensorOp, loop: int, place: LoopSet, neutral: Number) -> list[PaddingMask]:
         """Masks in the elementwise operations whose results it reads, each of which alone would do."""
-        found: list[Mask] = []
+        found: list[PaddingMask] = []
         for value, indexing_map in zip(operation.inputs, operation.operand_maps, strict=True):
             maker, dims = self.nodes.get(value), projected_dims(indexing_map)
             if not isinstance(maker, TensorOp) or maker.reductions or loop not in dims:
@@ -145,14 +148,14 @@ class _Contents:
             zero = np.zeros((), numpy_dtype(value.type))
             for number in (zero, neutral.astype(zero.dtype)):
                 if same(self._term(operation, place, {value: number}), neutral):
-                    found.append(Mask(maker.layer, outer, number))
+                    found.append(PaddingMask(maker.layer, outer, number))
                     break
         return found
 
     def _padded(self, operation: TensorOp, loops: Sequence[int]) -> list[int]:
         return [loop for loop in loops if self.class_of(operation, loop) in self.classes]
 
-    def _term(self, operation: TensorOp, place: Place, given: Mapping[SSAValue, Content] | None = None) -> Content:
+    def _term(self, operation: TensorOp, place: LoopSet, given: Mapping[SSAValue, Content] | None = None) -> Content:
         """What an elementwise operation yields at a place, or what a reduction adds."""
         for (layer, loop), number in reversed(self.masks.items()):
             if layer == operation.layer and loop in place:
@@ -167,14 +170,14 @@ class _Contents:
         assert terminator is not None
         return values[combination(operation)[1] if operation.reductions else terminator.operands[0]]
 
-    def _read(self, value: SSAValue, place: Place) -> Content:
+    def _read(self, value: SSAValue, place: LoopSet) -> Content:
         if not isinstance(value, OpResult):  # an input or a parameter
             return np.zeros((), numpy_dtype(value.type)) if place else FINITE
         if (value, place) not in self.known:
             self.known[value, place] = self._made(value, place)
         return self.known[value, place]
 
-    def _made(self, value: SSAValue, place: Place) -> Content:
+    def _made(self, value: SSAValue, place: LoopSet) -> Content:
         match self.nodes[value]:
             case Slice() | Reshape() as node:
                 return self._read(node.source, place)
@@ -184,7 +187,7 @@ class _Contents:
                 loops = projected_dims(node.result_map)
                 return self._result(node, frozenset(loop for d in place if (loop := loops[d]) is not None))
 
-    def _result(self, operation: TensorOp, place: Place) -> Content:
+    def _result(self, operation: TensorOp, place: LoopSet) -> Content:
         if not operation.reductions:
             return self._term(operation, place)
         reduced = self._padded(operation, operation.reductions)
@@ -207,7 +210,7 @@ def _summed(combine: str, terms: Sequence[Content]) -> Content:
     return Bounds(0.0 if whole.low >= 0 else -np.inf, 0.0 if whole.high <= 0 else np.inf)
 
 
-def _places(loops: Sequence[int]) -> list[Place]:
+def _places(loops: Sequence[int]) -> list[LoopSet]:
     """Every set of them, the small ones first."""
     return [frozenset(some) for size in range(len(loops) + 1) for some in combinations(loops, size)]
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.transforms.editor import LAYER, shape_of, tensor_type
 
-Shape = tuple[int, ...]
+PartShape = tuple[int, ...]
 AnyOp = TypeVar("AnyOp", bound=Operation)
 
 
@@ -28,7 +28,7 @@ def is_static(op: tensor.ExtractSliceOp) -> bool:
     return not (op.offsets or op.sizes or op.strides)
 
 
-def bounds(op: tensor.ExtractSliceOp) -> tuple[Shape, Shape]:
+def bounds(op: tensor.ExtractSliceOp) -> tuple[PartShape, PartShape]:
     """Where it starts and how far it goes along every dim of its source."""
     return tuple(op.static_offsets.get_values()), tuple(op.static_sizes.get_values())
 

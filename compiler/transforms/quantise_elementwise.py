@@ -16,7 +16,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
-from penstock.compiler.transforms.fixed_point import Fixed, Known, NotFixedPoint, Operand, TooWide, Translator
+from penstock.compiler.transforms.fixed_point import Fixed, KnownNumbers, NotFixedPoint, Operand, TooWide, Translator
 from penstock.compiler.transforms.generics import (
     build_generic,
     constant,
@@ -135,7 +135,7 @@ def _with_shift(
 
 def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> Operand:
     if state.editor.is_param(value):
-        return Known(builder.spread(np.asarray(state.editor.data(value)), layout))
+        return KnownNumbers(builder.spread(np.asarray(state.editor.data(value)), layout))
     new = state.values[value]
     code = state.codes[new]
     if code is None:

@@ -8,11 +8,11 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_type
-from penstock.compiler.transforms.parts import Shape, bounds, concat_along, cut_dims, slice_along
+from penstock.compiler.transforms.parts import PartShape, bounds, concat_along, cut_dims, slice_along
 from penstock.compiler.transforms.reshapes import groups, reshape
 
 
-def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: Shape) -> bool:
+def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: PartShape) -> bool:
     """Rebuild a slice or concatenation so that `value`, which it reads or makes, has the finer `shape`.
 
     False if the cut is not at a border of the finer dims: a cut of 6 in (3, 4) is none of rows.
@@ -28,7 +28,7 @@ def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: Shape) ->
     place = sum(len(group) for group in finer[:dim]) + outer
     tail = finer[dim][outer + 1 :]
 
-    def refine(old: Shape) -> Shape:
+    def refine(old: PartShape) -> PartShape:
         new: list[int] = []
         for d, (size, group) in enumerate(zip(old, finer, strict=True)):
             new.extend((*group[:outer], size // inner, *tail) if d == dim else group)
@@ -48,7 +48,7 @@ def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: Shape) ->
     return True
 
 
-def _cut_place(group: Shape) -> tuple[int, int]:
+def _cut_place(group: PartShape) -> tuple[int, int]:
     """Which of the finer dims takes the cut (the outermost that has elements), and how many elements one step is."""
     outer = next((d for d, size in enumerate(group) if size > 1), len(group) - 1)
     inner = 1
@@ -57,7 +57,7 @@ def _cut_place(group: Shape) -> tuple[int, int]:
     return outer, inner
 
 
-def _reshaped(editor: Editor, op: Operation, value: SSAValue, shape: Shape) -> SSAValue:
+def _reshaped(editor: Editor, op: Operation, value: SSAValue, shape: PartShape) -> SSAValue:
     kind = value.type
     assert isa(kind, TensorType)
     owner = value.owner

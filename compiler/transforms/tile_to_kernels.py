@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, read_graph
 from penstock.compiler.analysis.loops import LoopPlan
-from penstock.compiler.analysis.orders import Orders, dtype_of, plan_of
+from penstock.compiler.analysis.orders import GroupOrders, dtype_of, plan_of
 from penstock.compiler.analysis.parts import part_of
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.dialects import itensor
@@ -132,7 +132,7 @@ class _Assembler:
             self.names[argument] = self.graph.name(argument)
         check_results(self.graph)
         orders = {
-            group: Orders(self.design, self.graph, [n for n in self.graph.nodes if self.groups[n.result] == group])
+            group: GroupOrders(self.design, self.graph, [n for n in self.graph.nodes if self.groups[n.result] == group])
             for group in set(self.groups.values())
         }
         for node in self.graph.nodes:
@@ -166,7 +166,7 @@ class _Assembler:
         task = build_task(operation, kernel, plan, operands)
         self._finish(operation.layer, group, body, {operation.result: (operation.layer, body.add(task))})
 
-    def _slice(self, node: Slice, group: int, orders: Orders) -> None:
+    def _slice(self, node: Slice, group: int, orders: GroupOrders) -> None:
         """All slices of one tensor along one dim are one kernel, where the first of them stands."""
         siblings = [s for s in orders.siblings(node) if s.result.uses.get_length()]
         if not siblings or siblings[0] is not node:
@@ -183,7 +183,7 @@ class _Assembler:
         }
         self._finish(name, group, body, made)
 
-    def _concat(self, node: Concat, group: int, orders: Orders) -> None:
+    def _concat(self, node: Concat, group: int, orders: GroupOrders) -> None:
         body = _KernelBody(list(dict.fromkeys(node.sources)))
         loads = [
             body.add(itensor.LoadOp(f"load.{self.names[source]}", body.inside[source], orders.part(node, size)))
@@ -193,7 +193,7 @@ class _Assembler:
         result = body.add(itensor.ConcatOp(name, loads, node.dim, orders.of(node.result)))
         self._finish(name, group, body, {node.result: (name, result)})
 
-    def _reshape(self, node: Reshape, group: int, orders: Orders) -> None:
+    def _reshape(self, node: Reshape, group: int, orders: GroupOrders) -> None:
         source, result = orders.reshaped(node)
         label = self.names[node.source]
         body = _KernelBody([node.source])

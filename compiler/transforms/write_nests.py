@@ -12,14 +12,14 @@ from penstock.compiler.analysis.nests import (
     Load,
     Map,
     NestFacts,
+    NestValue,
     Other,
     Place,
     Read,
     Reduce,
     Select,
     Statement,
-    Store,
-    Value,
+    StoreFact,
     Write,
 )
 from penstock.compiler.dialects import nest, stream
@@ -36,7 +36,7 @@ def write_nests(nests: Sequence[NestFacts], places: dict[Place, SSAValue]) -> li
 class _Writer:
     def __init__(self, places: dict[Place, SSAValue]) -> None:
         self.places = places
-        self.values: dict[Value, SSAValue] = {}
+        self.values: dict[NestValue, SSAValue] = {}
         self.memories: list[Operation] = []
 
     def nest(self, facts: NestFacts) -> nest.NestOp:
@@ -56,7 +56,7 @@ class _Writer:
                 return nest.WriteOp(values[value], self._place(place), when)
             case Load(place, address, when, result):
                 op = nest.LoadOp(self._place(place), address, when, _vector(result))
-            case Store(value, place, address, when):
+            case StoreFact(value, place, address, when):
                 return nest.StoreOp(values[value], self._place(place), address, when)
             case Select(inside, outside, when, result):
                 op = nest.SelectOp(values[inside], values[outside], when)
@@ -84,5 +84,5 @@ class _Writer:
         return self.places[place]
 
 
-def _vector(value: Value) -> VectorType:
+def _vector(value: NestValue) -> VectorType:
     return VectorType(value.dtype, value.shape)

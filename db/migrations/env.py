@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import context
 from sqlalchemy import Connection
 
-from penstock.db.tables import SCHEMA, metadata
+from penstock.db.schema.tables import SCHEMA, metadata
 
 connection: Connection = context.config.attributes["connection"]
 context.configure(

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sqlalchemy import insert, select
 
-from penstock.db.ids import new_id
-from penstock.db.records import Artifact, NewArtifact, Page
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import artifacts
+from penstock.db.schema.ids import new_id
+from penstock.db.schema.records import Artifact, NewArtifact, Page
+from penstock.db.schema.tables import artifacts
 
 
 class Artifacts(Repository):

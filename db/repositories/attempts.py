@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, insert, select, update
 
-from penstock.db.records import Attempt, Json
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import attempts
+from penstock.db.schema.records import Attempt, Json
+from penstock.db.schema.tables import attempts
 
 
 class Attempts(Repository):

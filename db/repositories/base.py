@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Executable, Select, Table
 
-from penstock.db.ids import is_id
-from penstock.db.records import Page
+from penstock.db.schema.ids import is_id
+from penstock.db.schema.records import Page
 
 R = TypeVar("R")
 

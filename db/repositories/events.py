@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import func, insert, select
 
-from penstock.db.records import Event, Json
 from penstock.db.repositories.base import MAX_PAGE, Repository
-from penstock.db.tables import events
+from penstock.db.schema.records import Event, Json
+from penstock.db.schema.tables import events
 
 
 class Events(Repository):

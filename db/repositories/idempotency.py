@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from penstock.db.records import IdempotencyKey, Json
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import idempotency_keys
+from penstock.db.schema.records import IdempotencyKey, Json
+from penstock.db.schema.tables import idempotency_keys
 
 
 class Idempotency(Repository):

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete, func, insert, select, text, update
 
-from penstock.db.records import OutboxEntry
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import outbox
+from penstock.db.schema.records import OutboxEntry
+from penstock.db.schema.tables import outbox
 
 CHANNEL = "penstock_outbox"
 

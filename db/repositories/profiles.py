@@ -12,16 +12,16 @@ from typing import Any
 from sqlalchemy import ColumnElement, Integer, cast, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
-from penstock.db.records import Citations, NewProfile, Profile, ProfileKind
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import profile_citations, profile_claims, profile_counts, profiles
+from penstock.db.schema.records import Citations, NewProfile, ProfileKind, ProfileRow
+from penstock.db.schema.tables import profile_citations, profile_claims, profile_counts, profiles
 
 COUNTS = ("hits", "misses", "waits", "failures", "seconds_saved", "evicted")
 """What is counted for all runs together."""
 
 
 class Profiles(Repository):
-    def use(self, keys: Collection[str]) -> tuple[Profile, ...]:
+    def use(self, keys: Collection[str]) -> tuple[ProfileRow, ...]:
         """Those of the profiles that are kept, noted as used now."""
         # locked in one order, so that two readers of the same profiles never wait for each other
         order = select(profiles.c.key).where(profiles.c.key.in_(keys)).order_by(profiles.c.key)
@@ -29,7 +29,7 @@ class Profiles(Repository):
         if not found:
             return ()
         used = update(profiles).where(profiles.c.key.in_(found))
-        return self._all(Profile, used.values(used_at=func.now(), uses=profiles.c.uses + 1).returning(profiles))
+        return self._all(ProfileRow, used.values(used_at=func.now(), uses=profiles.c.uses + 1).returning(profiles))
 
     def put(self, made: Sequence[NewProfile]) -> None:
         """Keep profiles. What is there under the same key is of the same content, or of an older form."""

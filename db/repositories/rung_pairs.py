@@ -8,9 +8,9 @@ from dataclasses import asdict
 from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 
-from penstock.db.records import RungDifference, RungPair
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import rung_pairs
+from penstock.db.schema.records import RungDifference, RungPair
+from penstock.db.schema.tables import rung_pairs
 
 NEWEST = 2000
 """Pairs of a family that are kept and read: older ones are of older models of hardware."""

@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, func, insert, literal, null, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from penstock.db.ids import new_id
-from penstock.db.records import Json, Page, Run
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
-from penstock.db.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
-from penstock.db.tables import runs
+from penstock.db.schema.ids import new_id
+from penstock.db.schema.records import Json, Page, Run
+from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
+from penstock.db.schema.tables import runs
 
 
 class Runs(Repository):

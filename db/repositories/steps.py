@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, insert, or_, select, text, update
 
-from penstock.db.ids import new_id
-from penstock.db.records import Json, NewStep, Page, Step
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
-from penstock.db.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
-from penstock.db.tables import step_edges, steps
+from penstock.db.schema.ids import new_id
+from penstock.db.schema.records import Json, NewStep, Page, Step
+from penstock.db.schema.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
+from penstock.db.schema.tables import step_edges, steps
 
 _OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
 

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from sqlalchemy import func, insert, select, update
 
-from penstock.db.ids import new_id
-from penstock.db.records import Page, Token
 from penstock.db.repositories.base import Repository
-from penstock.db.tables import tokens
+from penstock.db.schema.ids import new_id
+from penstock.db.schema.records import Page, Token
+from penstock.db.schema.tables import tokens
 
 
 class Tokens(Repository):

@@ -10,10 +10,10 @@ from typing import Any
 from sqlalchemy import Numeric, Select, cast, func, insert, select, true, union
 from sqlalchemy.dialects.postgresql import array
 
-from penstock.db.records import Json, Page, Trial, TrialSummary
 from penstock.db.repositories.base import Repository, number_cursor
-from penstock.db.tables import artifacts, steps, trials
-from penstock.db.tables import runs as all_runs
+from penstock.db.schema.records import Json, Page, Trial, TrialSummary
+from penstock.db.schema.tables import artifacts, steps, trials
+from penstock.db.schema.tables import runs as all_runs
 
 EVIDENCE = ("modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board")
 """Where figures can come from, the weakest first."""

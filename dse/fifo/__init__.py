@@ -5,7 +5,7 @@
 
 from penstock.dse.fifo.cost import Rounded, round_up, total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
-from penstock.dse.fifo.measure import Measure, Measured
+from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
 from penstock.dse.fifo.optimum import exhaustive
 from penstock.dse.fifo.periodic import periodic_depths
@@ -17,8 +17,8 @@ __all__ = [
     "LEAST_DEPTH",
     "SIMULATIONS",
     "DesignSizing",
-    "Measure",
-    "Measured",
+    "MeasureDepths",
+    "MeasuredDepths",
     "Rounded",
     "Shrunk",
     "Sizing",

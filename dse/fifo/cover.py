@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from penstock.dse.linear import LinearProgram
+from penstock.dse.support.linear import LinearProgram
 
 Failure = dict[str, int]
 """Depths that do not suffice, however deep all other FIFOs are: one of these must be deeper."""

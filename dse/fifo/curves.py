@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.compiler.schedule import TokenPattern
-from penstock.compiler.simulator import Access, Network, Phase, Process, Rules
+from penstock.compiler.simulator import ChannelAccess, Network, Phase, Rules, SimulatedProcess
 
 Times = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelCurve:
     """One process: `busy` cycles if it never waits."""
 
     name: str
@@ -38,7 +38,7 @@ class Kernel:
     reads: Mapping[str, Curve]
     writes: Mapping[str, Curve]
 
-    def stretched(self, busy: int) -> Kernel:
+    def stretched(self, busy: int) -> KernelCurve:
         """The same process slowed down evenly, so that it takes `busy` cycles."""
         if busy <= self.busy:
             return self
@@ -49,10 +49,10 @@ class Kernel:
                 for n, c in curves.items()
             }
 
-        return Kernel(self.name, busy, slower(self.reads), slower(self.writes))
+        return KernelCurve(self.name, busy, slower(self.reads), slower(self.writes))
 
 
-def kernels_of(network: Network, rules: Rules) -> dict[str, Kernel]:
+def kernels_of(network: Network, rules: Rules) -> dict[str, KernelCurve]:
     """The curves of every process. A block counts as one token: written when handed on, read when taken hold of."""
     channels = {c.name for c in network.channels}
     kernels = {p.name: _kernel(p, rules, channels) for p in network.processes}
@@ -69,15 +69,15 @@ def kernels_of(network: Network, rules: Rules) -> dict[str, Kernel]:
     return kernels
 
 
-def _with_write(kernel: Kernel, name: str, curve: Curve) -> Kernel:
-    return Kernel(kernel.name, kernel.busy, kernel.reads, {**kernel.writes, name: curve})
+def _with_write(kernel: KernelCurve, name: str, curve: Curve) -> KernelCurve:
+    return KernelCurve(kernel.name, kernel.busy, kernel.reads, {**kernel.writes, name: curve})
 
 
-def _with_read(kernel: Kernel, name: str, curve: Curve) -> Kernel:
-    return Kernel(kernel.name, kernel.busy, {**kernel.reads, name: curve}, kernel.writes)
+def _with_read(kernel: KernelCurve, name: str, curve: Curve) -> KernelCurve:
+    return KernelCurve(kernel.name, kernel.busy, {**kernel.reads, name: curve}, kernel.writes)
 
 
-def _kernel(process: Process, rules: Rules, channels: set[str]) -> Kernel:
+def _kernel(process: SimulatedProcess, rules: Rules, channels: set[str]) -> KernelCurve:
     reads: dict[str, list[Curve]] = {}
     writes: dict[str, list[Curve]] = {}
     start = rules.first_phase_delay if len(process.phases) > 1 else 0
@@ -94,7 +94,7 @@ def _kernel(process: Process, rules: Rules, channels: set[str]) -> Kernel:
                 Curve(times, times - waits)
             )
         start += phase.length + rules.phase_gap
-    return Kernel(process.name, start - rules.phase_gap, _joined(reads), _joined(writes))
+    return KernelCurve(process.name, start - rules.phase_gap, _joined(reads), _joined(writes))
 
 
 def _joined(parts: Mapping[str, list[Curve]]) -> dict[str, Curve]:
@@ -119,12 +119,12 @@ def iterations(pattern: TokenPattern) -> Times:
     return found
 
 
-def _late(access: Access) -> int:
+def _late(access: ChannelAccess) -> int:
     """Iterations from when a block is taken hold of to when the other side sees it."""
     return access.hold if access.direction == "write" else 0
 
 
-def _stage(phase: Phase, access: Access, rules: Rules) -> int:
+def _stage(phase: Phase, access: ChannelAccess, rules: Rules) -> int:
     if access.stage is not None:
         return access.stage
     return min(rules.read_stage, phase.depth - 1) if access.direction == "read" else phase.depth - 1

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.linear import LinearProgram
+from penstock.dse.support.linear import LinearProgram
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from penstock.compiler.simulator import Deadlock, Network, Rules, Simulator
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredDepths:
     """Ends of the frames (none for a deadlock), and the slots that each FIFO held at most."""
 
     ends: tuple[int, ...]
@@ -24,7 +24,7 @@ class Measured:
         return tuple(int(end * (1 + tolerance)) for end in self.ends)
 
 
-Measure = Callable[[Mapping[str, int]], Measured]
+MeasureDepths = Callable[[Mapping[str, int]], MeasuredDepths]
 
 
 class SimulatedRuns:
@@ -37,10 +37,10 @@ class SimulatedRuns:
         self.count = 0
         self.events = self._simulator.plan.accesses * frames
 
-    def __call__(self, depths: Mapping[str, int]) -> Measured:
+    def __call__(self, depths: Mapping[str, int]) -> MeasuredDepths:
         return self._run(depths)
 
-    def unbounded(self) -> Measured:
+    def unbounded(self) -> MeasuredDepths:
         """The run in which no FIFO is ever full."""
         return self._run(dict.fromkeys(self.fifos))
 
@@ -48,7 +48,7 @@ class SimulatedRuns:
         """Who waits for whom with these depths."""
         return self._simulator.run(depths, frames=self._frames).deadlock
 
-    def _run(self, depths: Mapping[str, int | None]) -> Measured:
+    def _run(self, depths: Mapping[str, int | None]) -> MeasuredDepths:
         self.count += 1
         found = self._simulator.outcome(depths, frames=self._frames)
-        return Measured(found.frame_ends, {name: found.high_water[name] for name in self.fifos})
+        return MeasuredDepths(found.frame_ends, {name: found.high_water[name] for name in self.fifos})

@@ -11,7 +11,7 @@ from penstock.compiler.simulator import Network as SimulatedNetwork
 from penstock.compiler.simulator import Sequence, Simulator
 from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.size import SIMULATIONS, Sizing, size_fifos
-from penstock.profiling.network import Network
+from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import rules_of, simulated_network
 
 
@@ -40,7 +40,7 @@ class DesignSizing:
 
 
 def size_design(
-    network: Network,
+    network: TaskNetwork,
     platform: Platform,
     clock_mhz: float,
     *,
@@ -58,7 +58,7 @@ def size_design(
     return DesignSizing(tuple(sized))
 
 
-def runs_through(network: Network, platform: Platform, clock_mhz: float, depths: Mapping[str, int]) -> bool:
+def runs_through(network: TaskNetwork, platform: Platform, clock_mhz: float, depths: Mapping[str, int]) -> bool:
     """Whether no kernel deadlocks with these depths.
 
     Only the order of accesses within each nest decides that, so waits for memory or for the host do not matter;
@@ -71,7 +71,7 @@ def runs_through(network: Network, platform: Platform, clock_mhz: float, depths:
     return True
 
 
-def _kernels(network: Network, platform: Platform, clock_mhz: float) -> list[SimulatedNetwork]:
+def _kernels(network: TaskNetwork, platform: Platform, clock_mhz: float) -> list[SimulatedNetwork]:
     converted = simulated_network(network, platform, clock_mhz)
     if not isinstance(converted, Sequence):
         return [converted]

@@ -6,11 +6,11 @@ import heapq
 from collections.abc import Mapping
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.fifo.measure import Measure
+from penstock.dse.fifo.measure import MeasureDepths
 
 
 def exhaustive(
-    measure: Measure,
+    measure: MeasureDepths,
     top: Mapping[str, int],
     bits: Mapping[str, int],
     *,
@@ -40,7 +40,7 @@ def exhaustive(
     return None
 
 
-def _alone(measure: Measure, top: Mapping[str, int], name: str, allowed: tuple[int, ...], least: int) -> int:
+def _alone(measure: MeasureDepths, top: Mapping[str, int], name: str, allowed: tuple[int, ...], least: int) -> int:
     for depth in range(least, top[name] + 1):
         if measure({**top, name: depth}).within(allowed):
             return depth

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.cover import Failure, cheapest_cover
-from penstock.dse.fifo.measure import Measure
+from penstock.dse.fifo.measure import MeasureDepths
 
 Depths = dict[str, int]
 _SMALL = 24  # FIFOs deeper than the least, up to which depths are proven to be the best
@@ -35,7 +35,7 @@ class Shrunk:
 
 
 def shrink(
-    measure: Measure,
+    measure: MeasureDepths,
     starts: Sequence[Mapping[str, int]],
     top: Mapping[str, int],
     bits: Mapping[str, int],
@@ -63,7 +63,7 @@ def shrink(
 
 class _Search:
     def __init__(
-        self, measure: Measure, bits: Mapping[str, int], allowed: tuple[int, ...], least: int, simulations: int
+        self, measure: MeasureDepths, bits: Mapping[str, int], allowed: tuple[int, ...], least: int, simulations: int
     ) -> None:
         self.measure, self.bits, self.allowed, self.least = measure, bits, allowed, least
         self.budget, self.used = simulations, 0

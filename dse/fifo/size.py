@@ -10,7 +10,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import Network, Rules
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH
-from penstock.dse.fifo.measure import Measured, SimulatedRuns
+from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
 from penstock.dse.fifo.periodic import Equalisation, periodic_depths
 from penstock.dse.fifo.shrinking import shrink
 
@@ -97,7 +97,7 @@ def _planned(network: Network, rules: Rules, equalisation: Equalisation) -> dict
         return None
 
 
-def _check(final: Measured, allowed: tuple[int, ...], network: Network) -> None:
+def _check(final: MeasuredDepths, allowed: tuple[int, ...], network: Network) -> None:
     """Shrinking only ever keeps what it has seen to suffice; a run that says otherwise is not reproducible."""
     if not final.within(allowed):
         raise PenstockError(

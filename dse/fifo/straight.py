@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.compiler.simulator import Network, Rules
-from penstock.dse.fifo.curves import Kernel, kernels_of
+from penstock.dse.fifo.curves import KernelCurve, kernels_of
 from penstock.dse.fifo.delays import Delay, start_times
 from penstock.dse.fifo.periodic import Equalisation
 
 
 @dataclass(frozen=True)
-class Line:
+class StraightLine:
     """One edge: its source as a line of `tokens` from `initial_delay` to `latency`, its target one every interval."""
 
     name: str
@@ -35,13 +35,12 @@ class Line:
             return tokens_of_fast_source(self.tokens, self.latency, delay, self.target_interval)
         return tokens_of_slow_source(self.tokens, delay, self.initial_delay, self.source_interval)
 
-    def conservative(self, slowest: float) -> Line:
+    def conservative(self, slowest: float) -> StraightLine:
         """Both ends slowed down to one pass over all tokens in `slowest` cycles."""
         interval = max(self.source_interval, slowest / self.tokens)
         latency = self.initial_delay + (self.tokens - 1) * interval
         target = max(self.target_interval, slowest / self.tokens)
-        return Line(self.name, self.source, self.target, self.tokens, latency, self.initial_delay, interval, target,
-                    self.bits)  # fmt: skip
+        return replace(self, latency=latency, source_interval=interval, target_interval=target)
 
 
 def tokens_of_fast_source(tokens: int, latency: float, delay: float, target_interval: float) -> int:
@@ -61,7 +60,9 @@ def straight_depths(network: Network, rules: Rules, equalisation: Equalisation =
     return line_depths([p.name for p in network.processes], lines, equalisation)
 
 
-def line_depths(kernels: Sequence[str], lines: Sequence[Line], equalisation: Equalisation = "normal") -> dict[str, int]:
+def line_depths(
+    kernels: Sequence[str], lines: Sequence[StraightLine], equalisation: Equalisation = "normal"
+) -> dict[str, int]:
     """The same from lines; equations may say 0, a FIFO holds at least one token."""
     if equalisation == "conservative" and lines:
         slowest = max(max(line.latency, line.target_interval * line.tokens) for line in lines)
@@ -70,10 +71,10 @@ def line_depths(kernels: Sequence[str], lines: Sequence[Line], equalisation: Equ
     return {x.name: max(1, x.most_tokens(starts[x.target] - starts[x.source])) for x in lines}
 
 
-def lines_of(kernels: dict[str, Kernel], bits: dict[str, int]) -> list[Line]:
+def lines_of(kernels: dict[str, KernelCurve], bits: dict[str, int]) -> list[StraightLine]:
     """Each edge's straight line: the target reads evenly over its whole latency, whatever it really does."""
     readers = {channel: kernel for kernel in kernels.values() for channel in kernel.reads}
-    lines: list[Line] = []
+    lines: list[StraightLine] = []
     for source in kernels.values():
         for channel, curve in source.writes.items():
             if channel not in readers:
@@ -81,7 +82,9 @@ def lines_of(kernels: dict[str, Kernel], bits: dict[str, int]) -> list[Line]:
             target, tokens = readers[channel], len(curve.times)
             first, last = int(curve.times[0]), int(curve.times[-1])
             lines.append(
-                Line(channel, source.name, target.name, tokens, last, first, (last - first) / max(tokens - 1, 1),
-                     target.busy / tokens, bits.get(channel, 0))
+                StraightLine(
+                    channel, source.name, target.name, tokens, last, first,
+                    (last - first) / max(tokens - 1, 1), target.busy / tokens, bits.get(channel, 0),
+                )
             )  # fmt: skip
     return lines

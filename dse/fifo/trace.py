@@ -14,11 +14,11 @@ import networkx as nx
 import numpy as np
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.fifo.curves import Curve, Kernel, Times
+from penstock.dse.fifo.curves import Curve, KernelCurve, Times
 
 
 @dataclass(frozen=True)
-class Edge:
+class ChannelTrace:
     """One channel between two processes: cycles in which its tokens are written and read."""
 
     name: str
@@ -47,7 +47,7 @@ class Edge:
 class Trace:
     """All times of one run without full FIFOs; `ends` is the first cycle after each process."""
 
-    edges: tuple[Edge, ...]
+    edges: tuple[ChannelTrace, ...]
     ends: Mapping[str, int]
 
     @property
@@ -55,7 +55,7 @@ class Trace:
         return max(self.ends.values())
 
 
-def trace(kernels: Mapping[str, Kernel]) -> Trace:
+def trace(kernels: Mapping[str, KernelCurve]) -> Trace:
     """Let every process run as soon as its tokens are there."""
     writer = {name: k.name for k in kernels.values() for name in k.writes}
     reader = {name: k.name for k in kernels.values() for name in k.reads}
@@ -76,7 +76,7 @@ def trace(kernels: Mapping[str, Kernel]) -> Trace:
         for channel, curve in kernel.writes.items():
             written[channel] = _delayed(curve, at, waited)
         ends[name] = kernel.busy + int(waited[-1])
-    edges = [Edge(n, writer[n], reader[n], written[n], read[n]) for n in names]
+    edges = [ChannelTrace(n, writer[n], reader[n], written[n], read[n]) for n in names]
     return Trace(tuple(edges), ends)
 
 

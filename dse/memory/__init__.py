@@ -1,8 +1,8 @@
 """How every buffer and FIFO is built: registers, LUTs, block RAM or UltraRAM, within what each die has."""
 
 from penstock.dse.memory.allocate import allocate
-from penstock.dse.memory.items import Stored, stored_items
+from penstock.dse.memory.items import StoredItem, stored_items
 from penstock.dse.memory.picture import memory_svg, memory_table
 from penstock.dse.memory.result import Allocation
 
-__all__ = ["Allocation", "Stored", "allocate", "memory_svg", "memory_table", "stored_items"]
+__all__ = ["Allocation", "StoredItem", "allocate", "memory_svg", "memory_table", "stored_items"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES, Resources, total
 from penstock.compiler.schedule import MemoryUse
-from penstock.dse.linear import LinearProgram, Solution
-from penstock.dse.memory.items import Stored
+from penstock.dse.memory.items import StoredItem
 from penstock.dse.memory.result import Allocation
+from penstock.dse.support.linear import LinearProgram, Solution
 
 COMFORT = 0.5
 """The share of a limit up to which a resource counts as plentiful."""
@@ -23,7 +23,7 @@ CROWDING = 10.0
 
 
 def allocate(
-    items: Sequence[Stored],
+    items: Sequence[StoredItem],
     limits: Mapping[str, Resources],
     logic: Mapping[str, Resources] | None = None,
     *,
@@ -57,14 +57,14 @@ def allocate(
 class _Class:
     """Memories with the same choices, and the variables that count how many are built in each way."""
 
-    members: list[Stored]
+    members: list[StoredItem]
     counts: list[int]
 
 
 class _Region:
-    def __init__(self, name: str, items: Sequence[Stored], limits: Resources, logic: Resources) -> None:
+    def __init__(self, name: str, items: Sequence[StoredItem], limits: Resources, logic: Resources) -> None:
         self.name, self.limits, self.logic = name, limits.as_dict(), logic.as_dict()
-        groups: dict[object, list[Stored]] = {}
+        groups: dict[object, list[StoredItem]] = {}
         for item in items:
             groups.setdefault(tuple((c.kind, c.area) for c in item.choices), []).append(item)
         self.groups = list(groups.values())
@@ -136,7 +136,7 @@ def _dealt(classes: Sequence[_Class], found: Solution) -> dict[str, MemoryUse]:
     return uses
 
 
-def _check_alone(item: Stored, limits: Resources) -> None:
+def _check_alone(item: StoredItem, limits: Resources) -> None:
     """A memory that does not even fit alone is named."""
     have = limits.as_dict()
     if any(all(use <= have[name] for name, use in c.area.items()) for c in item.choices):
@@ -151,7 +151,7 @@ def _check_alone(item: Stored, limits: Resources) -> None:
     )  # fmt: skip
 
 
-def _size(item: Stored) -> str:
+def _size(item: StoredItem) -> str:
     use = item.usual
     copies = f" × {use.copies} copies" if use.copies > 1 else ""
     return f"{item.name} of {use.words:,} words × {use.word_bits:,} bits{copies}"

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.compiler.schedule import MemoryUse, OperatorLibrary, fifo_choices, memory_choices
-from penstock.profiling.network import Network
+from penstock.profiling.network import TaskNetwork
 
 WHOLE_CHIP = "chip"
 """The region of a design that was not partitioned."""
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredItem:
     """One memory or FIFO, with every way to build it; `region` is the die that it stands on, `owner` its task."""
 
     name: str
@@ -27,8 +27,8 @@ class Stored:
 
 
 def stored_items(
-    network: Network, library: OperatorLibrary, dies: Mapping[str, str] | None = None
-) -> tuple[Stored, ...]:
+    network: TaskNetwork, library: OperatorLibrary, dies: Mapping[str, str] | None = None
+) -> tuple[StoredItem, ...]:
     """Everything that a scheduled design stores. A channel's memory stands with its reader.
 
     A task's memories are named `task.memory`, since other tasks may have one of the same name.
@@ -38,17 +38,17 @@ def stored_items(
     def region(task: str) -> str:
         return dies[task] if dies is not None else WHOLE_CHIP
 
-    found: list[Stored] = []
+    found: list[StoredItem] = []
     for task in network.tasks:
         for memory in {m.name: m for n in task.nests for m in n.memories}.values():
             name = f"{task.name}.{memory.name}"
             ways = memory_choices(library, name, memory.words, memory.word_bits, rom=memory.rom, copies=memory.copies)
-            found.append(Stored(name, ways, region(task.name), task.name))
+            found.append(StoredItem(name, ways, region(task.name), task.name))
     for name, channel in network.channels.items():
         if channel.kind == "stream":
             ways = fifo_choices(library, name, channel.depth, channel.bits)
         else:
             ways = memory_choices(library, name, channel.words, channel.bits, copies=channel.depth)
         named = tuple(replace(w, name=name) for w in ways)
-        found.append(Stored(name, named, region(ends[name][1]), ends[name][1]))
+        found.append(StoredItem(name, named, region(ends[name][1]), ends[name][1]))
     return tuple(found)

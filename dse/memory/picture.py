@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.compiler.platforms import RESOURCE_NAMES, Resources
-from penstock.dse.drawing import Drawing, table, text_width
 from penstock.dse.memory.result import Allocation
+from penstock.dse.support.drawing import Drawing, table, text_width
 
 _WIDTH, _PAD = 860, 14
 _COLOURS = {"registers": "--soft", "lutram": "--good", "srl": "--warm", "bram": "--water", "uram": "--violet"}

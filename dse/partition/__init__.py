@@ -1,7 +1,7 @@
 """Which die each task stands on: an exact partition, a greedy one to compare with, a picture and a table."""
 
 from penstock.dse.partition.exact import partition
-from penstock.dse.partition.graph import Connection, Placed, PlacementGraph
+from penstock.dse.partition.graph import PlacedThing, PlacementGraph, Wires
 from penstock.dse.partition.greedy import greedy_partition
 from penstock.dse.partition.of_network import placement_graph
 from penstock.dse.partition.picture import partition_svg, partition_table
@@ -9,9 +9,9 @@ from penstock.dse.partition.result import Partition
 from penstock.dse.partition.site import Site, site_of
 
 __all__ = [
-    "Connection",
+    "Wires",
     "Partition",
-    "Placed",
+    "PlacedThing",
     "PlacementGraph",
     "Site",
     "greedy_partition",

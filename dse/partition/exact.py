@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES, Resources
-from penstock.dse.linear import LinearProgram
 from penstock.dse.partition.graph import PlacementGraph
 from penstock.dse.partition.greedy import greedy_partition
 from penstock.dse.partition.result import Partition
 from penstock.dse.partition.site import Site
+from penstock.dse.support.linear import LinearProgram
 
 BALANCE_WEIGHT = 0.25
 """What a die filled to its limit costs, as a share of all bits of the design crossing once."""

@@ -10,7 +10,7 @@ from penstock.compiler.platforms import Resources, total
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedThing:
     """Something that stands on one die as a whole. `die` is set where the board leaves no choice."""
 
     name: str
@@ -19,7 +19,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Connection:
+class Wires:
     """`bits` wires between two placed things, with all handshakes."""
 
     name: str
@@ -32,8 +32,8 @@ class Connection:
 class PlacementGraph:
     """Sources stand before their targets in `things`, where the design has such an order."""
 
-    things: tuple[Placed, ...]
-    connections: tuple[Connection, ...]
+    things: tuple[PlacedThing, ...]
+    connections: tuple[Wires, ...]
 
     @property
     def resources(self) -> Resources:

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources
-from penstock.dse.partition.graph import Connection, PlacementGraph
+from penstock.dse.partition.graph import PlacementGraph, Wires
 from penstock.dse.partition.result import Partition
 from penstock.dse.partition.site import Site
 
@@ -16,7 +16,7 @@ _STEP = 0.02
 def greedy_partition(graph: PlacementGraph, site: Site, peak: float = 1.0) -> Partition:
     """Place everything in order, no die fuller than a share that is raised until all of it fits."""
     graph.check()
-    touching: dict[str, list[Connection]] = defaultdict(list)
+    touching: dict[str, list[Wires]] = defaultdict(list)
     for connection in graph.connections:
         touching[connection.source].append(connection)
         touching[connection.target].append(connection)
@@ -40,9 +40,7 @@ def _even_share(graph: PlacementGraph, site: Site) -> float:
     return max(graph.resources.share_of(whole).values())
 
 
-def _fill(
-    graph: PlacementGraph, site: Site, touching: dict[str, list[Connection]], share: float
-) -> dict[str, str] | None:
+def _fill(graph: PlacementGraph, site: Site, touching: dict[str, list[Wires]], share: float) -> dict[str, str] | None:
     pinned = {t.name: t.die for t in graph.things if t.die is not None}
     dies: dict[str, str] = dict(pinned)
     used = dict.fromkeys(site.dies, Resources())
@@ -65,7 +63,7 @@ def _fill(
     return dies
 
 
-def _added_bits(name: str, die: str, dies: dict[str, str], site: Site, touching: dict[str, list[Connection]]) -> float:
+def _added_bits(name: str, die: str, dies: dict[str, str], site: Site, touching: dict[str, list[Wires]]) -> float:
     bits = 0
     for connection in touching[name]:
         other = connection.target if connection.source == name else connection.source

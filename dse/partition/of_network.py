@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryUse, OperatorLibrary
 from penstock.dse.memory.items import stored_items
-from penstock.dse.partition.graph import Connection, Placed, PlacementGraph
-from penstock.profiling.network import Channel, Network
+from penstock.dse.partition.graph import PlacedThing, PlacementGraph, Wires
+from penstock.profiling.network import TaskChannel, TaskNetwork
 
 FIFO_HANDSHAKE = 2  # valid and ready
 MEMORY_HANDSHAKE = 100  # address and control of one direction of an AXI port
 
 
 def placement_graph(
-    network: Network, platform: Platform, library: OperatorLibrary, uses: Mapping[str, MemoryUse] | None = None
+    network: TaskNetwork, platform: Platform, library: OperatorLibrary, uses: Mapping[str, MemoryUse] | None = None
 ) -> PlacementGraph:
     """Tasks and channels of a scheduled design. A channel's memory stands with its reader.
 
@@ -26,8 +26,8 @@ def placement_graph(
     owned: dict[str, list[Resources]] = {t.name: [n.logic for n in t.nests] for t in network.tasks}
     for item in stored_items(network, library):
         owned[item.owner].append((uses[item.name] if uses is not None else item.usual).area)
-    tasks = [Placed(t.name, total(owned[t.name])) for t in network.tasks]
-    wires = [Connection(n, *ends[n], channel_wires(c)) for n, c in network.channels.items()]
+    tasks = [PlacedThing(t.name, total(owned[t.name])) for t in network.tasks]
+    wires = [Wires(n, *ends[n], channel_wires(c)) for n, c in network.channels.items()]
     outside = [
         (f"{task.name}.{port.channel}", task.name, port.bits, port.direction)
         for task in network.tasks
@@ -36,14 +36,14 @@ def placement_graph(
         if port.kind == "external"
     ]
     if outside and (memory := platform.fastest_memory) is not None:
-        tasks.insert(0, Placed(memory.name, Resources(), memory.die))
+        tasks.insert(0, PlacedThing(memory.name, Resources(), memory.die))
         for name, task, bits, direction in dict.fromkeys(outside):
             way = (memory.name, task) if direction == "read" else (task, memory.name)
-            wires.append(Connection(name, *way, bits + MEMORY_HANDSHAKE))
+            wires.append(Wires(name, *way, bits + MEMORY_HANDSHAKE))
     return PlacementGraph(tuple(tasks), tuple(wires)).check()
 
 
-def channel_wires(channel: Channel) -> int:
+def channel_wires(channel: TaskChannel) -> int:
     """Wires between the ends of a channel that stand on two dies."""
     address = (channel.words * channel.depth - 1).bit_length() if channel.kind == "block" else 0
     return channel.bits + address + FIFO_HANDSHAKE

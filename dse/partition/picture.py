@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.compiler.platforms import RESOURCE_NAMES, Resources
-from penstock.dse.drawing import Drawing, table, text_width, wrap
 from penstock.dse.partition.result import Partition
+from penstock.dse.support.drawing import Drawing, table, text_width, wrap
 
 _WIDTH, _PAD, _NAMES = 860, 14, 470
 _BAR, _GAP = 150, 62

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from penstock.compiler.platforms import Platform, Resources, total
 from penstock.dse.partition.site import site_of
 from penstock.profiling.model import DesignFigures
-from penstock.profiling.network import Network
+from penstock.profiling.network import TaskNetwork
 
 MOST_STEPS = 400
 """Of the exact search: large tasks are tried first, and a few dozen steps show that these do not fit."""
@@ -28,7 +28,7 @@ class DieCheck:
         self._limits = [amounts_of(limits) for limits in site_of(platform).limits.values()]
         self._counted = [(place, limit) for place, limit in enumerate(self._limits[0]) if limit]
 
-    def fullest(self, network: Network, figures: DesignFigures) -> float | None:
+    def fullest(self, network: TaskNetwork, figures: DesignFigures) -> float | None:
         """The share of the fullest die's limits in a division that is found at once; None of a single die.
 
         It is above 1 only if no division is within the limits; then the share is of logic alone, and another division

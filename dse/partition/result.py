@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.compiler.platforms import Resources, total
-from penstock.dse.partition.graph import Connection, PlacementGraph
+from penstock.dse.partition.graph import PlacementGraph, Wires
 from penstock.dse.partition.site import Boundary, Site
 
 
@@ -40,7 +40,7 @@ class Partition:
         """Bits times the links that they cross."""
         return sum(c.bits * len(self._crossed(c)) for c in self.graph.connections)
 
-    def crossing(self, boundary: Boundary) -> tuple[Connection, ...]:
+    def crossing(self, boundary: Boundary) -> tuple[Wires, ...]:
         """The connections over one link."""
         return tuple(c for c in self.graph.connections if boundary in self._crossed(c))
 
@@ -52,5 +52,5 @@ class Partition:
         within = all(share <= 1 for shares in self.shares.values() for share in shares.values())
         return within and all(self.wires(b) <= b.wires for b in self.site.boundaries)
 
-    def _crossed(self, connection: Connection) -> tuple[Boundary, ...]:
+    def _crossed(self, connection: Wires) -> tuple[Boundary, ...]:
         return self.site.crossed(self.dies[connection.source], self.dies[connection.target])

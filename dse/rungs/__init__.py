@@ -4,9 +4,9 @@ The model has seen every design of a search already; a stronger rung looks at th
 Figures of two rungs are never compared.
 """
 
-from penstock.dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
 from penstock.dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
 from penstock.dse.rungs.ranking import BEST, WIDER, Ranked, in_order, measure_all, rank, shortlist
+from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval
 
 __all__ = [
     "BEST",

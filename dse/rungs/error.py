@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from penstock.dse.history import Pair
+from penstock.dse.rungs.history import Pair
 from penstock.profiling.evidence import Evidence
 
 ENOUGH = 5

@@ -12,9 +12,9 @@ from contextlib import suppress
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_rtl
-from penstock.dse.bench import FRAMES, Bench, Measured
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.open_rtl import Core, build_all
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.rungs.open_rtl import Core, build_all
+from penstock.dse.rungs.rung import FRAMES, Bench, Measured
 from penstock.profiling.open_rtl.profiler import route_digest
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
 from penstock.profiling.protocol import Profile, ProfileRequest

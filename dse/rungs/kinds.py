@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.compiler.platforms import Platform
-from penstock.dse.bench import FRAMES, Bench, Measured, Rung, steady_interval
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.open_rtl import open_library
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.hardware import open_rtl
-from penstock.dse.vitis import VITIS_RUNGS, cosim, csynth, vitis_lacks
+from penstock.dse.rungs.open_rtl import open_library
+from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval
+from penstock.dse.rungs.vitis import VITIS_RUNGS, cosim, csynth, vitis_lacks
 from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
 from penstock.profiling.protocol import ProfilingError
@@ -53,5 +53,5 @@ RUNGS: Mapping[Evidence, Rung] = {
 }  # fmt: skip
 """Every way to choose among designs, by its evidence; `penstock.profiling.evidence.RUNGS` lists the names for users.
 
-A rung of other tools is written beside this package against `penstock.dse.bench`, and gets its line here.
+A rung of other tools is written beside this package against `penstock.dse.rungs.rung`, and gets its line here.
 """

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.dse.bench import Measured
-from penstock.dse.evaluate import Evaluation
-from penstock.dse.explore import choosable
-from penstock.dse.history import Pair, mix_of
+from penstock.dse.evaluation.choosing import choosable
+from penstock.dse.evaluation.evaluate import Evaluation
 from penstock.dse.rungs.error import Correction
+from penstock.dse.rungs.history import Pair, mix_of
+from penstock.dse.rungs.rung import Measured
 from penstock.profiling.evidence import Evidence
 
 _DIGITS = 12

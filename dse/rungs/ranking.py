@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.bench import Bench, Measured
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.history import Pair, model_of, pairs_of
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.hardware import open_rtl_many
+from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.kinds import RUNGS
 from penstock.dse.rungs.promotion import promote
+from penstock.dse.rungs.rung import Bench, Measured
 from penstock.profiling.evidence import EVIDENCE, Evidence
 
 BEST = 8

@@ -9,8 +9,8 @@ from typing import Literal
 
 from penstock.compiler.backend.rtl.design import RtlDesign
 from penstock.compiler.platforms import Platform, Resources
+from penstock.profiling.cache import CacheStore, content_key, runs_folder
 from penstock.profiling.evidence import Evidence
-from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.shape import structural_key
 from penstock.profiling.open_rtl.tools import Tool, find_yosys
@@ -72,7 +72,7 @@ def measure_area(
     """Synthesise the core by itself. A core of the same shape that was measured before is not measured again."""
     yosys = find_yosys()
     key = content_key("area", REVISION, structural_key(design), family, yosys.version, SYNTHESIS[family])
-    store = Store("areas", keep=20_000)
+    store = CacheStore("areas", keep=20_000)
     with store.making(key):
         document = store.read(key)
         if isinstance(document, dict):

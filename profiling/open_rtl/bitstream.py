@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.compiler.backend.host.bitstream import Bitstream, Usage
 from penstock.compiler.backend.rtl.shell import BoardDesign
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.package.bitstream import Bitstream, ChipUsage
 from penstock.compiler.platforms import load_platform
-from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
+from penstock.profiling.cache import CacheStore, content_key, runs_folder
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.fmax import Device, device_of
 from penstock.profiling.open_rtl.tools import Tool, find_ecppack, find_nextpnr_ecp5, find_yosys
@@ -59,7 +59,7 @@ def build_bitstream(
     versions = tuple((tool.name, tool.version) for tool in (yosys, nextpnr, ecppack))
     device = device_of(load_platform(design.board.name))
     key = content_key("bitstream", REVISION, design.digest, design.constraints, SYNTHESIS, seeds, versions)
-    store = Store("bitstreams", keep=200)
+    store = CacheStore("bitstreams", keep=200)
     with store.making(key):
         if (known := _read(store, key)) is not None:
             return known
@@ -85,7 +85,7 @@ class _Placement:
     fmax_mhz: float
     seed: int
     config: str
-    usage: tuple[Usage, ...]
+    usage: tuple[ChipUsage, ...]
 
 
 @dataclass(frozen=True)
@@ -186,13 +186,13 @@ class _Flow:
         return path.read_text(errors="replace") if path.suffix != ".bit" else ""
 
 
-def read_report(text: str) -> tuple[float, tuple[Usage, ...]]:
+def read_report(text: str) -> tuple[float, tuple[ChipUsage, ...]]:
     """The slowest clock and the used resources of nextpnr's report."""
     try:
         document = json.loads(text)
         fmax = min(float(clock["achieved"]) for clock in document["fmax"].values())
         usage = tuple(
-            Usage(name, int(row["used"]), int(row["available"]))
+            ChipUsage(name, int(row["used"]), int(row["available"]))
             for name, row in sorted(document["utilization"].items())
             if row["used"]
         )
@@ -214,14 +214,14 @@ def _document(run: BitstreamRun) -> dict[str, Any]:
     return document
 
 
-def _read(store: Store, key: str) -> BitstreamRun | None:
+def _read(store: CacheStore, key: str) -> BitstreamRun | None:
     document = store.read(key)
     if not isinstance(document, dict):
         return None
     if "failure" in document:
         raise PenstockError(**document["failure"])
     made = document["made"]
-    usage = tuple(Usage(**row) for row in made["usage"])
+    usage = tuple(ChipUsage(**row) for row in made["usage"])
     tools = tuple((name, version) for name, version in made["tools"])
     bitstream = Bitstream(**{**made, "bit": bytes.fromhex(made["bit"]), "usage": usage, "tools": tools})
     seconds = {name: document[name] for name in ("synthesis_s", "place_and_route_s", "pack_s")}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from penstock.profiling.protocol import FailureKind, ProfilingError
-from penstock.profiling.tool_runner import Outcome, ToolResult
+from penstock.profiling.tool_runner import ToolOutcome, ToolResult
 
-_KINDS: dict[Outcome, FailureKind] = {
-    Outcome.TIMEOUT: "timeout",
-    Outcome.CANCELLED: "cancelled",
-    Outcome.OUT_OF_MEMORY: "out-of-memory",
-    Outcome.NOT_FOUND: "tool-missing",
-    Outcome.NOT_STARTED: "tool-missing",
+_KINDS: dict[ToolOutcome, FailureKind] = {
+    ToolOutcome.TIMEOUT: "timeout",
+    ToolOutcome.CANCELLED: "cancelled",
+    ToolOutcome.OUT_OF_MEMORY: "out-of-memory",
+    ToolOutcome.NOT_FOUND: "tool-missing",
+    ToolOutcome.NOT_STARTED: "tool-missing",
 }
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.platforms import Platform
+from penstock.profiling.cache import CacheStore, content_key, runs_folder
 from penstock.profiling.evidence import Evidence
-from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.shape import structural_key
 from penstock.profiling.open_rtl.tools import find_nextpnr_ecp5, find_yosys
@@ -71,7 +71,7 @@ def measure_fmax(
     key = content_key(
         "fmax", REVISION, structural_key(design), device.options, target_mhz, yosys.version, nextpnr.version
     )
-    store = Store("clocks", keep=20_000)
+    store = CacheStore("clocks", keep=20_000)
     with store.making(key):
         known = store.read(key)
         if isinstance(known, dict):

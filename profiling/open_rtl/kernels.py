@@ -21,7 +21,7 @@ from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter import stream as interpreter
-from penstock.compiler.interpreter.memory import Memory
+from penstock.compiler.interpreter.memory import MemoryCells
 from penstock.compiler.interpreter.scalar import numpy_dtype
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
@@ -35,7 +35,7 @@ MOST_VALUES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Kernel:
+class CoreRun:
     """A core with data for one frame, and what the interpreter says must come out."""
 
     name: str
@@ -67,7 +67,7 @@ def part_request(
     return ProfileRequest(name, str(marked), platform, clock_mhz)
 
 
-def prepare(request: ProfileRequest, tasks: Collection[str] | None = None) -> Kernel:
+def prepare(request: ProfileRequest, tasks: Collection[str] | None = None) -> CoreRun:
     """Parse, emit and interpret a request; `tasks` narrows it further."""
     try:
         platform = load_platform(request.platform)
@@ -88,7 +88,7 @@ def prepare(request: ProfileRequest, tasks: Collection[str] | None = None) -> Ke
             "bad-request", what=error.what, where=error.where or request.name, limit=error.limit,
             hint=error.hint or "profile what the compiler lowered",
         ) from error  # fmt: skip
-    return Kernel(request.name, module, platform, library, chosen, design, inputs, outputs, schedules)
+    return CoreRun(request.name, module, platform, library, chosen, design, inputs, outputs, schedules)
 
 
 def _marked(module: ModuleOp) -> list[str] | None:
@@ -140,7 +140,7 @@ def random_parameters(tasks: Collection[stream.TaskOp]) -> dict[str, Array]:
 
 
 def random_memory(kind: Attribute, seed: int) -> Array:
-    shape = Memory.empty(kind).data.shape
+    shape = MemoryCells.empty(kind).data.shape
     return random_values(shape, _element(kind), seed)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.compiler.schedule import NestSchedule, PortSchedule
-from penstock.profiling.open_rtl.kernels import Kernel
+from penstock.profiling.open_rtl.kernels import CoreRun
 from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
-from penstock.profiling.open_rtl.verilate import TOGETHER, Program, build_many
+from penstock.profiling.open_rtl.verilate import TOGETHER, BuiltProgram, build_many
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
 
@@ -64,7 +64,7 @@ def measurement_from(document: Any) -> Measurement | None:
 
 
 def measure_many(
-    kernels: Iterable[Kernel], tools: ToolRunner, processes: int = 2, *, count: int | None = None
+    kernels: Iterable[CoreRun], tools: ToolRunner, processes: int = 2, *, count: int | None = None
 ) -> list[Measurement | ProfilingError]:
     """Build and run kernels, group by group, as many groups at once as there are processes.
 
@@ -78,19 +78,19 @@ def measure_many(
         return [one for group in groups for one in group.result()]
 
 
-def _groups(kernels: Iterable[Kernel], size: int) -> Iterator[list[Kernel]]:
+def _groups(kernels: Iterable[CoreRun], size: int) -> Iterator[list[CoreRun]]:
     source = iter(kernels)
     while group := list(islice(source, size)):
         yield group
 
 
-def _measure_group(kernels: Sequence[Kernel], tools: ToolRunner) -> list[Measurement | ProfilingError]:
+def _measure_group(kernels: Sequence[CoreRun], tools: ToolRunner) -> list[Measurement | ProfilingError]:
     long_run = max(kernel.work * kernel.bits for kernel in kernels) > LONG_RUN
     programs = build_many([kernel.design for kernel in kernels], tools, long_run=long_run, processes=1)
     jobs: list[Job] = []
-    built: list[Program] = []
+    built: list[BuiltProgram] = []
     for kernel, program in zip(kernels, programs, strict=True):
-        if isinstance(program, Program):
+        if isinstance(program, BuiltProgram):
             patience = 2 * kernel.work + 10_000
             jobs.append(Job(kernel.design, kernel.inputs, FRAMES, idle_cycles=patience))
             jobs.append(Job(kernel.design, kernel.inputs, stall_seed=STALL_SEED, idle_cycles=patience))
@@ -100,7 +100,7 @@ def _measure_group(kernels: Sequence[Kernel], tools: ToolRunner) -> list[Measure
     seconds = (time.monotonic() - began) / max(1, len(jobs))
     found: list[Measurement | ProfilingError] = []
     for kernel, program in zip(kernels, programs, strict=True):
-        if not isinstance(program, Program):
+        if not isinstance(program, BuiltProgram):
             found.append(program)
             continue
         free, stalled = next(runs), next(runs)
@@ -112,7 +112,11 @@ def _measure_group(kernels: Sequence[Kernel], tools: ToolRunner) -> list[Measure
 
 
 def _judge(
-    kernel: Kernel, program: Program, free: RtlRun | ProfilingError, stalled: RtlRun | ProfilingError, seconds: float
+    kernel: CoreRun,
+    program: BuiltProgram,
+    free: RtlRun | ProfilingError,
+    stalled: RtlRun | ProfilingError,
+    seconds: float,
 ) -> Measurement:
     values = 0
     for run, frames in ((free, FRAMES), (stalled, 1)):
@@ -140,7 +144,7 @@ def _judge(
     )  # fmt: skip
 
 
-def check(kernel: Kernel, run: RtlRun, frames: int) -> int:
+def check(kernel: CoreRun, run: RtlRun, frames: int) -> int:
     """Every number against the interpreter's; returns how many there were."""
     count = 0
     for name, wanted in kernel.outputs.items():
@@ -172,7 +176,7 @@ def _differs(got: Array, wanted: Array) -> NDArray[np.bool_]:
     return ~close
 
 
-def pace(kernel: Kernel, run: RtlRun) -> tuple[int | None, int | None]:
+def pace(kernel: CoreRun, run: RtlRun) -> tuple[int | None, int | None]:
     """II and depth of a kernel of one nest, from the cycles of its tokens.
 
     The tokens of one port are so many iterations apart; where nothing waits, that many times II cycles. II is rounded

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
+from penstock.profiling.cache import CacheStore, fetch_many
 from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.area import REVISION as AREA_REVISION
 from penstock.profiling.open_rtl.area import family_of, measure_area
-from penstock.profiling.open_rtl.cache import Store, fetch_many
 from penstock.profiling.open_rtl.fmax import device_of, measure_fmax
-from penstock.profiling.open_rtl.kernels import Kernel, nests_of, prepare
+from penstock.profiling.open_rtl.kernels import CoreRun, nests_of, prepare
 from penstock.profiling.open_rtl.measure import Measurement, document_of, measure_many, measurement_from
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator, find_yosys
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
@@ -70,7 +70,7 @@ class OpenRtlProfiler:
             failures: dict[str, Measurement | ProfilingError] = {}
             ready: list[str] = []
 
-            def kernels() -> Iterator[Kernel]:  # prepared while the tools work on those before
+            def kernels() -> Iterator[CoreRun]:  # prepared while the tools work on those before
                 for key in keys:
                     try:
                         kernel = prepare(asked[key])
@@ -83,13 +83,13 @@ class OpenRtlProfiler:
             measured = measure_many(kernels(), self.tools or ToolRunner(), self.processes, count=len(keys))
             return failures | dict(zip(ready, measured, strict=True))
 
-        found = fetch_many(Store("cycles", keep=50_000), list(asked), measurement_from, make, document_of)
+        found = fetch_many(CacheStore("cycles", keep=50_000), list(asked), measurement_from, make, document_of)
         return [found[request.key("cycles", version)] for request in requests]
 
     def _measure(self, asked: dict[str, ProfileRequest], version: str) -> dict[str, Profile | ProfilingError]:
         result: dict[str, Profile | ProfilingError] = {}
-        kernels: dict[str, Kernel] = {}
-        inner: dict[str, Kernel] = {}
+        kernels: dict[str, CoreRun] = {}
+        inner: dict[str, CoreRun] = {}
         for key, request in asked.items():
             try:
                 kernels[key] = prepare(request)
@@ -115,7 +115,7 @@ class OpenRtlProfiler:
         return result
 
     def _profile(
-        self, key: str, request: ProfileRequest, version: str, kernel: Kernel, whole: Measurement,
+        self, key: str, request: ProfileRequest, version: str, kernel: CoreRun, whole: Measurement,
         alone: Measurement | ProfilingError | None, tools: ToolRunner,
     ) -> Profile:  # fmt: skip
         area = measure_area(kernel.design, family_of(kernel.platform), tools)
@@ -146,7 +146,7 @@ def _named(result: Profile | PenstockError, request: ProfileRequest) -> Profile 
     return replace(result, name=request.name) if isinstance(result, Profile) else result
 
 
-def _only_computing_task(kernel: Kernel) -> str | None:
+def _only_computing_task(kernel: CoreRun) -> str | None:
     """The one task that computes, in a design where the others only move data; None for others."""
     if len(kernel.tasks) == 1:
         return None
@@ -159,7 +159,7 @@ def _only_computing_task(kernel: Kernel) -> str | None:
     return computing[0] if single else None
 
 
-def _task(kernel: Kernel, name: str) -> stream.TaskOp:
+def _task(kernel: CoreRun, name: str) -> stream.TaskOp:
     return next(task for task in kernel.tasks if task.sym_name.data == name)
 
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.errors import PenstockError
+from penstock.profiling.cache import runs_folder
 from penstock.profiling.evidence import Evidence
-from penstock.profiling.open_rtl.cache import runs_folder
 from penstock.profiling.open_rtl.failures import failed
-from penstock.profiling.open_rtl.verilate import MEMORY_LIMIT, Program, build
+from penstock.profiling.open_rtl.verilate import MEMORY_LIMIT, BuiltProgram, build
 from penstock.profiling.open_rtl.words import decode, encode, lanes_of, stride_of
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolCommand, ToolRunner
@@ -63,7 +63,7 @@ class RtlRun:
     deadlocked: bool
     stuck: tuple[str, ...]
     seconds: float
-    program: Program
+    program: BuiltProgram
     evidence: Evidence = "open-rtl"
 
 
@@ -91,7 +91,7 @@ def simulate_rtl(
     idle_cycles: int = IDLE_CYCLES,
     most_cycles: int = 2_000_000_000,
     timeout: float = 1800.0,
-    program: Program | None = None,
+    program: BuiltProgram | None = None,
     tools: ToolRunner | None = None,
 ) -> RtlRun:
     """Run `frames` frames. `inputs` has an array for each input stream (by port) and memory (by argument).
@@ -108,7 +108,9 @@ def simulate_rtl(
     return result
 
 
-def simulate_many(jobs: Sequence[Job], programs: Sequence[Program], tools: ToolRunner) -> list[RtlRun | ProfilingError]:
+def simulate_many(
+    jobs: Sequence[Job], programs: Sequence[BuiltProgram], tools: ToolRunner
+) -> list[RtlRun | ProfilingError]:
     """Several simulations under one supervisor, one after the other; a failing one does not harm the others."""
     plans = [_Plan(job) for job in jobs]
     with private_folder(runs_folder()) as folder:
@@ -206,7 +208,7 @@ class _Plan:
             return encode(array, port)
         raise _shape(name, array, f"{port.words} words of {lanes_of(port)} lanes")
 
-    def outcome(self, folder: Path, program: Program) -> RtlRun | ProfilingError:
+    def outcome(self, folder: Path, program: BuiltProgram) -> RtlRun | ProfilingError:
         log = (folder / "sim.log").read_text(errors="replace")
         code = (folder / "exit").read_text().strip()
         if code == "124":
@@ -224,7 +226,7 @@ class _Plan:
         except ProfilingError as error:
             return error
 
-    def read(self, folder: Path, log: str, program: Program) -> RtlRun:
+    def read(self, folder: Path, log: str, program: BuiltProgram) -> RtlRun:
         result = _result(folder)
         deadlocked = result["verdict"] == "idle"
         if result["verdict"] == "limit":

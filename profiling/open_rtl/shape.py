@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.compiler.backend.rtl.design import RtlDesign
-from penstock.profiling.open_rtl.cache import content_key
+from penstock.profiling.cache import content_key
 
 _TOKENS = re.compile(
     r"""//[^\n]*|/\*.*?\*/            # comments

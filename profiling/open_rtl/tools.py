@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
-from penstock.profiling.open_rtl.cache import Store, content_key, user_cache
+from penstock.profiling.cache import CacheStore, content_key, user_cache
 from penstock.profiling.protocol import ProfilingError
 
 COMPILERS = ("g++", "clang++", "c++")
@@ -106,7 +106,7 @@ def _yowasp(name: ToolName, function: str, flag: str) -> Tool:
     repair = f"pip install --force-reinstall {wheel}"
     if not (folder / f"{name}.wasm").is_file():
         raise _missing(name, f"the wheel {wheel} is incomplete: {name}.wasm is not there", repair)
-    store = Store("translated", keep=16)
+    store = CacheStore("translated", keep=16)
     # The runtime writes its translation in place: of several that start at once only one may do so.
     with store.making(content_key(name, env)):
         _answer(name, (*argv, flag), env, repair, FIRST_ANSWER_SECONDS)
@@ -186,7 +186,7 @@ CONSEQUENCES: dict[ToolName, str] = {
 
 
 @dataclass(frozen=True)
-class Status:
+class ToolStatus:
     """One line of `penstock doctor`: the tool, or why there is none and what that means."""
 
     name: ToolName
@@ -199,8 +199,8 @@ class Status:
         return "" if self.tool else CONSEQUENCES[self.name]
 
 
-def status(name: ToolName) -> Status:
+def status(name: ToolName) -> ToolStatus:
     try:
-        return Status(name, FINDERS[name](), "", "")
+        return ToolStatus(name, FINDERS[name](), "", "")
     except ProfilingError as error:
-        return Status(name, None, error.what, error.hint)
+        return ToolStatus(name, None, error.what, error.hint)

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
-from penstock.profiling.open_rtl.cache import Store, content_key, runs_folder
+from penstock.profiling.cache import CacheStore, content_key, runs_folder
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.tools import Tool, find_cxx, find_verilator
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.tool_runner import Outcome, ToolCommand, ToolRunner, clean_environment
+from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolRunner, clean_environment
 from penstock.profiling.work_folder import private_folder
 
 HERE = Path(__file__).parent
@@ -39,7 +39,7 @@ TOGETHER = 12
 
 
 @dataclass(frozen=True)
-class Program:
+class BuiltProgram:
     """A built design: the program, and its number in there. The times are its share of the build's."""
 
     path: Path
@@ -49,7 +49,7 @@ class Program:
     cached: bool = False
 
 
-def build(design: RtlDesign, tools: ToolRunner, *, long_run: bool = False) -> Program:
+def build(design: RtlDesign, tools: ToolRunner, *, long_run: bool = False) -> BuiltProgram:
     """The program of one design; -O2 pays where millions of cycles are run."""
     result = build_many([design], tools, long_run=long_run)[0]
     if isinstance(result, ProfilingError):
@@ -59,11 +59,11 @@ def build(design: RtlDesign, tools: ToolRunner, *, long_run: bool = False) -> Pr
 
 def build_many(
     designs: Sequence[RtlDesign], tools: ToolRunner, *, long_run: bool = False, processes: int = 2
-) -> list[Program | ProfilingError]:
+) -> list[BuiltProgram | ProfilingError]:
     """Programs for all designs, in their order; a design that cannot be built does not harm the others."""
     builder = _Builder(find_verilator(), find_cxx(), tools, LONG_RUN_FLAGS if long_run else SHORT_RUN_FLAGS)
     keys = [builder.key(design) for design in designs]
-    found: dict[str, Program | ProfilingError] = {}
+    found: dict[str, BuiltProgram | ProfilingError] = {}
     for key in keys:
         if program := builder.known(key):
             found[key] = program
@@ -86,25 +86,25 @@ class _Builder:
         self.flags = (*CXX_FLAGS, optimise)
         harness = [(HERE / name).read_text() for name in ("harness.h", "harness.cpp")]
         self.version = content_key(verilator.version, cxx.version, self.flags, VERILATOR_FLAGS, LIBRARIES, *harness)
-        self.programs = Store("programs", keep=256)
-        self.designs = Store("designs", keep=8192)
+        self.programs = CacheStore("programs", keep=256)
+        self.designs = CacheStore("designs", keep=8192)
 
     def key(self, design: RtlDesign) -> str:
         """What a program depends on; memory contents are read when it runs."""
         ports = [(p.name, p.kind, p.width) for p in design.ports]
         return content_key(self.version, design.top, list(design.files.items()), ports)
 
-    def known(self, key: str) -> Program | None:
+    def known(self, key: str) -> BuiltProgram | None:
         entry = self.designs.read(key)
         if not isinstance(entry, dict) or not self.programs.path(str(entry.get("program"))).is_file():
             return None
-        return Program(self.programs.path(entry["program"]), int(entry["number"]), 0.0, 0.0, cached=True)
+        return BuiltProgram(self.programs.path(entry["program"]), int(entry["number"]), 0.0, 0.0, cached=True)
 
-    def make(self, designs: Mapping[str, RtlDesign]) -> dict[str, Program | ProfilingError]:
+    def make(self, designs: Mapping[str, RtlDesign]) -> dict[str, BuiltProgram | ProfilingError]:
         """Build what is still missing, once, whoever else wants it at the same time."""
         name = content_key(*sorted(designs))
         with self.programs.making(name):
-            found: dict[str, Program | ProfilingError] = {}
+            found: dict[str, BuiltProgram | ProfilingError] = {}
             missing: dict[str, RtlDesign] = {}
             for key, design in designs.items():
                 if program := self.known(key):
@@ -113,7 +113,7 @@ class _Builder:
                     missing[key] = design
             return found | (self._build(name, missing) if missing else {})
 
-    def _build(self, name: str, designs: Mapping[str, RtlDesign]) -> dict[str, Program | ProfilingError]:
+    def _build(self, name: str, designs: Mapping[str, RtlDesign]) -> dict[str, BuiltProgram | ProfilingError]:
         """Together, or each alone where one of several brings the whole down."""
         try:
             return self._together(name, designs)
@@ -122,7 +122,7 @@ class _Builder:
                 return dict.fromkeys(designs, error)
             return {key: self._build(f"alone-{key}", {key: design})[key] for key, design in designs.items()}
 
-    def _together(self, name: str, designs: Mapping[str, RtlDesign]) -> dict[str, Program | ProfilingError]:
+    def _together(self, name: str, designs: Mapping[str, RtlDesign]) -> dict[str, BuiltProgram | ProfilingError]:
         runtime = self.runtime()
         with private_folder(runs_folder()) as folder:
             began = time.monotonic()
@@ -135,7 +135,7 @@ class _Builder:
             if good:
                 (folder / "sim").replace(self.programs.path(name))
                 self.programs.prune()
-        result: dict[str, Program | ProfilingError] = {}
+        result: dict[str, BuiltProgram | ProfilingError] = {}
         for number, (key, verdict) in enumerate(zip(designs, verdicts, strict=True)):
             if verdict is not None:
                 result[key] = verdict
@@ -143,7 +143,7 @@ class _Builder:
             self.designs.write(key, {"program": name, "number": number})
             share = len(good)
             path = self.programs.path(name)
-            result[key] = Program(path, number, (verilated - began) / share, (ended - verilated) / share)
+            result[key] = BuiltProgram(path, number, (verilated - began) / share, (ended - verilated) / share)
         return result
 
     def _verilate(self, folder: Path, designs: Sequence[RtlDesign]) -> list[ProfilingError | None]:
@@ -211,11 +211,11 @@ class _Builder:
             ToolCommand(command, folder, Path(tempfile.mkdtemp(prefix="logs-", dir=folder)), env, timeout, MEMORY_LIMIT)
         )
         if not result.ok:
-            raise failed("c++", result, "" if result.outcome is not Outcome.EXIT else DEFECT)
+            raise failed("c++", result, "" if result.outcome is not ToolOutcome.EXIT else DEFECT)
 
     def runtime(self) -> Path:
         """Verilator's own C++ and the harness as objects, and the headers of all of it precompiled."""
-        store = Store("runtime", keep=8)
+        store = CacheStore("runtime", keep=8)
         place = store.path(self.version)
         with store.making(self.version):
             if place.is_dir():

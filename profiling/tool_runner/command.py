@@ -19,7 +19,7 @@ _MEMORY_WORDS = re.compile(
 )
 
 
-class Outcome(StrEnum):
+class ToolOutcome(StrEnum):
     OK = "ok"
     EXIT = "exit"  # ended by itself with an exit code other than 0
     SIGNAL = "signal"  # ended by a signal that did not come from us
@@ -54,7 +54,7 @@ class ToolCommand:
 
 @dataclass(frozen=True)
 class ToolResult:
-    outcome: Outcome
+    outcome: ToolOutcome
     exit_code: int | None
     signal: int | None
     seconds: float
@@ -74,17 +74,17 @@ class ToolResult:
 
     @property
     def ok(self) -> bool:
-        return self.outcome is Outcome.OK
+        return self.outcome is ToolOutcome.OK
 
     def describe(self) -> str:
         """How it ended, in words."""
-        if self.outcome is Outcome.EXIT:
+        if self.outcome is ToolOutcome.EXIT:
             words = f"ended with exit code {self.exit_code}"
-        elif self.outcome is Outcome.SIGNAL:
+        elif self.outcome is ToolOutcome.SIGNAL:
             words = f"was ended by {signal_name(self.signal)}"
         elif self.over_memory:
             words = "was stopped at its memory limit"
-        elif self.outcome is Outcome.OUT_OF_MEMORY:
+        elif self.outcome is ToolOutcome.OUT_OF_MEMORY:
             words = "ran out of memory, as it seems"
         else:
             words = _WORDS[self.outcome]
@@ -100,17 +100,17 @@ class ToolResult:
 
 
 _WORDS = {
-    Outcome.OK: "succeeded",
-    Outcome.TIMEOUT: "was stopped at its time limit",
-    Outcome.CANCELLED: "was cancelled",
-    Outcome.NOT_FOUND: "was not found",
-    Outcome.NOT_STARTED: "could not be started",
-    Outcome.LOST: "was lost: its supervisor was killed",
+    ToolOutcome.OK: "succeeded",
+    ToolOutcome.TIMEOUT: "was stopped at its time limit",
+    ToolOutcome.CANCELLED: "was cancelled",
+    ToolOutcome.NOT_FOUND: "was not found",
+    ToolOutcome.NOT_STARTED: "could not be started",
+    ToolOutcome.LOST: "was lost: its supervisor was killed",
 }
 _HINTS = {
-    Outcome.NOT_FOUND: "install it, or put it on PATH",
-    Outcome.TIMEOUT: "raise the time limit or make the job smaller",
-    Outcome.OUT_OF_MEMORY: "give the worker more memory or make the job smaller",
+    ToolOutcome.NOT_FOUND: "install it, or put it on PATH",
+    ToolOutcome.TIMEOUT: "raise the time limit or make the job smaller",
+    ToolOutcome.OUT_OF_MEMORY: "give the worker more memory or make the job smaller",
 }
 
 
@@ -150,23 +150,23 @@ def result_from(report: Mapping[str, Any], stdout: Path, stderr: Path) -> ToolRe
     )
 
 
-def _judge(report: Mapping[str, Any], code: int | None) -> tuple[Outcome, str]:
+def _judge(report: Mapping[str, Any], code: int | None) -> tuple[ToolOutcome, str]:
     failed_exec = report["exec_errno"]
     if failed_exec in (errno.ENOENT, errno.ENOTDIR):
-        return Outcome.NOT_FOUND, ""
+        return ToolOutcome.NOT_FOUND, ""
     if failed_exec is not None:
-        return Outcome.NOT_STARTED, os.strerror(failed_exec)
+        return ToolOutcome.NOT_STARTED, os.strerror(failed_exec)
     if report["ended"] in ("timeout", "cancelled"):
-        return Outcome(report["ended"]), ""
+        return ToolOutcome(report["ended"]), ""
     if report["ended"] == "memory":
-        return Outcome.OUT_OF_MEMORY, ""
+        return ToolOutcome.OUT_OF_MEMORY, ""
     if code == 0:
-        return Outcome.OK, ""
+        return ToolOutcome.OK, ""
     if code == -signal.SIGKILL or report["foreign_kill"]:
-        return Outcome.OUT_OF_MEMORY, "one of its processes was killed from outside"
+        return ToolOutcome.OUT_OF_MEMORY, "one of its processes was killed from outside"
     if _MEMORY_WORDS.search(report["tail"]):
-        return Outcome.OUT_OF_MEMORY, "it says so in its log"
-    return (Outcome.EXIT if code is not None and code > 0 else Outcome.SIGNAL), ""
+        return ToolOutcome.OUT_OF_MEMORY, "it says so in its log"
+    return (ToolOutcome.EXIT if code is not None and code > 0 else ToolOutcome.SIGNAL), ""
 
 
 def signal_name(number: int | None) -> str:

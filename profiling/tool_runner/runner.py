@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from penstock.profiling.tool_runner.command import Outcome, ToolCommand, ToolResult, result_from
+from penstock.profiling.tool_runner.command import ToolCommand, ToolOutcome, ToolResult, result_from
 
 _SUPERVISOR = Path(__file__).with_name("supervise.py")
 _MARK = "PENSTOCK_TOOL"
@@ -112,7 +112,7 @@ class ToolProcess:
         _kill_marked(self._mark)
         shutil.rmtree(self._scratch, ignore_errors=True)
         return ToolResult(
-            Outcome.LOST, None, None, time.monotonic() - self._started, None, None,
+            ToolOutcome.LOST, None, None, time.monotonic() - self._started, None, None,
             self.stdout, self.stderr, "", 0,
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ class ToolRunner:
         if process is None:
             logs = command.logs
             return ToolResult(
-                Outcome.CANCELLED, None, None, 0.0, None, None, logs / "stdout.log", logs / "stderr.log", "", 0
+                ToolOutcome.CANCELLED, None, None, 0.0, None, None, logs / "stdout.log", logs / "stderr.log", "", 0
             )
         result: ToolResult | None = None
         try:

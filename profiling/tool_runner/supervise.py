@@ -123,7 +123,7 @@ def find_program(name, search_path):
     return None
 
 
-class Run:
+class Supervised:
     def __init__(self, spec, control, status, owner):
         self.spec = spec
         self.control = control
@@ -324,7 +324,7 @@ def main():
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     if os.getppid() != owner_pid:
         sys.exit(1)  # the owner was killed before we could watch it
-    run = Run(read_spec(control), control, status, owner)
+    run = Supervised(read_spec(control), control, status, owner)
     ended = failure = None
     try:
         failure = run.start()

@@ -23,16 +23,16 @@ from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner
 from penstock.profiling.vitis.commands import tool_environment
 from penstock.profiling.vitis.connectivity import FILE, Connectivity, read_connectivity
 from penstock.profiling.vitis.detect import VitisTools
-from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.job import JobLimits
 from penstock.profiling.vitis.judge import check_run, whole_log
-from penstock.profiling.vitis.log import Step
+from penstock.profiling.vitis.log import ToolStep
 from penstock.profiling.vitis.reading import missing, unreadable
-from penstock.profiling.vitis.watch import Line, Watch, files_of
+from penstock.profiling.vitis.watch import OnLine, Watch, files_of
 from penstock.profiling.work_folder import check_work_folder, remove_older
 
 Target = Literal["hw", "hw_emu"]
 MAGIC = b"xclbin2\0"
-BUILD_LIMITS = Limits(seconds=24 * 3600.0, disk=200 << 30)
+BUILD_LIMITS = JobLimits(seconds=24 * 3600.0, disk=200 << 30)
 CHECK_SECONDS = 300.0
 LINK_DAYS, KERNEL_DAYS = 14, 180
 STATE = "resume.json"
@@ -59,11 +59,11 @@ class BuildJob:
     top: str
     store: Path
     target: Target = "hw"
-    limits: Limits = BUILD_LIMITS
+    limits: JobLimits = BUILD_LIMITS
 
 
 @dataclass(frozen=True)
-class Bitstream:
+class LinkedBitstream:
     """`clock_mhz` is what the link reached, None where it does not say; `resumed_from` is the step it went on at."""
 
     xclbin: Path
@@ -86,10 +86,10 @@ class _Build:
     results: Path
     connectivity: Connectivity
     env: Mapping[str, str]
-    on_line: Line | None
+    on_line: OnLine | None
     started: float
 
-    def run(self, step: Step, words: tuple[str, ...], folder: Path, program: str = "v++") -> ToolResult:
+    def run(self, step: ToolStep, words: tuple[str, ...], folder: Path, program: str = "v++") -> ToolResult:
         """Start a program for a step in a folder and see that it did it."""
         logs = self.results / f"log-{step}"
         watch = Watch(logs / "stdout.log", folder, self.job.limits.disk, self.on_line)
@@ -114,9 +114,9 @@ def build_bitstream(
     runner: ToolRunner,
     results: Path,
     *,
-    on_line: Line | None = None,
+    on_line: OnLine | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Bitstream:
+) -> LinkedBitstream:
     """Compile, link and package; the bitstream, logs and reports are put into `results`."""
     tools.require("v++", *(("emconfigutil",) if job.target == "hw_emu" else ()))
     connectivity = read_connectivity(job.design / "link", tools)
@@ -140,7 +140,7 @@ def build_bitstream(
                 for file in sorted(folder.glob(p))
             )
             shutil.rmtree(folder)
-    return Bitstream(
+    return LinkedBitstream(
         xclbin, kernel, job.target, connectivity.clock_hz / 1e6, clock, cached, step,
         time.monotonic() - build.started, reports, (*([connectivity.note] if connectivity.note else []), *notes),
     )  # fmt: skip

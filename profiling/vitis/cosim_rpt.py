@@ -7,8 +7,8 @@ from pathlib import Path
 
 from penstock.profiling.vitis.reading import missing, read_text, unreadable
 from penstock.profiling.vitis.records import CosimReport, Verdict
-from penstock.profiling.vitis.tables import Table, read_tables
-from penstock.profiling.vitis.values import Notes, name_of, whole
+from penstock.profiling.vitis.tables import ReportTable, read_tables
+from penstock.profiling.vitis.values import ReadingNotes, name_of, whole
 
 _SIMULATOR = re.compile(r"^Simulation tool\s*:[ \t]*(\S+?)\.?\s*$", re.MULTILINE)
 _LIMIT = 4 << 20
@@ -34,8 +34,8 @@ def read_cosim_report(path: Path) -> CosimReport:
 _RANK: dict[Verdict, int] = {"not-run": 0, "pass": 1, "fail": 2}
 
 
-def _report(table: Table, row: tuple[str, ...], simulator: str | None, source: str) -> CosimReport:
-    notes = Notes()
+def _report(table: ReportTable, row: tuple[str, ...], simulator: str | None, source: str) -> CosimReport:
+    notes = ReadingNotes()
     status = (table.cell(row, "status") or "").lower()
     figures = [table.cell(row, head, end) for head in ("latency", "interval") for end in ("min", "avg", "max")]
     total = table.cell(row, "total")

@@ -8,19 +8,29 @@ from pathlib import Path
 
 from penstock.profiling.vitis.reading import read_text, unreadable
 from penstock.profiling.vitis.records import (
-    Fifo,
+    BoundOperation,
+    CountSpan,
     Instance,
-    Loop,
-    Memory,
     Module,
-    Operator,
-    Span,
+    ReportedFifo,
+    ReportedLoop,
+    ReportedMemory,
+    ReportedUsage,
     SynthesisReport,
-    Usage,
 )
 from penstock.profiling.vitis.summary_rpt import is_summary, read_summary
-from penstock.profiling.vitis.tables import Table, read_tables
-from penstock.profiling.vitis.values import Notes, decimal, facts, flow_of, name_of, span, usage, version_of, whole
+from penstock.profiling.vitis.tables import ReportTable, read_tables
+from penstock.profiling.vitis.values import (
+    ReadingNotes,
+    decimal,
+    facts,
+    flow_of,
+    name_of,
+    span,
+    usage,
+    version_of,
+    whole,
+)
 
 _TOP = re.compile(r"^== .*Report for '([^'\n]{1,500})'", re.MULTILINE)
 _UNITS = {"s": 1e9, "sec": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3}
@@ -40,8 +50,8 @@ def read_csynth_report(path: Path) -> SynthesisReport:
     return _report(found.group(1), facts(text), tables, path.name)
 
 
-def _report(top: str, head: dict[str, str], tables: list[Table], source: str) -> SynthesisReport:
-    notes = Notes()
+def _report(top: str, head: dict[str, str], tables: list[ReportTable], source: str) -> SynthesisReport:
+    notes = ReadingNotes()
     for table in tables:
         if table.crooked and "Interface" not in table.headings:
             notes.add(f"{table.crooked} rows of {' / '.join(table.headings)!r} do not fit their columns: left out")
@@ -67,11 +77,11 @@ def _report(top: str, head: dict[str, str], tables: list[Table], source: str) ->
     )  # fmt: skip
 
 
-def _first(tables: list[Table], *headings: str) -> Table | None:
+def _first(tables: list[ReportTable], *headings: str) -> ReportTable | None:
     return next((table for table in tables if table.under(*headings)), None)
 
 
-def _clock(tables: list[Table], notes: Notes) -> tuple[float | None, float | None, float | None]:
+def _clock(tables: list[ReportTable], notes: ReadingNotes) -> tuple[float | None, float | None, float | None]:
     """Target, uncertainty and estimate of the slowest clock; in ns, also where the unit stands in the cells."""
     table = _first(tables, "timing", "summary")
     rows = table.rows if table is not None else ()
@@ -95,28 +105,28 @@ def _nanoseconds(text: str | None) -> float | None:
     return None if words[1] not in _UNITS else value * _UNITS[words[1]]
 
 
-def _pair(table: Table, row: tuple[str, ...], head: str, what: str, notes: Notes) -> Span | None:
+def _pair(table: ReportTable, row: tuple[str, ...], head: str, what: str, notes: ReadingNotes) -> CountSpan | None:
     low = notes.whole(table.cell(row, head, "min", without="absolute"), f"{what}, least")
     high = notes.whole(table.cell(row, head, "max", without="absolute"), f"{what}, most")
     return notes.between(low, high, what)
 
 
-def _totals(tables: list[Table], notes: Notes) -> tuple[Usage, Usage]:
+def _totals(tables: list[ReportTable], notes: ReadingNotes) -> tuple[ReportedUsage, ReportedUsage]:
     table = _first(tables, "utilization estimates", "summary")
     if table is None:
         notes.add("used and available: not in the report")
-        return Usage(), Usage()
+        return ReportedUsage(), ReportedUsage()
     found = []
     for name, what in (("Total", "used"), ("Available", "available")):
         row = table.row(name)
-        result = Usage() if row is None else usage(table.named(row))
+        result = ReportedUsage() if row is None else usage(table.named(row))
         if result.missing:
             notes.add(f"{what}: no figure for {', '.join(result.missing)}")
         found.append(result)
     return found[0], found[1]
 
 
-def _loops(tables: list[Table], module: str, notes: Notes) -> Iterator[Loop]:
+def _loops(tables: list[ReportTable], module: str, notes: ReadingNotes) -> Iterator[ReportedLoop]:
     table = _first(tables, "latency", "detail", "loop")
     parents: list[str] = []
     for row in table.rows if table is not None else ():
@@ -130,7 +140,7 @@ def _loops(tables: list[Table], module: str, notes: Notes) -> Iterator[Loop]:
         pipelined = None if kind is None else kind.lower() not in ("no", "none", "dataflow")
         iteration = span(table.cell(row, "iteration"))
         where = f"{module}, loop {name.strip()}"
-        yield Loop(
+        yield ReportedLoop(
             name=name.strip(), module=module, parents=tuple(parents),
             trip=notes.span(table.cell(row, "trip"), f"trip count of {where}"),
             latency=_pair(table, row, "latency", f"latency of {where}", notes),
@@ -140,7 +150,7 @@ def _loops(tables: list[Table], module: str, notes: Notes) -> Iterator[Loop]:
         parents.append(name.strip())
 
 
-def _parts(tables: list[Table], name: str) -> Iterator[tuple[Table, tuple[str, ...]]]:
+def _parts(tables: list[ReportTable], name: str) -> Iterator[tuple[ReportTable, tuple[str, ...]]]:
     """The rows of a detail of the utilisation, without totals: they have that name, and a line above them."""
     for table in tables:
         if table.under("utilization estimates", "detail", name):
@@ -149,12 +159,12 @@ def _parts(tables: list[Table], name: str) -> Iterator[tuple[Table, tuple[str, .
                     yield table, row
 
 
-def _instances(tables: list[Table], top: str) -> Iterator[Instance]:
+def _instances(tables: list[ReportTable], top: str) -> Iterator[Instance]:
     areas = {row[0].strip(): usage(table.named(row)) for table, row in _parts(tables, "instance")}
     modules = {row[0].strip(): table.cell(row, "module") for table, row in _parts(tables, "instance")}
     timing = _first(tables, "latency", "detail", "instance")
-    times: dict[str, tuple[Span | None, Span | None]] = {}
-    quiet = Notes()  # an instance without figures is common: black boxes, combinational modules
+    times: dict[str, tuple[CountSpan | None, CountSpan | None]] = {}
+    quiet = ReadingNotes()  # an instance without figures is common: black boxes, combinational modules
     for row in timing.rows if timing is not None else ():
         assert timing is not None
         name = row[0].strip()
@@ -162,29 +172,31 @@ def _instances(tables: list[Table], top: str) -> Iterator[Instance]:
         times[name] = (_pair(timing, row, "latency", name, quiet), _pair(timing, row, "interval", name, quiet))
     for name, module in modules.items():
         latency, interval = times.get(name, (None, None))
-        yield Instance(name, module or "?", top, latency, interval, areas.get(name, Usage()))
+        yield Instance(name, module or "?", top, latency, interval, areas.get(name, ReportedUsage()))
 
 
-def _fifos(tables: list[Table], top: str) -> Iterator[Fifo]:
+def _fifos(tables: list[ReportTable], top: str) -> Iterator[ReportedFifo]:
     for table, row in _parts(tables, "fifo"):
         depth, bits = whole(table.cell(row, "depth")), whole(table.cell(row, "bits"))
-        yield Fifo(row[0].strip(), top, depth, bits, None, usage(table.named(row)))
+        yield ReportedFifo(row[0].strip(), top, depth, bits, None, usage(table.named(row)))
 
 
-def _memories(tables: list[Table], top: str) -> Iterator[Memory]:
+def _memories(tables: list[ReportTable], top: str) -> Iterator[ReportedMemory]:
     for table, row in _parts(tables, "memory"):
-        yield Memory(
+        yield ReportedMemory(
             row[0].strip(), top, name_of(table.cell(row, "module")), whole(table.cell(row, "words")),
             whole(table.cell(row, "bits", without="*")), whole(table.cell(row, "banks", without="*")), None,
             usage(table.named(row)),
         )  # fmt: skip
 
 
-def _operators(tables: list[Table], top: str) -> Iterator[Operator]:
+def _operators(tables: list[ReportTable], top: str) -> Iterator[BoundOperation]:
     """Expressions in logic and the cores that took DSPs."""
     for table, row in _parts(tables, "expression"):
         operation = table.cell(row, "operation") or "?"
-        yield Operator(row[0].strip(), top, operation, None, None, None, None, usage(table.named(row)))
+        yield BoundOperation(row[0].strip(), top, operation, None, None, None, None, usage(table.named(row)))
     for table, row in _parts(tables, "dsp"):
         operation = table.cell(row, "expression") or "?"
-        yield Operator(row[0].strip(), top, operation, table.cell(row, "module"), None, None, None, Usage())
+        yield BoundOperation(
+            row[0].strip(), top, operation, table.cell(row, "module"), None, None, None, ReportedUsage()
+        )

@@ -6,9 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from penstock.profiling.vitis.reading import unreadable
-from penstock.profiling.vitis.records import Fifo, Loop, Memory, Module, Operator, Span, SynthesisReport, Usage
-from penstock.profiling.vitis.values import Notes, between, name_of, span, usage, whole
-from penstock.profiling.vitis.xml_tree import Node, read_xml
+from penstock.profiling.vitis.records import (
+    BoundOperation,
+    CountSpan,
+    Module,
+    ReportedFifo,
+    ReportedLoop,
+    ReportedMemory,
+    ReportedUsage,
+    SynthesisReport,
+)
+from penstock.profiling.vitis.values import ReadingNotes, between, name_of, span, usage, whole
+from penstock.profiling.vitis.xml_tree import XmlNode, read_xml
 
 # Lists of ports and pragmas, most of the file in designs with many arguments; nothing here is read from them.
 SKIPPED = frozenset({"InterfaceSummary", "Interfaces", "Args", "PragmaReport", "AutoPragmaReport", "ReportBurst"})
@@ -18,16 +27,16 @@ _LOOP_FIGURES = frozenset({"TripCount", "Latency", "IterationLatency", "Pipeline
 
 def read_csynth_xml(path: Path) -> SynthesisReport:
     """Read csynth.xml or a module's `<name>_csynth.xml`, packed with gzip or not."""
-    root, notes = read_xml(path, SKIPPED), Notes()
+    root, notes = read_xml(path, SKIPPED), ReadingNotes()
     performance, area = root.child("PerformanceEstimates"), root.child("AreaEstimates")
     if performance is None and area is None and root.child("ModuleInformation") is None:
         raise unreadable(path, f"no synthesis report: its root is <{root.tag}>", limit="estimates were expected")
-    performance, area = performance or Node("none", {}), area or Node("none", {})
-    assigned = root.child("UserAssignments") or Node("none", {})
+    performance, area = performance or XmlNode("none", {}), area or XmlNode("none", {})
+    assigned = root.child("UserAssignments") or XmlNode("none", {})
     top = name_of(assigned.word("TopModelName"))
     if top is None:
         notes.add("top: not in the report")
-    overall = performance.child("SummaryOfOverallLatency") or Node("none", {})
+    overall = performance.child("SummaryOfOverallLatency") or XmlNode("none", {})
     modules = tuple(_modules(root, notes))
     return SynthesisReport(
         source=path.name,
@@ -58,13 +67,13 @@ def read_csynth_xml(path: Path) -> SynthesisReport:
     )
 
 
-def _latency(node: Node, what: str, notes: Notes) -> Span | None:
+def _latency(node: XmlNode, what: str, notes: ReadingNotes) -> CountSpan | None:
     low = notes.whole(node.word("Best-caseLatency"), f"{what}, least")
     high = notes.whole(node.word("Worst-caseLatency"), f"{what}, most")
     return notes.between(low, high, what)
 
 
-def _interval(node: Node, what: str, notes: Notes) -> Span | None:
+def _interval(node: XmlNode, what: str, notes: ReadingNotes) -> CountSpan | None:
     low, high = node.word("Interval-min"), node.word("Interval-max")
     if low is not None or high is not None:
         return notes.between(notes.whole(low, f"{what}, least"), notes.whole(high, f"{what}, most"), what)
@@ -75,7 +84,7 @@ def _interval(node: Node, what: str, notes: Notes) -> Span | None:
     return None
 
 
-def _span(node: Node | None, what: str, notes: Notes | None) -> Span | None:
+def _span(node: XmlNode | None, what: str, notes: ReadingNotes | None) -> CountSpan | None:
     """A figure as text ("37", "17 ~ 1929") or as an element <range> of <min> and <max>."""
     if node is None:
         if notes is not None:
@@ -86,7 +95,7 @@ def _span(node: Node | None, what: str, notes: Notes | None) -> Span | None:
     return notes.span(node.text, what) if notes is not None else span(node.text)
 
 
-def _usage(node: Node | None, what: str, notes: Notes, prefix: str = "") -> Usage:
+def _usage(node: XmlNode | None, what: str, notes: ReadingNotes, prefix: str = "") -> ReportedUsage:
     found = {} if node is None else {
         child.tag.removeprefix(prefix): child.text for child in node.children if child.tag.startswith(prefix)
     }  # fmt: skip
@@ -96,10 +105,10 @@ def _usage(node: Node | None, what: str, notes: Notes, prefix: str = "") -> Usag
     return result
 
 
-def _modules(root: Node, notes: Notes) -> Iterator[Module]:
+def _modules(root: XmlNode, notes: ReadingNotes) -> Iterator[Module]:
     for node in _module_nodes(root):
         name = node.word("Name") or "?"
-        overall = node.at("PerformanceEstimates", "SummaryOfOverallLatency") or Node("none", {})
+        overall = node.at("PerformanceEstimates", "SummaryOfOverallLatency") or XmlNode("none", {})
         resources = node.at("AreaEstimates", "Resources")
         clock = node.word("PerformanceEstimates", "SummaryOfTimingAnalysis", "EstimatedClockPeriod")
         kind = overall.word("PipelineType") or node.word("PerformanceEstimates", "PipelineType")
@@ -111,12 +120,14 @@ def _modules(root: Node, notes: Notes) -> Iterator[Module]:
         )  # fmt: skip
 
 
-def _module_nodes(root: Node) -> list[Node]:
+def _module_nodes(root: XmlNode) -> list[XmlNode]:
     information = root.child("ModuleInformation")
     return [] if information is None else [node for node in information.children if node.tag == "Module"]
 
 
-def _all_loops(root: Node, top: str | None, modules: tuple[Module, ...], notes: Notes) -> Iterator[Loop]:
+def _all_loops(
+    root: XmlNode, top: str | None, modules: tuple[Module, ...], notes: ReadingNotes
+) -> Iterator[ReportedLoop]:
     """The loops of all modules; the top's own list repeats what its module says, where it has one."""
     performance = root.child("PerformanceEstimates")
     if performance is not None and all(module.name != top for module in modules):
@@ -126,19 +137,19 @@ def _all_loops(root: Node, top: str | None, modules: tuple[Module, ...], notes: 
             yield from _module_loops(performance, node.word("Name") or "?", notes)
 
 
-def _module_loops(performance: Node, module: str, notes: Notes) -> Iterator[Loop]:
+def _module_loops(performance: XmlNode, module: str, notes: ReadingNotes) -> Iterator[ReportedLoop]:
     for summary in performance.children:
         if summary.tag == "SummaryOfLoopLatency":
             for node in summary.children:
                 yield from _loops(node, module, (), notes)
 
 
-def _loops(node: Node, module: str, parents: tuple[str, ...], notes: Notes) -> Iterator[Loop]:
+def _loops(node: XmlNode, module: str, parents: tuple[str, ...], notes: ReadingNotes) -> Iterator[ReportedLoop]:
     name = node.word("Name") or node.attributes.get("name") or node.tag
     where = f"{module}, loop {name}"
     ii, depth = node.child("PipelineII"), node.child("PipelineDepth")
     kind = name_of(node.word("PipelineType"))
-    yield Loop(
+    yield ReportedLoop(
         name=name,
         module=module,
         parents=parents,
@@ -156,18 +167,18 @@ def _loops(node: Node, module: str, parents: tuple[str, ...], notes: Notes) -> I
             yield from _loops(child, module, (*parents, name), notes)
 
 
-def _bound(root: Node, kind: str) -> Iterator[tuple[str | None, Node]]:
+def _bound(root: XmlNode, kind: str) -> Iterator[tuple[str | None, XmlNode]]:
     for module in _module_nodes(root):
         for node in module.every("BindNode"):
             if node.attributes.get("BINDTYPE") == kind:
                 yield module.word("Name"), node
 
 
-def _bound_usage(node: Node) -> Usage:
+def _bound_usage(node: XmlNode) -> ReportedUsage:
     return usage({name: node.attributes.get(name) for name in ("BRAM", "URAM", "DSP")})
 
 
-def _storage(node: Node) -> tuple[int | None, int | None, int | None]:
+def _storage(node: XmlNode) -> tuple[int | None, int | None, int | None]:
     """Bits, words and the third figure of STORAGESIZE: banks, or blocks of a ping-pong buffer."""
     words = node.attributes.get("STORAGESIZE", "").split()
     sizes = [whole(word) for word in words[:3]]
@@ -175,7 +186,7 @@ def _storage(node: Node) -> tuple[int | None, int | None, int | None]:
     return bits, depth, third
 
 
-def _fifos(root: Node) -> Iterator[Fifo]:
+def _fifos(root: XmlNode) -> Iterator[ReportedFifo]:
     """FIFOs as they were bound; where no bindings are listed, by their instances."""
     seen = False
     for module, node in _bound(root, "storage"):
@@ -183,15 +194,17 @@ def _fifos(root: Node) -> Iterator[Fifo]:
             seen = True
             bits, depth, _ = _storage(node)
             name = node.attributes.get("RTLNAME") or node.attributes.get("VARIABLE") or "?"
-            yield Fifo(name, module, depth, bits, name_of(node.attributes.get("IMPL")), _bound_usage(node))
+            yield ReportedFifo(name, module, depth, bits, name_of(node.attributes.get("IMPL")), _bound_usage(node))
     information = root.child("FIFOInformation")
     if not seen and information is not None:
         for node in information.every("FIFOInst"):
             parent = name_of(node.word("ParentInst"))
-            yield Fifo(node.word("Name") or "?", parent, whole(node.word("StaticDepth")), None, None, Usage())
+            yield ReportedFifo(
+                node.word("Name") or "?", parent, whole(node.word("StaticDepth")), None, None, ReportedUsage()
+            )
 
 
-def _memories(root: Node) -> Iterator[Memory]:
+def _memories(root: XmlNode) -> Iterator[ReportedMemory]:
     for module, node in _bound(root, "storage"):
         kind = node.attributes.get("OPTYPE", "")
         if kind == "fifo":
@@ -199,16 +212,16 @@ def _memories(root: Node) -> Iterator[Memory]:
         bits, words, third = _storage(node)
         paired = node.attributes.get("STORAGESUBTYPE") == "pipo"
         name = node.attributes.get("RTLNAME") or node.attributes.get("VARIABLE") or "?"
-        yield Memory(
+        yield ReportedMemory(
             name, module, name_of(kind), words, bits, None if paired else third, third if paired else 1,
             _bound_usage(node),
         )  # fmt: skip
 
 
-def _operators(root: Node) -> Iterator[Operator]:
+def _operators(root: XmlNode) -> Iterator[BoundOperation]:
     for module, node in _bound(root, "op"):
         found = node.attributes
-        yield Operator(
+        yield BoundOperation(
             found.get("RTLNAME") or "?", module, found.get("OPTYPE") or "?", name_of(found.get("IMPL")),
             whole(found.get("LATENCY")), name_of(found.get("LOOP")), name_of(found.get("SOURCE")),
             _bound_usage(node),

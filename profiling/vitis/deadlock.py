@@ -35,7 +35,7 @@ class Blocked:
 
 
 @dataclass(frozen=True)
-class Deadlock:
+class ReportedDeadlock:
     """`cycles` may be empty: some tools say only that there was one."""
 
     at_ns: float | None
@@ -50,7 +50,7 @@ class Deadlock:
         return tuple(dict.fromkeys(blocked.channel for cycle in self.cycles for blocked in cycle))
 
 
-def find_deadlock(text: str) -> Deadlock | None:
+def find_deadlock(text: str) -> ReportedDeadlock | None:
     """The deadlock that a log reports; other output may stand between its lines."""
     if not _DETECTED.search(text):
         return None
@@ -74,7 +74,7 @@ def find_deadlock(text: str) -> Deadlock | None:
                 cycles[-1].append(Blocked(task, channel_name(match.group(1)), reason, None))
                 count += 1
     unique = dict.fromkeys(tuple(cycle) for cycle in cycles if cycle)
-    return Deadlock(float(found.group(1)) if found and found.group(1).count(".") < 2 else None, tuple(unique))
+    return ReportedDeadlock(float(found.group(1)) if found and found.group(1).count(".") < 2 else None, tuple(unique))
 
 
 def channel_name(path: str) -> str:

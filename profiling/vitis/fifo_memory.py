@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.compiler.schedule import bram18_count
-from penstock.profiling.vitis.records import Fifo, SynthesisReport
+from penstock.profiling.vitis.records import ReportedFifo, SynthesisReport
 
 _IN_LOGIC = frozenset({"srl", "lutram", "uram"})
 
 
-def fifo_bram18(fifo: Fifo) -> int | None:
+def fifo_bram18(fifo: ReportedFifo) -> int | None:
     """What a FIFO takes: the report's count or, if that is too low for its depth and width, the computed one."""
     reported = fifo.used.bram18
     if not reported or fifo.depth is None or fifo.bits is None or (fifo.implementation or "").lower() in _IN_LOGIC:
@@ -33,5 +33,5 @@ def with_fifo_memory(report: SynthesisReport) -> SynthesisReport:
     return replace(report, fifos=fifos, used=used, notes=(*report.notes, note))
 
 
-def _blocks(fifos: tuple[Fifo, ...]) -> int:
+def _blocks(fifos: tuple[ReportedFifo, ...]) -> int:
     return sum(fifo.used.bram18 or 0 for fifo in fifos)

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from penstock.profiling.vitis.reading import read_text, unreadable
-from penstock.profiling.vitis.records import ImplementedReport, Placed, Usage
-from penstock.profiling.vitis.tables import Table, read_tables
-from penstock.profiling.vitis.values import Notes, name_of, whole
+from penstock.profiling.vitis.records import ImplementedReport, PlacedResources, ReportedUsage
+from penstock.profiling.vitis.tables import ReportTable, read_tables
+from penstock.profiling.vitis.values import ReadingNotes, name_of, whole
 
 _FACT = re.compile(
     r"^(?:\|? ?| +\* )(Tool Version|Version|Design State|Device|Device target|Target device|Implementation tool)"
@@ -32,10 +32,10 @@ def read_utilization(path: Path) -> ImplementedReport:
     """Read report_utilization, report_accelerator_utilization, a hierarchical one, or HLS' own export report."""
     text = read_text(path)
     head = {key.lower(): value.strip() for key, value in _FACT.findall(text[:16384])}
-    notes = Notes()
+    notes = ReadingNotes()
     if (exported := _exported(text)) is not None:
         state = "Routed" if _PLACED.search(text) else "Synthesized"
-        return _record(path, state, head, exported, Usage(), (), notes)
+        return _record(path, state, head, exported, ReportedUsage(), (), notes)
     tables = read_tables(text)
     if tables and not tables[-1].closed:
         raise unreadable(path, "the report ends inside a table", hint="it was cut off: run the step again")
@@ -53,8 +53,9 @@ def read_utilization(path: Path) -> ImplementedReport:
 
 
 def _record(
-    path: Path, state: str | None, head: dict[str, str], used: Usage, available: Usage, parts: tuple[Placed, ...],
-    notes: Notes,
+    path: Path, state: str | None, head: dict[str, str], used: ReportedUsage, available: ReportedUsage,
+    parts: tuple[PlacedResources, ...],
+    notes: ReadingNotes,
 ) -> ImplementedReport:  # fmt: skip
     for what, found in (("used", used), ("available", available)):
         if found.missing:
@@ -76,17 +77,17 @@ def _state(head: dict[str, str], path: Path) -> str | None:
     return found.group(1) if found else None
 
 
-def _exported(text: str) -> Usage | None:
+def _exported(text: str) -> ReportedUsage | None:
     """`<top>_export.rpt` and export_impl.rpt: block RAMs are counted in 18 kbit there, to compare with the estimate."""
     if not _EXPORTS.search(text):
         return None
     found = {name.lower(): int(count) for name, count in _EXPORTED.findall(text)}
     if not found:
         return None
-    return Usage(found.get("lut"), found.get("ff"), found.get("dsp"), found.get("bram"), found.get("uram"))
+    return ReportedUsage(found.get("lut"), found.get("ff"), found.get("dsp"), found.get("bram"), found.get("uram"))
 
 
-def _by_site(tables: list[Table]) -> tuple[Usage | None, Usage]:
+def _by_site(tables: list[ReportTable]) -> tuple[ReportedUsage | None, ReportedUsage]:
     used: dict[str, int] = {}
     available: dict[str, int] = {}
     for table in tables:
@@ -101,10 +102,10 @@ def _by_site(tables: list[Table]) -> tuple[Usage | None, Usage]:
                 used[resource] = count
             if room is not None:
                 available.setdefault(resource, room)
-    return (Usage(**used) if used else None), Usage(**available)
+    return (ReportedUsage(**used) if used else None), ReportedUsage(**available)
 
 
-def _under(table: Table, row: tuple[str, ...], head: str) -> str | None:
+def _under(table: ReportTable, row: tuple[str, ...], head: str) -> str | None:
     """The cell below exactly this head: one that is damaged may run over its neighbours."""
     cells = dict(zip((words.lower() for words in table.columns), row, strict=True))
     return cells.get(head)
@@ -115,7 +116,7 @@ def _site(row: tuple[str, ...]) -> str | None:
     return _SITES.get(row[0].strip().rstrip("*").lower())
 
 
-def _by_die(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
+def _by_die(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]] | None:
     """report_utilization -slr of a device of several dies: a column for each."""
     dies = [head for head in table.columns if re.fullmatch(r"SLR\d+", head)]
     if table.column("site type") is None or not dies:
@@ -128,8 +129,8 @@ def _by_die(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
             if resource is not None and count is not None:
                 counts[die].setdefault(resource, count)
     shared = [name for name in ("lut", "ff", "dsp", "bram18", "uram") if all(name in counts[die] for die in dies)]
-    used = Usage(**{name: sum(counts[die][name] for die in dies) for name in shared})
-    return used, Usage(), tuple(Placed(die, None, Usage(**counts[die])) for die in dies)
+    used = ReportedUsage(**{name: sum(counts[die][name] for die in dies) for name in shared})
+    return used, ReportedUsage(), tuple(PlacedResources(die, None, ReportedUsage(**counts[die])) for die in dies)
 
 
 def _count(text: str | None, resource: str) -> int | None:
@@ -146,35 +147,35 @@ _KERNEL_COLUMNS = {"lut": "lut", "reg": "ff", "dsp": "dsp", "bram": "bram18", "u
 _LEVEL_COLUMNS = {"total luts": "lut", "ffs": "ff", "dsp blocks": "dsp", "dsp48 blocks": "dsp", "uram": "uram"}
 
 
-def _row_usage(table: Table, row: tuple[str, ...], columns: dict[str, str]) -> Usage:
+def _row_usage(table: ReportTable, row: tuple[str, ...], columns: dict[str, str]) -> ReportedUsage:
     cells = dict(zip((head.lower() for head in table.columns), row, strict=True))
     counts = {resource: _count(cells[head], resource) for head, resource in columns.items() if head in cells}
-    return Usage(**counts)
+    return ReportedUsage(**counts)
 
 
-def _by_kernel(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
+def _by_kernel(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]] | None:
     """The kernels of a platform; what is available is the user's budget."""
     budget = table.row("user budget")
     spent = table.row("used resources")
     if budget is None or spent is None:
         return None
-    parts: list[Placed] = []
+    parts: list[PlacedResources] = []
     kernel: str | None = None
     for row in table.rows:
         name = row[0].strip()
         if name.lower() in ("platform", "user budget", "used resources", "unused resources"):
             continue
         nested = row[0].startswith("  ")
-        parts.append(Placed(name, kernel if nested else None, _row_usage(table, row, _KERNEL_COLUMNS)))
+        parts.append(PlacedResources(name, kernel if nested else None, _row_usage(table, row, _KERNEL_COLUMNS)))
         kernel = kernel if nested else name
     return _row_usage(table, spent, _KERNEL_COLUMNS), _row_usage(table, budget, _KERNEL_COLUMNS), tuple(parts)
 
 
-def _by_instance(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None:
+def _by_instance(table: ReportTable) -> tuple[ReportedUsage, ReportedUsage, tuple[PlacedResources, ...]] | None:
     """report_utilization -hierarchical: instances by indentation."""
     if table.column("instance") != 0 or table.column("total luts") is None or not table.rows:
         return None
-    parts: list[Placed] = []
+    parts: list[PlacedResources] = []
     path: list[tuple[int, str]] = []
     for row in table.rows:
         name, indent = row[0].strip(), len(row[0]) - len(row[0].lstrip())
@@ -182,7 +183,7 @@ def _by_instance(table: Table) -> tuple[Usage, Usage, tuple[Placed, ...]] | None
         used = _row_usage(table, row, _LEVEL_COLUMNS)
         tiles, halves = whole(table.cell(row, "ramb36")), whole(table.cell(row, "ramb18"))
         bram = 2 * tiles + halves if tiles is not None and halves is not None else None
-        used = Usage(used.lut, used.ff, used.dsp, bram, used.uram)
-        parts.append(Placed(name, path[-1][1] if path else None, used))
+        used = ReportedUsage(used.lut, used.ff, used.dsp, bram, used.uram)
+        parts.append(PlacedResources(name, path[-1][1] if path else None, used))
         path.append((indent, name))
-    return parts[0].used, Usage(), tuple(parts)
+    return parts[0].used, ReportedUsage(), tuple(parts)

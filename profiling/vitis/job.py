@@ -27,14 +27,14 @@ from penstock.profiling.vitis.reading import missing, unreadable
 from penstock.profiling.vitis.records import CosimReport, ImplementedReport, SynthesisReport, TimingReport
 from penstock.profiling.vitis.report_folder import read_report_folder
 from penstock.profiling.vitis.timing_rpt import read_timing
-from penstock.profiling.vitis.watch import Line, Watch, files_of
+from penstock.profiling.vitis.watch import OnLine, Watch, files_of
 from penstock.profiling.work_folder import Keep, private_folder
 
 _LEFT_OUT = shutil.ignore_patterns("penstock_hls", "work", "*.log", "parameters")
 
 
 @dataclass(frozen=True)
-class Limits:
+class JobLimits:
     """What a job may use. Seconds are of the whole job; memory is what its processes hold together, and the address
     space of each. `keep` says when its work folder stays for a look.
     """
@@ -53,7 +53,7 @@ class HlsJob:
     design: Path
     top: str
     steps: tuple[HlsStep, ...] = ("csynth",)
-    limits: Limits = field(default_factory=Limits)
+    limits: JobLimits = field(default_factory=JobLimits)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def run_hls(
     results: Path,
     *,
     work_root: Path | None = None,
-    on_line: Line | None = None,
+    on_line: OnLine | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> HlsRun:
     """Run a job; reports, logs and the kernel are put into `results`. What fails is raised with its kind.
@@ -115,7 +115,7 @@ def _lay_out(job: HlsJob, work: Path) -> None:
 
 def _run(
     job: HlsJob, command: HlsCommand, runner: ToolRunner, work: Path, logs: Path, env: dict[str, str], seconds: float,
-    on_line: Line | None,
+    on_line: OnLine | None,
 ) -> list[str]:  # fmt: skip
     """Start a tool once and see that it did its steps; returns what is worth a note."""
     watch = Watch(logs / "stdout.log", work, job.limits.disk, on_line)

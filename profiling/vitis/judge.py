@@ -11,19 +11,19 @@ from itertools import pairwise
 from pathlib import Path
 
 from penstock.profiling.protocol import FailureKind, ProfilingError
-from penstock.profiling.tool_runner import Outcome, ToolResult
+from penstock.profiling.tool_runner import ToolOutcome, ToolResult
 from penstock.profiling.vitis.known import known_trouble
-from penstock.profiling.vitis.log import Step, StepOutcome, judge_log
+from penstock.profiling.vitis.log import StepOutcome, ToolStep, judge_log
 from penstock.profiling.vitis.reading import LogWindow, read_log
 from penstock.profiling.vitis.watch import Watch
 
 _STARTS = re.compile(r"\[HLS 200-1510\] Running: (?:csim|csynth|cosim|export)_design")
-_ENDINGS: dict[Outcome, FailureKind] = {
-    Outcome.CANCELLED: "cancelled",
-    Outcome.TIMEOUT: "timeout",
-    Outcome.NOT_FOUND: "tool-missing",
-    Outcome.NOT_STARTED: "tool-missing",
-    Outcome.LOST: "tool-failed",
+_ENDINGS: dict[ToolOutcome, FailureKind] = {
+    ToolOutcome.CANCELLED: "cancelled",
+    ToolOutcome.TIMEOUT: "timeout",
+    ToolOutcome.NOT_FOUND: "tool-missing",
+    ToolOutcome.NOT_STARTED: "tool-missing",
+    ToolOutcome.LOST: "tool-failed",
 }
 _SHELL_SAYS = re.compile(r"Killed|\S*: line \d+:\s+\d+ Killed.*")
 _KILLED = "one of the tool's processes was killed from outside, as the kernel does when memory runs out"
@@ -37,7 +37,9 @@ _HINTS: dict[FailureKind, str] = {
 }
 
 
-def check_run(result: ToolResult, steps: Sequence[Step], watch: Watch, source: str | None = None) -> list[StepOutcome]:
+def check_run(
+    result: ToolResult, steps: Sequence[ToolStep], watch: Watch, source: str | None = None
+) -> list[StepOutcome]:
     """The outcomes of a run's steps, all ok; raises what is not."""
     log = whole_log(result)
     where = steps[0] if len(steps) == 1 else ", ".join(steps)
@@ -55,7 +57,7 @@ def check_run(result: ToolResult, steps: Sequence[Step], watch: Watch, source: s
         killed = result.killed_inside or _SHELL_SAYS.fullmatch(outcome.message) is not None
         if outcome.kind in ("tool-failed", "out-of-memory") and killed:
             outcome = replace(outcome, kind="out-of-memory", message=_KILLED)
-        elif outcome.kind == "tool-failed" and result.outcome is Outcome.OUT_OF_MEMORY:
+        elif outcome.kind == "tool-failed" and result.outcome is ToolOutcome.OUT_OF_MEMORY:
             outcome = replace(outcome, kind="out-of-memory")
         if not outcome.ok:
             raise _explained(outcome.error(), window)

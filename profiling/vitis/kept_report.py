@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from penstock.profiling.vitis.records import Fifo, Loop, Span, SynthesisReport, Usage
+from penstock.profiling.vitis.records import CountSpan, ReportedFifo, ReportedLoop, ReportedUsage, SynthesisReport
 
 _LEFT_OUT: tuple[str, ...] = ("modules", "instances", "memories", "operators")
 _SPANS = ("latency", "interval", "depth")
@@ -40,19 +40,19 @@ def report_from_json(document: Mapping[str, Any]) -> SynthesisReport:
         **{
             **values,
             **{name: _span(values[name]) for name in _SPANS},
-            **{name: Usage(**values[name]) for name in _USAGES},
+            **{name: ReportedUsage(**values[name]) for name in _USAGES},
             **dict.fromkeys(_LEFT_OUT, ()),
             "loops": tuple(_loop(one) for one in values["loops"]),
-            "fifos": tuple(Fifo(**{**one, "used": Usage(**one["used"])}) for one in values["fifos"]),
+            "fifos": tuple(ReportedFifo(**{**one, "used": ReportedUsage(**one["used"])}) for one in values["fifos"]),
             "notes": tuple(values["notes"]),
         }
     )
 
 
-def _loop(one: Mapping[str, Any]) -> Loop:
+def _loop(one: Mapping[str, Any]) -> ReportedLoop:
     spans = {name: _span(one[name]) for name in _LOOP_SPANS}
-    return Loop(**{**one, **spans, "parents": tuple(one["parents"])})
+    return ReportedLoop(**{**one, **spans, "parents": tuple(one["parents"])})
 
 
-def _span(value: Mapping[str, int] | None) -> Span | None:
-    return None if value is None else Span(**value)
+def _span(value: Mapping[str, int] | None) -> CountSpan | None:
+    return None if value is None else CountSpan(**value)

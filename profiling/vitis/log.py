@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from penstock.profiling.protocol import FailureKind, ProfilingError
-from penstock.profiling.vitis.deadlock import Deadlock, find_deadlock
+from penstock.profiling.vitis.deadlock import ReportedDeadlock, find_deadlock
 from penstock.profiling.vitis.reading import LogWindow
 
-Step = Literal["csim", "csynth", "cosim", "export", "implement", "compile", "link", "package"]
-STEPS: tuple[Step, ...] = get_args(Step)
-Ending = Literal["ok"] | FailureKind
+ToolStep = Literal["csim", "csynth", "cosim", "export", "implement", "compile", "link", "package"]
+STEPS: tuple[ToolStep, ...] = get_args(ToolStep)
+LogEnding = Literal["ok"] | FailureKind
 
 # What a step prints when it has done its work.
-_DONE: dict[Step, str] = {
+_DONE: dict[ToolStep, str] = {
     "csim": r"CSim done with 0 errors",
     "csynth": r"\[HLS 200-789\]|\[HLS 200-790\]|Finished Command csynth_design",
     "cosim": r"co-simulation finished: PASS",
@@ -86,7 +86,7 @@ _HINTS: dict[FailureKind, str] = {
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """A place in generated C++, and the layer that it belongs to."""
 
     file: str
@@ -101,12 +101,12 @@ class Place:
 class StepOutcome:
     """`kind` "ok" means that the log says so; whether the report is there is for the caller to see."""
 
-    step: Step
-    kind: Ending
+    step: ToolStep
+    kind: LogEnding
     message: str
     codes: tuple[str, ...]
-    place: Place | None
-    deadlock: Deadlock | None
+    place: SourcePlace | None
+    deadlock: ReportedDeadlock | None
     log_tail: str
 
     @property
@@ -128,7 +128,7 @@ class StepOutcome:
         )  # fmt: skip
 
 
-def judge_log(step: Step, log: LogWindow, source: str | None = None) -> StepOutcome:
+def judge_log(step: ToolStep, log: LogWindow, source: str | None = None) -> StepOutcome:
     """What a log says of its step. `source` is the C++ that was synthesised, to name the layer of an error."""
     text = log.text
     errors = [(code, message.strip()[:2000]) for code, message in _ERROR.findall(text)]
@@ -139,7 +139,9 @@ def judge_log(step: Step, log: LogWindow, source: str | None = None) -> StepOutc
     return StepOutcome(step, kind, message[:2000], codes, place, deadlock, log.last_lines())
 
 
-def _judge(step: Step, text: str, errors: list[tuple[str, str]], deadlock: Deadlock | None) -> tuple[Ending, str]:
+def _judge(
+    step: ToolStep, text: str, errors: list[tuple[str, str]], deadlock: ReportedDeadlock | None
+) -> tuple[LogEnding, str]:
     failing = bool(errors) or re.search(_DONE[step], text) is None
     timing = _TIMING.search(text) if step in ("implement", "link") else None
     slowed = _SLOWED.search(text) if timing is not None else None
@@ -194,14 +196,14 @@ def _cause(text: str, errors: list[tuple[str, str]], found: re.Match[str]) -> st
     return own.group(0).strip() if own else _line(text, found)
 
 
-def _place(text: str, errors: list[tuple[str, str]], source: str | None) -> Place | None:
+def _place(text: str, errors: list[tuple[str, str]], source: str | None) -> SourcePlace | None:
     """Where in the generated C++ the first error that names a place has it."""
     lines = [message for _, message in errors]
     compiler = re.search(r"^.{0,300}: (?:fatal )?error: ", text, re.M)
     for line in [*lines, *([compiler.group(0)] if compiler else [])]:
         if found := _PLACE.search(line):
             number = int(found.group(2))
-            return Place(found.group(1).rsplit("/", 1)[-1], number, layer_at(source, number) if source else None)
+            return SourcePlace(found.group(1).rsplit("/", 1)[-1], number, layer_at(source, number) if source else None)
     return None
 
 

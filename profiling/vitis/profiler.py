@@ -24,7 +24,7 @@ from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.schedule import load_library
 from penstock.profiling.csim import build_csim
 from penstock.profiling.model import parse_request
-from penstock.profiling.network import Network, network_of
+from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
 from penstock.profiling.simulated import simulate_design
 from penstock.profiling.sources import sources_digest
@@ -32,13 +32,13 @@ from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.commands import HlsStep
 from penstock.profiling.vitis.detect import VitisTools
 from penstock.profiling.vitis.fifo_memory import with_fifo_memory
-from penstock.profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
+from penstock.profiling.vitis.job import HlsJob, HlsRun, JobLimits, run_hls
 from penstock.profiling.vitis.kept_report import report_to_json
 from penstock.profiling.vitis.reading import unreadable
-from penstock.profiling.vitis.records import SynthesisReport, Usage
+from penstock.profiling.vitis.records import ReportedUsage, SynthesisReport
 from penstock.profiling.vitis.retime import PhaseTiming
 from penstock.profiling.vitis.retime_design import retime_design
-from penstock.profiling.vitis.watch import Line, files_of
+from penstock.profiling.vitis.watch import OnLine, files_of
 from penstock.profiling.work_folder import private_folder
 
 Array = NDArray[Any]
@@ -54,10 +54,10 @@ class VitisProfiler:
     tools: VitisTools
     evidence: Literal["csynth", "cosim"] = "csynth"
     runner: ToolRunner = field(default_factory=ToolRunner)
-    limits: Limits = field(default_factory=Limits)
+    limits: JobLimits = field(default_factory=JobLimits)
     work_root: Path | None = None
     results: Path | None = None
-    on_line: Line | None = None
+    on_line: OnLine | None = None
     environment: Mapping[str, str] | None = None
 
     @property
@@ -102,7 +102,9 @@ class VitisProfiler:
                 kind, what=error.what, where=error.where, hint=error.hint, log_tail=error.limit
             ) from error
 
-    def _profile(self, key: str, request: ProfileRequest, platform: Platform, network: Network, run: HlsRun) -> Profile:
+    def _profile(
+        self, key: str, request: ProfileRequest, platform: Platform, network: TaskNetwork, run: HlsRun
+    ) -> Profile:
         report = run.synthesis
         assert report is not None, "every job that ends well has csynth's report"
         latency, interval = self._cycles(run, report)
@@ -128,7 +130,7 @@ class VitisProfiler:
         return run.cosim.latency_max, run.cosim.interval_max or run.cosim.latency_max
 
 
-def design_of(request: ProfileRequest, folder: Path) -> tuple[Platform, stream.TopOp, Network]:
+def design_of(request: ProfileRequest, folder: Path) -> tuple[Platform, stream.TopOp, TaskNetwork]:
     """The request's design, written as C++ into `folder`; what cannot be one is a bad request."""
     try:
         platform = load_platform(request.platform)
@@ -190,7 +192,7 @@ def simulate_c(folder: Path, runner: ToolRunner) -> None:
 
 
 def first_output(
-    network: Network, report: SynthesisReport, platform: Platform, clock_mhz: float
+    network: TaskNetwork, report: SynthesisReport, platform: Platform, clock_mhz: float
 ) -> tuple[int, tuple[PhaseTiming, ...]]:
     """Cycles before the first token leaves: our nests' token patterns at the II and depth of the report."""
     retimed = retime_design(network, report)
@@ -203,7 +205,7 @@ def first_output(
     return (result.latency if result.initial_delay is None else result.initial_delay), retimed.nests
 
 
-def only_kernel(network: Network, phases: tuple[PhaseTiming, ...]) -> PhaseTiming | None:
+def only_kernel(network: TaskNetwork, phases: tuple[PhaseTiming, ...]) -> PhaseTiming | None:
     """The slowest pipeline of the one task that computes, as the report has it; None for a larger design."""
     inside = [t for t in network.tasks if any(" " not in s.name for n in t.nests for s in n.stages)]
     if len(inside) != 1:
@@ -215,7 +217,7 @@ def only_kernel(network: Network, phases: tuple[PhaseTiming, ...]) -> PhaseTimin
     return max(own, key=lambda phase: latency[phase.index])
 
 
-def resources_of(used: Usage, source: str, *, has_uram: bool) -> Resources:
+def resources_of(used: ReportedUsage, source: str, *, has_uram: bool) -> Resources:
     """What the report counts; a device without URAM has none to report."""
     lacking = [name for name in used.missing if name != "uram" or has_uram]
     if lacking:

@@ -9,7 +9,7 @@ from penstock.profiling.evidence import Evidence
 
 
 @dataclass(frozen=True)
-class Span:
+class CountSpan:
     """A count that depends on data: the least and the most. Both are equal where it does not."""
 
     low: int
@@ -21,7 +21,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Usage:
+class ReportedUsage:
     """Resources as a report counts them; block RAMs always in units of 18 kbit."""
 
     lut: int | None = None
@@ -36,19 +36,19 @@ class Usage:
 
 
 @dataclass(frozen=True)
-class Loop:
+class ReportedLoop:
     """One loop. `parents` are the loops around it in its module, outermost first; flattened loops are one."""
 
     name: str
     module: str
     parents: tuple[str, ...]
-    trip: Span | None
-    latency: Span | None
-    ii: Span | None
+    trip: CountSpan | None
+    latency: CountSpan | None
+    ii: CountSpan | None
     target_ii: int | None
-    depth: Span | None
+    depth: CountSpan | None
     """Stages of the pipeline; for a loop that is not pipelined what the report calls its depth."""
-    iteration_latency: Span | None
+    iteration_latency: CountSpan | None
     pipelined: bool | None
     kind: str | None
     """What the report says of its pipeline: "yes", "no", "dataflow", "loop rewind ..."."""
@@ -58,12 +58,12 @@ class Loop:
 class Module:
     name: str
     clock_estimated_ns: float | None
-    latency: Span | None
-    interval: Span | None
+    latency: CountSpan | None
+    interval: CountSpan | None
     kind: str | None
-    used: Usage
-    available: Usage
-    depth: Span | None = None
+    used: ReportedUsage
+    available: ReportedUsage
+    depth: CountSpan | None = None
     """Stages, where the whole function is one pipeline."""
 
 
@@ -74,23 +74,23 @@ class Instance:
     name: str
     module: str
     parent: str
-    latency: Span | None
-    interval: Span | None
-    used: Usage
+    latency: CountSpan | None
+    interval: CountSpan | None
+    used: ReportedUsage
 
 
 @dataclass(frozen=True)
-class Fifo:
+class ReportedFifo:
     name: str
     module: str | None
     depth: int | None
     bits: int | None
     implementation: str | None
-    used: Usage
+    used: ReportedUsage
 
 
 @dataclass(frozen=True)
-class Memory:
+class ReportedMemory:
     """A buffer. `kind` is the module that holds it, or the kind of storage it was bound to.
 
     `copies` are the blocks of a ping-pong buffer; `used` counts all of them.
@@ -103,11 +103,11 @@ class Memory:
     bits: int | None
     banks: int | None
     copies: int | None
-    used: Usage
+    used: ReportedUsage
 
 
 @dataclass(frozen=True)
-class Operator:
+class BoundOperation:
     """An operation and the core it was bound to. Sharing operations name the same core."""
 
     name: str
@@ -117,7 +117,7 @@ class Operator:
     latency: int | None
     loop: str | None
     source: str | None
-    used: Usage
+    used: ReportedUsage
 
 
 @dataclass(frozen=True)
@@ -138,20 +138,20 @@ class SynthesisReport:
     clock_uncertainty_ns: float | None
     clock_estimated_ns: float | None
     kind: str | None
-    latency: Span | None
+    latency: CountSpan | None
     latency_average: int | None
-    interval: Span | None
-    used: Usage
-    available: Usage
-    loops: tuple[Loop, ...]
+    interval: CountSpan | None
+    used: ReportedUsage
+    available: ReportedUsage
+    loops: tuple[ReportedLoop, ...]
     modules: tuple[Module, ...]
     instances: tuple[Instance, ...]
-    fifos: tuple[Fifo, ...]
-    memories: tuple[Memory, ...]
-    operators: tuple[Operator, ...]
+    fifos: tuple[ReportedFifo, ...]
+    memories: tuple[ReportedMemory, ...]
+    operators: tuple[BoundOperation, ...]
     notes: tuple[str, ...]
     evidence: Evidence = "csynth"
-    depth: Span | None = None
+    depth: CountSpan | None = None
     """Stages, where the whole top is one pipeline."""
 
     @property
@@ -188,12 +188,12 @@ class CosimReport:
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedResources:
     """Resources of one part of an implemented design."""
 
     name: str
     parent: str | None
-    used: Usage
+    used: ReportedUsage
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ class ImplementedReport:
     state: str | None
     part: str | None
     version: str | None
-    used: Usage
-    available: Usage
-    parts: tuple[Placed, ...]
+    used: ReportedUsage
+    available: ReportedUsage
+    parts: tuple[PlacedResources, ...]
     notes: tuple[str, ...]
     evidence: Evidence | None
 

@@ -15,7 +15,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_rpt import read_csynth_report
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.reading import missing, unreadable
-from penstock.profiling.vitis.records import Module, SynthesisReport, Usage
+from penstock.profiling.vitis.records import Module, ReportedUsage, SynthesisReport
 
 _MOST_FILES = 5000
 _FIGURES = (
@@ -125,5 +125,7 @@ def _filled(main: SynthesisReport, text: SynthesisReport | None) -> SynthesisRep
     )  # fmt: skip
 
 
-def _both(first: Usage, second: Usage) -> Usage:
-    return Usage(**{name: count if count is not None else getattr(second, name) for name, count in vars(first).items()})
+def _both(first: ReportedUsage, second: ReportedUsage) -> ReportedUsage:
+    return ReportedUsage(
+        **{name: count if count is not None else getattr(second, name) for name, count in vars(first).items()}
+    )

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from penstock.compiler.simulator import Network, Phase, Process, Repeat, Sequence
+from penstock.compiler.simulator import Network, Phase, Repeat, Sequence, SimulatedProcess
 from penstock.compiler.simulator.network import Item
 from penstock.profiling.evidence import Evidence
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.vitis.records import Loop, Span, SynthesisReport
+from penstock.profiling.vitis.records import CountSpan, ReportedLoop, SynthesisReport
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Retimed:
 
 def retime(network: Network, report: SynthesisReport) -> Retimed:
     """Put the report's figures into a network. Phases fit loops by module, order and trip count, or not at all."""
-    processes: list[Process] = []
+    processes: list[SimulatedProcess] = []
     phases: list[PhaseTiming] = []
     kept: list[str] = []
     for process in network.processes:
@@ -63,7 +63,7 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
     return Retimed(changed, tuple(phases), tuple(kept), depths)
 
 
-def own_loops(report: SynthesisReport, function: str) -> list[Loop]:
+def own_loops(report: SynthesisReport, function: str) -> list[ReportedLoop]:
     """The loops of a function. The tool calls its module `<name>`, `<name>_1` for a copy, `<name>_s` for a template,
     and gives a loop beside others a module `<name>_Pipeline_<loop>`; of several copies the first one counts.
     """
@@ -73,9 +73,9 @@ def own_loops(report: SynthesisReport, function: str) -> list[Loop]:
     return [loop for loop in report.loops if copies and owners[loop.module] == copies[0]]
 
 
-def fitting_loops(report: SynthesisReport, function: str, iterations: list[int]) -> list[Loop | None] | None:
+def fitting_loops(report: SynthesisReport, function: str, iterations: list[int]) -> list[ReportedLoop | None] | None:
     """A loop for every nest of a function; None for a nest of one iteration, which is no loop to the tool."""
-    pipelined = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != Span(1, 1)]
+    pipelined = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != CountSpan(1, 1)]
     wanted = [count for count in iterations if count > 1]
     if len(pipelined) != len(wanted) or not all(map(_fits, wanted, pipelined)):
         return None
@@ -83,18 +83,18 @@ def fitting_loops(report: SynthesisReport, function: str, iterations: list[int])
     return [next(rest) if count > 1 else None for count in iterations]
 
 
-def _fits(iterations: int, loop: Loop) -> bool:
+def _fits(iterations: int, loop: ReportedLoop) -> bool:
     return loop.trip is not None and loop.trip.exact == iterations and reported_figures(loop) is not None
 
 
-def reported_figures(loop: Loop) -> tuple[int, int] | None:
+def reported_figures(loop: ReportedLoop) -> tuple[int, int] | None:
     """II and depth, where the report has both and they are fixed."""
     ii = loop.ii.exact if loop.ii is not None else None
     depth = loop.depth.exact if loop.depth is not None else None
     return (ii, depth) if ii and depth else None
 
 
-def _set(phase: Phase, loop: Loop | None) -> Phase:
+def _set(phase: Phase, loop: ReportedLoop | None) -> Phase:
     """Accesses go where the tool's rules put them: planned stages belong to the planned pipeline."""
     figures = reported_figures(loop) if loop is not None else None
     if figures is None:
@@ -103,7 +103,7 @@ def _set(phase: Phase, loop: Loop | None) -> Phase:
     return replace(phase, ii=figures[0], depth=figures[1], accesses=accesses)
 
 
-def _described(process: Process, loops: Iterable[Loop | None] | None) -> list[PhaseTiming]:
+def _described(process: SimulatedProcess, loops: Iterable[ReportedLoop | None] | None) -> list[PhaseTiming]:
     found = list(loops) if loops is not None else [None] * len(process.phases)
     return [
         PhaseTiming(
@@ -141,7 +141,7 @@ def retime_sequence(sequence: Sequence, report: SynthesisReport) -> Sequence:
     """The same for regions that run one after the other: their loops come in the report in their order."""
     rest = list(report.loops)
 
-    def take(iterations: int, pipelined: bool) -> Loop:
+    def take(iterations: int, pipelined: bool) -> ReportedLoop:
         if not rest or bool(rest[0].pipelined) != pipelined or not rest[0].trip or rest[0].trip.exact != iterations:
             raise _unfit(report, f"expected a loop of {iterations} iterations")
         return rest.pop(0)

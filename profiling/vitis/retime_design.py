@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from penstock.compiler.schedule import Bound, NestSchedule, PortSchedule
-from penstock.profiling.network import Network, Task
-from penstock.profiling.vitis.records import Loop, SynthesisReport
+from penstock.profiling.network import Task, TaskNetwork
+from penstock.profiling.vitis.records import ReportedLoop, SynthesisReport
 from penstock.profiling.vitis.retime import PhaseTiming, fitting_loops, reported_figures
 
 
@@ -18,12 +18,12 @@ from penstock.profiling.vitis.retime import PhaseTiming, fitting_loops, reported
 class RetimedDesign:
     """`kept` are the tasks whose loops the report does not have: their figures are still the planned ones."""
 
-    network: Network
+    network: TaskNetwork
     nests: tuple[PhaseTiming, ...]
     kept: tuple[str, ...]
 
 
-def retime_design(network: Network, report: SynthesisReport) -> RetimedDesign:
+def retime_design(network: TaskNetwork, report: SynthesisReport) -> RetimedDesign:
     """Put the report's figures into the schedules of a design; area stays the model's."""
     tasks: list[Task] = []
     nests: list[PhaseTiming] = []
@@ -45,7 +45,7 @@ def retime_design(network: Network, report: SynthesisReport) -> RetimedDesign:
     return RetimedDesign(replace(network, tasks=tuple(tasks)), tuple(nests), tuple(kept))
 
 
-def _set(nest: NestSchedule, loop: Loop | None) -> NestSchedule:
+def _set(nest: NestSchedule, loop: ReportedLoop | None) -> NestSchedule:
     figures = reported_figures(loop) if loop is not None else None
     if loop is None or figures is None:
         return nest

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from penstock.profiling.vitis.reading import unreadable
-from penstock.profiling.vitis.records import Loop, Module, SynthesisReport, Usage
-from penstock.profiling.vitis.tables import Table, read_tables
-from penstock.profiling.vitis.values import Notes, facts, flow_of, name_of, span, usage, version_of
+from penstock.profiling.vitis.records import Module, ReportedLoop, ReportedUsage, SynthesisReport
+from penstock.profiling.vitis.tables import ReportTable, read_tables
+from penstock.profiling.vitis.values import ReadingNotes, facts, flow_of, name_of, span, usage, version_of
 
 _TOP = re.compile(r"^== Synthesis Summary Report of '([^'\n]{1,500})'", re.MULTILINE)
 _ROW = re.compile(r"(\s*)([+o])(\s*)(\S.*?)(\*?)\s*\Z")
@@ -24,7 +24,7 @@ def read_summary(text: str, source: str) -> SynthesisReport:
     if found is None or table is None or not table.closed or not table.rows:
         raise unreadable(source, "the table of modules and loops is missing or cut off")
     head = facts(text)
-    notes = Notes()
+    notes = ReadingNotes()
     if table.crooked:
         notes.add(f"{table.crooked} rows of modules and loops do not fit their columns: left out")
     notes.add("clock and what is available: not in a summary report")
@@ -37,15 +37,15 @@ def read_summary(text: str, source: str) -> SynthesisReport:
         part=name_of(head.get("target device")), family=name_of(head.get("product family")),
         flow=flow_of(head), clock_target_ns=None, clock_uncertainty_ns=None,
         clock_estimated_ns=None, kind=top.kind if top else None, latency=top.latency if top else None,
-        latency_average=None, interval=top.interval if top else None, used=top.used if top else Usage(),
-        available=Usage(), loops=tuple(loops), modules=tuple(modules), instances=(), fifos=(), memories=(),
+        latency_average=None, interval=top.interval if top else None, used=top.used if top else ReportedUsage(),
+        available=ReportedUsage(), loops=tuple(loops), modules=tuple(modules), instances=(), fifos=(), memories=(),
         operators=(), notes=notes.lines(),
     )  # fmt: skip
 
 
-def _tree(table: Table, notes: Notes) -> tuple[list[Module], list[Loop]]:
+def _tree(table: ReportTable, notes: ReadingNotes) -> tuple[list[Module], list[ReportedLoop]]:
     modules: list[Module] = []
-    loops: list[Loop] = []
+    loops: list[ReportedLoop] = []
     path: list[tuple[int, str, str]] = []  # indent, "+" or "o", name
     for row in table.rows:
         found = _ROW.match(row[0])
@@ -59,14 +59,14 @@ def _tree(table: Table, notes: Notes) -> tuple[list[Module], list[Loop]]:
         said = name_of(table.cell(row, "pipelined"))
         if mark == "+":
             kind = "dataflow" if dataflow else said
-            modules.append(Module(name, None, latency, interval, kind, usage(table.named(row)), Usage()))
+            modules.append(Module(name, None, latency, interval, kind, usage(table.named(row)), ReportedUsage()))
         else:
             owner = next((entry[2] for entry in reversed(path) if entry[1] == "+"), "?")
             parents = _parents(path)
             iteration = span(table.cell(row, "iteration"))
             pipelined = None if said is None else said.lower() not in ("no", "none", "dataflow")
             figures = (span(table.cell(row, "trip")), latency, interval, None, iteration, iteration)
-            loops.append(Loop(name, owner, parents, *figures, pipelined, "dataflow" if dataflow else said))
+            loops.append(ReportedLoop(name, owner, parents, *figures, pipelined, "dataflow" if dataflow else said))
         path.append((indent, mark, name))
     return modules, loops
 

@@ -17,7 +17,7 @@ _BULLET = re.compile(r"(\s*)[+*] (\S[^|]*?):\s*\Z")
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """`headings` from the outermost; `columns` holds the words over each column from the top down."""
 
     headings: tuple[str, ...]
@@ -55,9 +55,9 @@ class Table:
         return all(any(head.startswith(word) for head in heads) for word in words)
 
 
-def read_tables(text: str) -> list[Table]:
+def read_tables(text: str) -> list[ReportTable]:
     """Every table of a text report, with the headings above it."""
-    tables: list[Table] = []
+    tables: list[ReportTable] = []
     stack: list[tuple[int, str]] = []
     lines = text.split("\n")
     index = 0
@@ -77,7 +77,7 @@ def read_tables(text: str) -> list[Table]:
     return tables
 
 
-def _table(lines: list[str], start: int, headings: tuple[str, ...]) -> tuple[Table | None, int]:
+def _table(lines: list[str], start: int, headings: tuple[str, ...]) -> tuple[ReportTable | None, int]:
     """The table that begins at this border, and the line after it."""
     places = [place for place, sign in enumerate(lines[start].rstrip()) if sign == "+"]
     groups: list[list[str]] = [[]]
@@ -103,7 +103,7 @@ def _table(lines: list[str], start: int, headings: tuple[str, ...]) -> tuple[Tab
     fitting = [[cells for line in group if straight and (cells := _cells(line, places))] for group in groups[1:]]
     rows = tuple(row for group in fitting for row in group)
     crooked = sum(len(group) for group in groups[1:]) - len(rows)
-    return Table(headings, columns, rows, len(fitting[0]) if fitting else 0, crooked, closed), index
+    return ReportTable(headings, columns, rows, len(fitting[0]) if fitting else 0, crooked, closed), index
 
 
 def _bars(line: str) -> list[int]:

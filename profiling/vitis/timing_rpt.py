@@ -7,7 +7,7 @@ from pathlib import Path
 
 from penstock.profiling.vitis.reading import read_start, unreadable
 from penstock.profiling.vitis.records import ClockTiming, TimingReport
-from penstock.profiling.vitis.values import Notes, decimal, name_of
+from penstock.profiling.vitis.values import ReadingNotes, decimal, name_of
 
 # The paths that follow the summary can be hundreds of megabytes and are not read.
 _START = 8 << 20
@@ -30,7 +30,7 @@ _PERIODS = {
 def read_timing(path: Path) -> TimingReport:
     """Read the summary at the head of the report."""
     text = read_start(path, _START)
-    notes = Notes()
+    notes = ReadingNotes()
     figures = _row_after(text, "Design Timing Summary", "WNS(ns)")
     if figures is None:
         if (exported := _exported(path, text)) is not None:
@@ -116,7 +116,7 @@ def _exported(path: Path, text: str) -> TimingReport | None:
     if required is None or achieved is None:
         return None
     slack = round(required - achieved, 3)
-    notes = Notes()
+    notes = ReadingNotes()
     if "implemented" not in found:
         notes.add("achieved after synthesis only: the design was not placed")
     device = re.search(r"^(?:Device target| +\* Target device):\s+(\S+)", text, re.M)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from penstock.profiling.vitis.records import Span, Usage
+from penstock.profiling.vitis.records import CountSpan, ReportedUsage
 
 ABSENT = frozenset({"", "-", "?", "na", "n/a", "undef", "unknown", "inf", "infinite"})
 """How the tools write that they do not know."""
@@ -22,7 +22,7 @@ ALIASES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-class Notes:
+class ReadingNotes:
     """What was missing or odd, in words, each once and not without end."""
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class Notes:
             self._note(text, what)
         return value
 
-    def span(self, text: str | None, what: str) -> Span | None:
+    def span(self, text: str | None, what: str) -> CountSpan | None:
         value = span(text)
         if value is None:
             self._note(text, what)
@@ -59,7 +59,7 @@ class Notes:
             self._note(text, what)
         return value
 
-    def between(self, low: int | None, high: int | None, what: str) -> Span | None:
+    def between(self, low: int | None, high: int | None, what: str) -> CountSpan | None:
         """A range from its two ends; noted where they are in the wrong order."""
         if low is not None and high is not None and low > high:
             self.add(f"{what}: from {low} to {high} is no range")
@@ -82,20 +82,20 @@ def whole(text: str | None) -> int | None:
     return int(words[0]) if len(words) == 1 or not words[1][0].isdigit() else None
 
 
-def span(text: str | None) -> Span | None:
+def span(text: str | None) -> CountSpan | None:
     """A count or a range: "37", "17 ~ 1929"."""
     parts = (text or "").split("~")
     ends = [whole(part) for part in parts]
     if len(ends) == 1 and ends[0] is not None:
-        return Span(ends[0], ends[0])
+        return CountSpan(ends[0], ends[0])
     if len(ends) == 2 and ends[0] is not None and ends[1] is not None and ends[0] <= ends[1]:
-        return Span(ends[0], ends[1])
+        return CountSpan(ends[0], ends[1])
     return None
 
 
-def between(low: int | None, high: int | None) -> Span | None:
+def between(low: int | None, high: int | None) -> CountSpan | None:
     """A range from its two ends; None unless the report has both, in order."""
-    return Span(low, high) if low is not None and high is not None and low <= high else None
+    return CountSpan(low, high) if low is not None and high is not None and low <= high else None
 
 
 def decimal(text: str | None) -> float | None:
@@ -124,11 +124,11 @@ def flow_of(head: Mapping[str, str]) -> str | None:
     return found.group(1).lower() if found else None
 
 
-def usage(cells: Mapping[str, str | None]) -> Usage:
+def usage(cells: Mapping[str, str | None]) -> ReportedUsage:
     """Resources by the tools' many names; what is not a count stays None."""
     counts: dict[str, int] = {}
     for key, text in cells.items():
         resource, count = ALIASES.get(key.strip().lower()), whole(text)
         if resource is not None and count is not None:
             counts.setdefault(resource, count)
-    return Usage(**counts)
+    return ReportedUsage(**counts)

@@ -14,7 +14,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolProcess
 from penstock.profiling.work_folder import LEAST_FREE_BYTES
 
-Line = Callable[[str], None]
+OnLine = Callable[[str], None]
 MOST_LINES = 200_000  # handed on as they come, in all and of one look; the log has all of them
 MOST_LINES_AT_ONCE = 200
 MOST_AT_ONCE = 1 << 17
@@ -26,7 +26,7 @@ QUOTA_SHARE = 20  # a look at a large folder may take this part of the time
 class Watch:
     """Called a few times a second with the running process."""
 
-    def __init__(self, log: Path, folder: Path, disk_limit: int, on_line: Line | None) -> None:
+    def __init__(self, log: Path, folder: Path, disk_limit: int, on_line: OnLine | None) -> None:
         self.log, self.folder, self.disk_limit, self.on_line = log, folder, disk_limit, on_line
         self.over_quota = ""
         self._offset = 0

@@ -18,19 +18,19 @@ _MAX_TEXT = 4096
 
 
 @dataclass
-class Node:
+class XmlNode:
     """One element. Attributes keep their names; text is what stands before the first child."""
 
     tag: str
     attributes: dict[str, str]
     text: str = ""
-    children: list[Node] = field(default_factory=list["Node"])
+    children: list[XmlNode] = field(default_factory=list["XmlNode"])
 
-    def child(self, tag: str) -> Node | None:
+    def child(self, tag: str) -> XmlNode | None:
         return next((child for child in self.children if child.tag == tag), None)
 
-    def at(self, *path: str) -> Node | None:
-        node: Node | None = self
+    def at(self, *path: str) -> XmlNode | None:
+        node: XmlNode | None = self
         for tag in path:
             node = None if node is None else node.child(tag)
         return node
@@ -39,7 +39,7 @@ class Node:
         node = self.at(*path)
         return None if node is None else node.text.strip()
 
-    def every(self, tag: str) -> Iterator[Node]:
+    def every(self, tag: str) -> Iterator[XmlNode]:
         """All elements of a name below this one, in the order of the file."""
         stack = list(reversed(self.children))
         while stack:
@@ -52,8 +52,8 @@ class Node:
 class _Builder:
     def __init__(self, path: Path, skipped: Collection[str]) -> None:
         self.path, self.skipped = path, skipped
-        self.root: Node | None = None
-        self.stack: list[Node] = []
+        self.root: XmlNode | None = None
+        self.stack: list[XmlNode] = []
         self.depth = self.parts = 0
         self.ignored_from = 0
 
@@ -69,7 +69,7 @@ class _Builder:
         self.parts += 1 + len(attributes)
         if self.parts > MAX_PARTS:
             raise unreadable(self.path, "too many elements", limit=f"at most {MAX_PARTS} with their attributes")
-        node = Node(tag, {name: value[:_MAX_TEXT] for name, value in attributes.items()})
+        node = XmlNode(tag, {name: value[:_MAX_TEXT] for name, value in attributes.items()})
         if self.stack:
             self.stack[-1].children.append(node)
         elif self.root is None:
@@ -94,7 +94,7 @@ class _Builder:
         )
 
 
-def read_xml(path: Path, skipped: Collection[str] = (), limit: int = XML_LIMIT) -> Node:
+def read_xml(path: Path, skipped: Collection[str] = (), limit: int = XML_LIMIT) -> XmlNode:
     """The document's root, without the elements named in `skipped`."""
     parser, builder = expat.ParserCreate(), _Builder(path, skipped)
     parser.buffer_text = True

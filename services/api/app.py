@@ -17,18 +17,19 @@ from fastapi.staticfiles import StaticFiles
 
 from penstock import web
 from penstock.db import Database
-from penstock.services.api import errors, pages
-from penstock.services.api.broker import look_at_workers
-from penstock.services.api.context import Context
-from penstock.services.api.description import describe
-from penstock.services.api.health import BrokerWatch
-from penstock.services.api.hub import EventHub
-from penstock.services.api.logs import get_logger
-from penstock.services.api.middleware import BodyLimit, RequestContext, SameSite
-from penstock.services.api.options import ApiOptions
+from penstock.services.api import pages
+from penstock.services.api.answers.description import describe
+from penstock.services.api.plumbing import errors
+from penstock.services.api.plumbing.broker import look_at_workers
+from penstock.services.api.plumbing.context import Context
+from penstock.services.api.plumbing.health import BrokerWatch
+from penstock.services.api.plumbing.hub import EventHub
+from penstock.services.api.plumbing.logs import get_logger
+from penstock.services.api.plumbing.middleware import BodyLimit, RequestContext, SameSite
+from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.api.plumbing.tokens import load_key
+from penstock.services.api.plumbing.version import version
 from penstock.services.api.routes import events, health, models, profiles, results, runs, searches
-from penstock.services.api.tokens import load_key
-from penstock.services.api.version import version
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 

@@ -9,11 +9,9 @@ from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.db import Transaction
-from penstock.db.ids import is_id
-from penstock.db.records import Run
-from penstock.services.api.auth import COOKIE, caller_of, token_id
-from penstock.services.api.context import Context, Ctx
-from penstock.services.api.documents import (
+from penstock.db.schema.ids import is_id
+from penstock.db.schema.records import Run
+from penstock.services.api.answers.documents import (
     artifact_out,
     chosen_trial,
     event_out,
@@ -22,9 +20,11 @@ from penstock.services.api.documents import (
     run_list,
     trial_out,
 )
-from penstock.services.api.evidence import differences_out, profiles_out
-from penstock.services.api.health import check
-from penstock.services.api.routes.params import RunId, check_cursor, find_run
+from penstock.services.api.answers.evidence import differences_out, profiles_out
+from penstock.services.api.answers.params import RunId, check_cursor, find_run
+from penstock.services.api.plumbing.auth import COOKIE, caller_of, token_id
+from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.health import check
 from penstock.web.render import render_login, render_measurements, render_run, render_runs
 from penstock.web.runs_view import FILTERS, Record
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from penstock.db import Database
-from penstock.services.api.tokens import digest, load_key, make_token, public_part
+from penstock.services.api.plumbing.tokens import digest, load_key, make_token, public_part
 from penstock.services.settings import SettingError, Settings
 
 

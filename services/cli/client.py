@@ -16,7 +16,7 @@ import typer
 from pydantic import BaseModel
 from rich.console import Console
 
-from penstock.services.api.schemas import ArtifactOut, RunDetail
+from penstock.services.api.answers.schemas import ArtifactOut, RunDetail
 from penstock.services.cli.exit_codes import FAILED, OK
 from penstock.services.cli.progress import best_text, error_line, runs_table
 from penstock.services.cli.rest import ModelSource, Service, UsageError
@@ -26,7 +26,7 @@ from penstock.services.settings import Settings
 _PIPE_WIDTH = 240
 FETCHED_STEPS = ("package",)
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or `latest`.")]
 Url = Annotated[str | None, typer.Option("--url", help="The service; else PENSTOCK_URL.", show_default=False)]
 
@@ -63,7 +63,7 @@ def submit(
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Hand a model to the service and start a run of it. Prints the run's id and page."""
@@ -98,7 +98,7 @@ def watch(
         ),
     ] = False,
     timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds (code 5).")] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Follow a run until it ends: steps, trials and the best design so far. Ctrl-C leaves the run alone."""
@@ -112,7 +112,7 @@ def runs(
     state: Annotated[
         str, typer.Option(help="Only runs in this state: queued, running, succeeded, failed, cancelled.")
     ] = "",
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """List runs, the newest first."""
@@ -137,7 +137,7 @@ def fetch(
     everything: Annotated[
         bool, typer.Option("--all", help="All artifacts, not just the package and the report.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Download the package and the report of a run; every file is checked against its hash."""
@@ -159,7 +159,7 @@ def fetch(
     return OK
 
 
-def cancel(run: RunArgument, as_json: Json = False, url: Url = None) -> int:
+def cancel(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:
     """Stop a run: what waits is dropped, what is being worked on ends within seconds."""
     with connect(url) as service:
         found = service.cancel(resolve(service, run))

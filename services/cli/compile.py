@@ -34,7 +34,7 @@ def compile(
 ) -> int:
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
     from penstock.compiler.design import Design
-    from penstock.dse.bench import Bench
+    from penstock.dse.rungs.rung import Bench
     from penstock.profiling.tool_runner import ToolRunner
     from penstock.services.cli.options import (
         check_bitstream,
@@ -46,9 +46,9 @@ def compile(
     )
     from penstock.services.cli.show_ir import show_ir
     from penstock.services.cli.stages import Stages
-    from penstock.services.steps.flow.model import load_program
-    from penstock.services.steps.flow.package import build_package
-    from penstock.services.steps.flow.search import SearchSettings, find_design, finish_given
+    from penstock.services.jobs.model import load_program
+    from penstock.services.jobs.package import build_package
+    from penstock.services.jobs.search import SearchSettings, find_design, finish_given
 
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None

@@ -40,7 +40,7 @@ def demo(
     """Start a private service, explore designs of the digits example, and unpack the best one's package."""
     from rich.console import Console
 
-    from penstock.profiling.open_rtl.cache import user_cache
+    from penstock.profiling.cache import user_cache
     from penstock.services.cli.rest import ModelSource, Service
     from penstock.services.cli.watching import follow
     from penstock.services.supervisor.borrowed import borrowed_stack

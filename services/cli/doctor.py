@@ -26,7 +26,7 @@ from penstock.services.supervisor.identity import server_user
 from penstock.services.supervisor.stack import health, listen
 from penstock.services.supervisor.up import read_settings
 
-State = Literal["ok", "limited", "problem"]
+CheckState = Literal["ok", "limited", "problem"]
 COMPILERS = ("g++", "clang++", "c++")
 PARTS = {
     "compiler": ("torch", "torch-mlir", "xdsl", "numpy", "optuna"),
@@ -40,7 +40,7 @@ class Check:
     """One line of the answer. "limited" works without it, "problem" does not."""
 
     name: str
-    state: State
+    state: CheckState
     what: str
     hint: str = ""
 

@@ -10,7 +10,7 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from penstock.compiler.backend.host.report import Exploration, TrialInfo
+    from penstock.compiler.package.report import ExplorationReport, TrialInfo
 
 
 def explore(
@@ -41,12 +41,12 @@ def explore(
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
     from rich.console import Console
 
-    from penstock.compiler.backend.host.report import SearchResult
-    from penstock.dse.objectives import Goal
+    from penstock.compiler.package.report import SearchResult
+    from penstock.dse.evaluation.objectives import Goal
     from penstock.services.cli.options import check_target, documented_exit_codes, save_design
     from penstock.services.cli.stages import Stages
-    from penstock.services.steps.flow.model import load_program
-    from penstock.services.steps.flow.search import SearchSettings, find_design
+    from penstock.services.jobs.model import load_program
+    from penstock.services.jobs.search import SearchSettings, find_design
 
     with documented_exit_codes():
         target = check_target(platform, clock, quantize, evidence, None)
@@ -86,7 +86,7 @@ def explore(
     return 0
 
 
-def front_table(exploration: Exploration, clock_mhz: float) -> Table:
+def front_table(exploration: ExplorationReport, clock_mhz: float) -> Table:
     """The Pareto front, the best by the first objective first, and the chosen design, which is marked."""
     from rich.table import Table
 

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.compiler.backend.host import Report, check_folder, write_archive, write_folder
-from penstock.compiler.backend.host.report import Amount, BitstreamInfo
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.package import Report, check_folder, write_archive, write_folder
+from penstock.compiler.package.report import Amount, BitstreamInfo
 from penstock.compiler.pipeline import QUANTISATIONS
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.dse.rungs import usable
 from penstock.profiling.evidence import EVIDENCE, RUNGS, Evidence
 from penstock.services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, UNMET, USAGE
-from penstock.services.steps.flow.package import Built
+from penstock.services.jobs.package import Built
 
 DEFAULT_PLATFORM = "u55c"
 BITSTREAMS = ("hw", "hw_emu", "none")
@@ -47,7 +47,7 @@ def documented_exit_codes() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Target:
+class CompileTarget:
     """For what the model is compiled."""
 
     platform: Platform
@@ -60,7 +60,7 @@ class Target:
 
 def check_target(
     platform: str | None, clock: float | None, quantize: str | None, evidence: str, design: Design | None
-) -> Target:
+) -> CompileTarget:
     """Everything that can be refused before PyTorch is loaded. A given design decides; options may repeat it."""
     if evidence not in EVIDENCE:
         raise PenstockError(
@@ -90,7 +90,7 @@ def check_target(
     board = load_platform(platform or DEFAULT_PLATFORM)
     clock = board.check_clock(board.clock_mhz if clock is None else clock)
     _, fallback = usable(evidence, board, clock)
-    return Target(board, clock, quantize, evidence, fallback)
+    return CompileTarget(board, clock, quantize, evidence, fallback)
 
 
 def check_bitstream(asked: str | None) -> None:

@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.services.api.schemas import Best, Chosen, RunDetail, RunOut, StepOut
+from penstock.services.api.answers.schemas import Best, Chosen, RunDetail, RunOut, StepOut
 
 _STYLES = {
     "succeeded": "green",

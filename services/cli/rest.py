@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from penstock.services.api.schemas import (
+from penstock.services.api.answers.schemas import (
     ArtifactList,
     ArtifactOut,
     HealthOut,

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.compiler.backend.host.runtime.penstock_runtime.package import MANIFEST
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline.readable import readable
 from penstock.compiler.pipeline.stages import itensor_passes, run_passes, stream_passes
-from penstock.services.cli.options import Target, check_output
+from penstock.compiler.runtime.penstock_runtime.package import MANIFEST
+from penstock.services.cli.options import CompileTarget, check_output
 from penstock.services.cli.stages import Stages
 
 FIRST, QUANTISE, LAST = ("import", "simplify"), "quantise", "hls"
@@ -60,7 +60,7 @@ def check_ir_output(out: Path) -> None:
         check_output(out)
 
 
-def show_ir(model: str, target: Target, given: Design | None, stop: str | None, out: Path | None) -> int:
+def show_ir(model: str, target: CompileTarget, given: Design | None, stop: str | None, out: Path | None) -> int:
     """Print what stands after a stage (or after all), or, where a folder is given, write it there."""
     check_stage(stop, target.quantize)
     if out is not None:
@@ -77,10 +77,10 @@ def show_ir(model: str, target: Target, given: Design | None, stop: str | None, 
     return 0
 
 
-def walk(model: str, target: Target, given: Design | None, out: Path, begin: Begin) -> Generator[Shown]:
+def walk(model: str, target: CompileTarget, given: Design | None, out: Path, begin: Begin) -> Generator[Shown]:
     """The program after every stage, in order; the last one writes the C++ to `out`."""
+    from penstock.compiler.analysis.default_design import default_design
     from penstock.compiler.analysis.graph import read_graph
-    from penstock.compiler.design.default import default_design
     from penstock.compiler.frontend import import_model, parse_reference
     from penstock.compiler.pipeline.emit import emit_code
     from penstock.compiler.pipeline.lower import Lowered

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from penstock.db import Database
 from penstock.db.database import is_transient
-from penstock.db.records import Artifact, Json, Model, Run, Step
+from penstock.db.schema.records import Artifact, Json, Model, Run, Step
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.settings import Settings
 from penstock.services.steps.graph import FIRST_TURN, in_turn

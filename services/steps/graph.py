@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.compiler.platforms import load_platform
-from penstock.db.records import Model, NewStep
+from penstock.db.schema.records import Model, NewStep
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
 SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.db.records import Json
+from penstock.db.schema.records import Json
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.result import StepResult
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.db.records import Json, NewStep, TrialSummary
+from penstock.db.schema.records import Json, NewStep, TrialSummary
 
 
 @dataclass(frozen=True)

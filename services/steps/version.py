@@ -12,9 +12,9 @@ from importlib import metadata
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
-_FOLDERS = ("compiler", "dse", "profiling", "services/steps")
+_FOLDERS = ("compiler", "dse", "profiling", "services/jobs", "services/steps")
 _SEARCHED = ("compiler", "dse", "profiling")
-_TABLES = ("compiler/schedule/operators", "compiler/platforms/data", "dse/energy.toml")
+_TABLES = ("compiler/schedule/operators", "compiler/platforms/data", "dse/evaluation/energy.toml")
 _WORDS = {"penstock": "Penstock was version", "code": "its code was", "tables": "the tables of operators were"}
 _SUFFIXES = (".py", ".toml", ".json", ".j2", ".h", ".cpp", ".tcl", ".cfg", ".html", ".css", ".js")
 

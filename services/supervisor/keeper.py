@@ -15,7 +15,7 @@ STEADY_SECONDS = 60.0  # running so long clears the record of earlier crashes
 
 
 @dataclass
-class Kept:
+class KeptProgram:
     """One program: how to start it, how to stop it, and how often it failed lately."""
 
     name: str
@@ -36,12 +36,12 @@ class Keeper:
     """The programs in the order of their start; they are stopped in the opposite one."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        self.programs: list[Kept] = []
+        self.programs: list[KeptProgram] = []
         self._say = say
 
     def add(self, name: str, start: Callable[[], Child], stop: Callable[[], None]) -> None:
         """Start a program and keep it from now on."""
-        kept = Kept(name, start, stop)
+        kept = KeptProgram(name, start, stop)
         self.programs.append(kept)  # before it starts, so that a failed start is cleaned up too
         kept.launch(time.monotonic())
 
@@ -57,7 +57,7 @@ class Keeper:
                     kept.crashes = 0
                 self._pause(kept, now, f"{kept.name} {ending(kept.child)}")
 
-    def ended(self) -> list[Kept]:
+    def ended(self) -> list[KeptProgram]:
         """Programs that do not run at this moment."""
         return [kept for kept in self.programs if kept.child is None or not kept.child.running]
 
@@ -70,14 +70,14 @@ class Keeper:
                 self._say(f"{kept.name} could not be stopped: {error}")
         self.programs.clear()
 
-    def _restart(self, kept: Kept, now: float) -> None:
+    def _restart(self, kept: KeptProgram, now: float) -> None:
         try:
             kept.launch(now)
             self._say(f"{kept.name} runs again")
         except PenstockError as error:
             self._pause(kept, now, f"{kept.name}: {error.one_line()}")
 
-    def _pause(self, kept: Kept, now: float, what: str) -> None:
+    def _pause(self, kept: KeptProgram, now: float, what: str) -> None:
         pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**kept.crashes)
         kept.crashes += 1
         kept.retry_at = now + pause

@@ -25,7 +25,7 @@ STOP_SECONDS = 8.0  # longer than a worker needs to hand its steps back
 
 
 @dataclass(frozen=True)
-class Plan:
+class StackPlan:
     """What to start. A URL that is given is used instead of an embedded server."""
 
     host: str
@@ -38,7 +38,7 @@ class Plan:
 class Stack:
     """`start`, then `watch` again and again, then `stop`, which is safe at any point."""
 
-    def __init__(self, home: Home, plan: Plan, say: Callable[[str], None]) -> None:
+    def __init__(self, home: Home, plan: StackPlan, say: Callable[[str], None]) -> None:
         self.home = home
         self.plan = plan
         self.keeper = Keeper(say)

@@ -17,7 +17,7 @@ from types import FrameType
 from penstock.compiler.errors import PenstockError
 from penstock.services.settings import Settings
 from penstock.services.supervisor.home import Home
-from penstock.services.supervisor.stack import Plan, Stack
+from penstock.services.supervisor.stack import Stack, StackPlan
 
 PR_SET_CHILD_SUBREAPER = 36
 LOOK_SECONDS = 0.2
@@ -46,7 +46,7 @@ def run(options: Options) -> int:
     home = Home(Path(options.home).expanduser() if options.home else settings.home)
     home.prepare()
     home.lock()
-    plan = Plan(
+    plan = StackPlan(
         host=options.host or settings.api_host,
         port=settings.api_port if options.port is None else options.port,
         workers=options.workers,

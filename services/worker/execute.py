@@ -15,9 +15,9 @@ from pathlib import Path
 from penstock.compiler.errors import PenstockError
 from penstock.db import Database, Transaction, lifecycle
 from penstock.db.database import is_transient
-from penstock.db.lifecycle import Outcome
-from penstock.db.records import Json, NewArtifact, Step
-from penstock.db.states import TransitionRefusedError
+from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.records import Json, NewArtifact, Step
+from penstock.db.schema.states import TransitionRefusedError
 from penstock.services.settings import Settings
 from penstock.services.steps import registry
 from penstock.services.steps.context import StepContext
@@ -29,7 +29,7 @@ from penstock.services.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
 
-Ending = Callable[[Transaction], object]
+WriteEnd = Callable[[Transaction], object]
 _claims = itertools.count(1)
 
 
@@ -80,7 +80,7 @@ class Executor:
 
         return self.database.run(read, patience=self.settings.outage_seconds)
 
-    def _work(self, step: Step, context: StepContext) -> Ending | None:
+    def _work(self, step: Step, context: StepContext) -> WriteEnd | None:
         """How the step ends, to be recorded; None if it is not ours to end any more."""
         try:
             outcome = self._outcome(step, context)
@@ -90,7 +90,7 @@ class Executor:
                 return stopped(step, context.stop_reason)
             return failed(step, error)
 
-    def _outcome(self, step: Step, context: StepContext) -> Outcome:
+    def _outcome(self, step: Step, context: StepContext) -> StepOutcome:
         kind = registry.find(step.kind)
         if kind is None:
             raise PenstockError(
@@ -101,7 +101,7 @@ class Executor:
         if earlier is not None:
             return earlier
         result = kind.body(context)
-        return Outcome(
+        return StepOutcome(
             result=result.data,
             artifacts=[self._keep(name, output) for name, output in result.outputs.items()],
             new_steps=result.new_steps,
@@ -109,7 +109,7 @@ class Executor:
             run_summary=result.run_summary,
         )
 
-    def _earlier_result(self, kind: StepKind, step: Step, context: StepContext) -> Outcome | None:
+    def _earlier_result(self, kind: StepKind, step: Step, context: StepContext) -> StepOutcome | None:
         """What a step with the same inputs gave out, if all of it is still in the store."""
         input_hash = kind.input_hash(context, code_version())
         if input_hash is None:
@@ -121,7 +121,7 @@ class Executor:
         if earlier is None or not all(self.store.exists(artifact.sha256) for artifact in artifacts):
             return None
         kept = [NewArtifact(a.name, a.sha256, a.size, a.media_type) for a in artifacts]
-        return Outcome(result=earlier.result, artifacts=kept, reused_from=earlier.id)
+        return StepOutcome(result=earlier.result, artifacts=kept, reused_from=earlier.id)
 
     def _keep(self, name: str, output: Output) -> NewArtifact:
         content = output.content
@@ -139,7 +139,7 @@ class Executor:
         if ending is not None:
             self._record(step, ending, patience=2.0)
 
-    def _record(self, step: Step, ending: Ending, patience: float) -> None:
+    def _record(self, step: Step, ending: WriteEnd, patience: float) -> None:
         try:
             self.database.run(ending, patience=patience)
         except TransitionRefusedError as refused:
@@ -154,7 +154,7 @@ def _make_private(folder: Path) -> None:
     tempfile.tempdir = str(temporary)
 
 
-def stopped(step: Step, reason: str) -> Ending | None:
+def stopped(step: Step, reason: str) -> WriteEnd | None:
     """How a step ends that was told to stop."""
     if reason == "cancelled":
         return lambda tx: lifecycle.stop(tx, step)
@@ -164,7 +164,7 @@ def stopped(step: Step, reason: str) -> Ending | None:
     return None  # fenced: someone else has it. outage: nobody can be told, the lease runs out
 
 
-def failed(step: Step, error: BaseException) -> Ending:
+def failed(step: Step, error: BaseException) -> WriteEnd:
     """How a step ends whose body raised."""
     if isinstance(error, PenstockError):
         log.info("%s of %s failed: %s", step.key, step.run_id, error)

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from penstock.db import Database
 from penstock.services.api.app import create_app
-from penstock.services.api.options import ApiOptions
+from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 from penstock.services.supervisor.postgres import EmbeddedPostgres

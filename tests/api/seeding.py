@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.db import Database, Transaction, lifecycle
-from penstock.db.lifecycle import Outcome
-from penstock.db.records import Model, NewArtifact, Run, Step, TrialSummary
+from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.records import Model, NewArtifact, Run, Step, TrialSummary
 from penstock.services.steps.graph import run_steps, trial_steps
 from penstock.services.store import ContentStore
 
@@ -60,10 +60,10 @@ class Seeder:
             assert step is not None, f"{key} can be claimed"
             return step
 
-    def finish(self, run: Run, key: str, outcome: Outcome | None = None) -> None:
+    def finish(self, run: Run, key: str, outcome: StepOutcome | None = None) -> None:
         step = self.claim(run, key)
         with self.database.begin() as tx:
-            lifecycle.finish(tx, step, outcome or Outcome(result={}))
+            lifecycle.finish(tx, step, outcome or StepOutcome(result={}))
 
     def fail(self, run: Run, key: str, **error: str) -> None:
         step = self.claim(run, key)
@@ -78,12 +78,12 @@ class Seeder:
 
     def explore(self, run: Run, trials: int) -> None:
         """Finishes import and explore, whose trials are then ready to be claimed."""
-        self.finish(run, "import", Outcome(result={}, artifacts=[self.file("program.tar", b"linalg" * 900)]))
-        self.finish(run, "explore", Outcome(result={}, new_steps=trial_steps(trials, run.options)))
+        self.finish(run, "import", StepOutcome(result={}, artifacts=[self.file("program.tar", b"linalg" * 900)]))
+        self.finish(run, "explore", StepOutcome(result={}, new_steps=trial_steps(trials, run.options)))
 
     def trial(self, run: Run, number: int) -> None:
         summary = summary_of(number)
-        self.finish(run, f"trial/{number:04}", Outcome(result={}, trial=summary))
+        self.finish(run, f"trial/{number:04}", StepOutcome(result={}, trial=summary))
 
     def complete(self, run: Run, chosen: int) -> None:
         """Finishes what comes after the trials."""
@@ -101,15 +101,15 @@ class Seeder:
         }  # fmt: skip
         drawing = b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="90" height="30"/></svg>'
         pictures = [self.file(name, drawing, "image/svg+xml") for name in ("memories.svg", "dies.svg", "why.svg")]
-        self.finish(run, "select", Outcome(result={}, run_summary=found, artifacts=pictures))
+        self.finish(run, "select", StepOutcome(result={}, run_summary=found, artifacts=pictures))
         accuracy = {"float_accuracy": 0.9722, "accelerator_accuracy": 0.9694}
-        self.finish(run, "verify", Outcome(result={}, run_summary=accuracy))
+        self.finish(run, "verify", StepOutcome(result={}, run_summary=accuracy))
         files = [
             self.file("digits_mlp.penstock.zip", b"PK\x03\x04" + bytes(range(256)) * 300, "application/zip"),
             self.file("report.json", b'{"schema_version": 1, "name": "digits_mlp"}\n', "application/json"),
             self.file("report.html", b"<!doctype html><title>Report</title><p>Report", "text/html; charset=utf-8"),
         ]
-        self.finish(run, "package", Outcome(result={}, artifacts=files))
+        self.finish(run, "package", StepOutcome(result={}, artifacts=files))
 
     def file(self, name: str, content: bytes, media_type: str = "application/x-tar") -> NewArtifact:
         stored = self.store.put_bytes(content)

@@ -6,7 +6,7 @@ import json
 
 import httpx
 
-from penstock.db.records import NewProfile, RungPair
+from penstock.db.schema.records import NewProfile, RungPair
 from tests.api.conftest import check_problem
 from tests.api.seeding import Seeder
 

@@ -6,7 +6,7 @@ import hashlib
 
 import httpx
 
-from penstock.db.ids import new_id
+from penstock.db.schema.ids import new_id
 from tests.api.conftest import check_problem
 from tests.api.seeding import Seeder, newest_artifact, summary_of
 

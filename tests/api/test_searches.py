@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from penstock.db.records import Run
+from penstock.db.schema.records import Run
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
 

@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from penstock.db import Database
+from penstock.services.api.answers.problems import KINDS
 from penstock.services.api.openapi import COMMITTED, document
-from penstock.services.api.options import ApiOptions
-from penstock.services.api.problems import KINDS
+from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.api.plumbing.tokens import is_well_formed, load_key, make_token
 from penstock.services.api.token_admin import create, listing, revoke
-from penstock.services.api.tokens import is_well_formed, load_key, make_token
 from penstock.services.settings import SettingError, Settings
 from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.worker.sign_of_life import SignOfLife

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.compiler.backend.host.bitstream import Bitstream, bitstream_files
-from penstock.compiler.backend.host.runtime.penstock_runtime.package import SCHEMA, manifest_digest
 from penstock.compiler.backend.rtl.shell import BoardDesign, UartLink, wrap_core
+from penstock.compiler.package.bitstream import Bitstream, bitstream_files
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.runtime.penstock_runtime.package import SCHEMA, manifest_digest
 from tests.board.hand_core import hand_core
 
 PLATFORM = "ulx3s-85f"

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.compiler.backend.host.bitstream import Bitstream, Usage, bitstream_files, board_document
-from penstock.compiler.backend.host.runtime import penstock_runtime as runtime
-from penstock.compiler.backend.host.runtime.penstock_runtime.simulation import Simulation
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.package.bitstream import Bitstream, ChipUsage, bitstream_files, board_document
+from penstock.compiler.runtime import penstock_runtime as runtime
+from penstock.compiler.runtime.penstock_runtime.simulation import Simulation
 from penstock.profiling.open_rtl import bitstream as flow
 from penstock.profiling.open_rtl.bitstream import build_bitstream, read_report
 from penstock.profiling.open_rtl.tools import Tool
@@ -33,7 +33,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
 
 
 def test_the_slowest_clock_and_what_is_used_are_read() -> None:
-    assert read_report(json.dumps(REPORT)) == (61.5, (Usage("DP16KD", 7, 208),))
+    assert read_report(json.dumps(REPORT)) == (61.5, (ChipUsage("DP16KD", 7, 208),))
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"fmax": {}, "utilization": {}}', '{"fmax": 3}', "[1, 2]"])
@@ -45,7 +45,7 @@ def test_a_report_without_figures_is_a_failure_and_never_zero(text: str) -> None
 
 def test_a_package_says_what_its_board_is_with_and_without_a_bitstream() -> None:
     design = wrapped()
-    made = Bitstream(b"\xff", "config", "netlist", 73.9, 50.0, 1, (Usage("DP16KD", 7, 208),), (("yosys", "0.70"),))
+    made = Bitstream(b"\xff", "config", "netlist", 73.9, 50.0, 1, (ChipUsage("DP16KD", 7, 208),), (("yosys", "0.70"),))
     without, complete = bitstream_files(design, None), bitstream_files(design, made)
     assert set(complete) - set(without) == {
         f"bitstream/{n}" for n in ("ulx3s-85f.bit", "ulx3s-85f.config", "netlist.v")

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.compiler.backend.host.archive import write_folder
-from penstock.compiler.backend.host.runtime import penstock_runtime as runtime
+from penstock.compiler.package.archive import write_folder
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.runtime import penstock_runtime as runtime
 from penstock.profiling.tool_runner import ToolRunner
-from penstock.services.steps.flow.model import load_program
-from penstock.services.steps.flow.package import build_package
-from penstock.services.steps.flow.search import SearchSettings, find_design
+from penstock.services.jobs.model import load_program
+from penstock.services.jobs.package import build_package
+from penstock.services.jobs.search import SearchSettings, find_design
 
 ON_THE_NETLIST = 20
 

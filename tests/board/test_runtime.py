@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError, open_package, protocol
-from penstock.compiler.backend.host.runtime.penstock_runtime.board import Serial
-from penstock.compiler.backend.host.runtime.penstock_runtime.link import BoardLink
-from penstock.compiler.backend.host.runtime.penstock_runtime.serial_port import SerialPort
-from penstock.compiler.backend.host.runtime.penstock_runtime.words import from_words, to_words
 from penstock.compiler.backend.rtl.shell import identity
+from penstock.compiler.runtime.penstock_runtime import PackageError, open_package, protocol
+from penstock.compiler.runtime.penstock_runtime.board import Serial
+from penstock.compiler.runtime.penstock_runtime.link import BoardLink
+from penstock.compiler.runtime.penstock_runtime.serial_port import SerialPort
+from penstock.compiler.runtime.penstock_runtime.words import from_words, to_words
 from tests.board.folder import wrapped, write_package
 
 

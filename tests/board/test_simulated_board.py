@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.compiler.backend.host.runtime import penstock_runtime as runtime
-from penstock.compiler.backend.host.runtime.penstock_runtime import protocol
-from penstock.compiler.backend.host.runtime.penstock_runtime.board import Serial
-from penstock.compiler.backend.host.runtime.penstock_runtime.link import BoardLink, Request
-from penstock.compiler.backend.host.runtime.penstock_runtime.serial_port import SerialPort
-from penstock.compiler.backend.host.runtime.penstock_runtime.simulation import Simulation
+from penstock.compiler.runtime import penstock_runtime as runtime
+from penstock.compiler.runtime.penstock_runtime import protocol
+from penstock.compiler.runtime.penstock_runtime.board import Serial
+from penstock.compiler.runtime.penstock_runtime.link import BoardLink, Request
+from penstock.compiler.runtime.penstock_runtime.serial_port import SerialPort
+from penstock.compiler.runtime.penstock_runtime.simulation import Simulation
 from tests.board.folder import weights, wrapped, write_package
 from tests.board.hand_core import reference
 

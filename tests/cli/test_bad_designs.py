@@ -15,12 +15,12 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.finish import finish
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.finishing.finish import finish
 from penstock.services.cli.main import run
 from penstock.services.cli.options import documented_exit_codes
-from penstock.services.steps.flow.model import load_program
-from penstock.services.steps.flow.search import finish_given
+from penstock.services.jobs.model import load_program
+from penstock.services.jobs.search import finish_given
 
 SOURCE = """
 import torch

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from penstock.services.api.schemas import ArtifactOut
+from penstock.services.api.answers.schemas import ArtifactOut
 from penstock.services.cli.rest import ModelSource, Service, ServiceError, UsageError, safe_name
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient

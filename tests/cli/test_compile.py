@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.backend.host.report import Report, SearchResult, TrialInfo
-from penstock.compiler.backend.host.runtime.penstock_runtime import load, open_package
 from penstock.compiler.design import Design
+from penstock.compiler.package.report import Report, SearchResult, TrialInfo
+from penstock.compiler.runtime.penstock_runtime import load, open_package
 from penstock.services.cli.main import run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.db.lifecycle import Outcome
+from penstock.db.lifecycle import StepOutcome
 from tests.api.seeding import Seeder
 from tests.cli.conftest import Run
 
@@ -46,7 +46,7 @@ def test_replay(run: Run, seeder: Seeder, equal: bool) -> None:
             with seeder.database.begin() as tx:
                 again = next((r for r in tx.runs.list(limit=5).items if r.name.startswith("replay")), None)
             if again is not None:
-                seeder.finish(again, "replay", Outcome(result={}, run_summary={"replay": found}))
+                seeder.finish(again, "replay", StepOutcome(result={}, run_summary={"replay": found}))
                 return
             time.sleep(0.05)
 

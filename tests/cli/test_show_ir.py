@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from xdsl.parser import Parser
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.pipeline import lower, prepare

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.backend.host.report import Report
+from penstock.compiler.package.report import Report
 from tests.cli.test_compile import MODEL, penstock
 from tests.standin.install import Installation
 

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import DictionaryAttr, IntAttr, StringAttr
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.pipeline import Lowered, lower

@@ -151,8 +151,8 @@ def test_csim_is_clean_under_sanitizers(batch: list[Case], tmp_path_factory: pyt
 def test_a_broken_schedule_is_noticed() -> None:
     """The chain can fail: accumulating with another start value is seen at the next level."""
     program = build_network("int8", 2, 4, (Dense(4, False, False),), seed=1)
+    from penstock.compiler.analysis.default_design import default_design
     from penstock.compiler.analysis.graph import read_graph
-    from penstock.compiler.design.default import default_design
 
     lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0))
     (comparison, _) = verify_levels(lowered, make_inputs(lowered, random_sets=1))

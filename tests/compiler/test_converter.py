@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineMap
 from penstock.compiler.analysis.converter import LoopOf, plan_converter
 from penstock.compiler.analysis.live_range import live_maximum
 from penstock.compiler.analysis.loops import canonical_itensor, itensor_loops
-from penstock.compiler.analysis.walks import Walk, positions, read_walk
+from penstock.compiler.analysis.walks import SliceWalk, positions, read_walk
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.errors import PenstockError
 
@@ -117,7 +117,7 @@ def test_equal_orders_have_equal_types(data: st.DataObject) -> None:
     assert canonical_itensor(kind.element_shape, i8, split) == kind
 
 
-def slices(kind: Walk) -> list[frozenset[Element]]:
+def slices(kind: SliceWalk) -> list[frozenset[Element]]:
     corners = walk(kind.loops, len(kind.element))
     return [
         frozenset(itertools.product(*(range(c, c + e) for c, e in zip(corner, kind.element, strict=True))))
@@ -125,7 +125,7 @@ def slices(kind: Walk) -> list[frozenset[Element]]:
     ]
 
 
-def replayed_live_maximum(source: Walk, target: Walk) -> int:
+def replayed_live_maximum(source: SliceWalk, target: SliceWalk) -> int:
     """The definition, slice by slice and element by element."""
     wanted = slices(target)
     last = {element: number for number, token in enumerate(wanted) for element in token}
@@ -150,7 +150,7 @@ def test_live_maximum_is_that_of_a_replay(pair: tuple[ITensorType, ITensorType])
     source, target = pair
     plan = plan_converter(source, target)
     assert plan.live_max == replayed_live_maximum(read_walk(source), read_walk(target))
-    inside = Walk(source.element_shape, plan.source), Walk(target.element_shape, plan.target)
+    inside = SliceWalk(source.element_shape, plan.source), SliceWalk(target.element_shape, plan.target)
     assert plan.block_live_max == replayed_live_maximum(*inside)
     assert plan.block_live_max <= plan.block_elements
 
@@ -160,8 +160,8 @@ def test_live_maximum_is_that_of_a_replay(pair: tuple[ITensorType, ITensorType])
 def test_live_maximum_scales(pair: tuple[ITensorType, ITensorType], scale: tuple[int, int, int]) -> None:
     """Coarser elements in coarser steps are the same orders of larger pieces."""
 
-    def scaled(kind: Walk) -> Walk:
-        return Walk(
+    def scaled(kind: SliceWalk) -> SliceWalk:
+        return SliceWalk(
             tuple(size * factor for size, factor in zip(kind.element, scale, strict=False)),
             tuple((trip, step if dim is None else step * scale[dim], dim) for trip, step, dim in kind.loops),
         )
@@ -175,8 +175,8 @@ def test_live_maximum_scales(pair: tuple[ITensorType, ITensorType], scale: tuple
 
 def test_live_maximum_of_a_million_elements() -> None:
     """A transpose keeps all rows but the last, less the first column, which leaves as it comes."""
-    rows = Walk((1, 1), ((1000, 1, 0), (1000, 1, 1)))
-    columns = Walk((1, 1), ((1000, 1, 1), (1000, 1, 0)))
+    rows = SliceWalk((1, 1), ((1000, 1, 0), (1000, 1, 1)))
+    columns = SliceWalk((1, 1), ((1000, 1, 1), (1000, 1, 0)))
     began = time.perf_counter()
     assert live_maximum(rows, columns) == 999 * 999 + 1
     assert time.perf_counter() - began < 2

@@ -10,10 +10,10 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.analysis.ports import plan_ports
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.dialects import directives, nest, stream
 from penstock.compiler.dialects.directives import (
     AxiAttr,

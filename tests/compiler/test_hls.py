@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from xdsl.parser import Parser
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.hls.scalar_cpp import literal
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.layout import Layout, pack

@@ -13,10 +13,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.hls import emit_hls
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.dialects import stream
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.layout import Layout, pack

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.hls.link import LinkTarget, link_files
 from penstock.compiler.backend.hls.ports import ports_of
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.dialects import directives, stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import Lowered, emit, lower

@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.dialects import itensor, stream
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.interpreter import itensor as itensor_interpreter

@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import text
 
 from penstock.db import Database, lifecycle
-from penstock.db.lifecycle import GraphError, Outcome
-from penstock.db.records import NewArtifact, NewStep, Run, Step, TrialSummary
+from penstock.db.lifecycle import GraphError, StepOutcome
 from penstock.db.repositories.base import RunNotLockedError
-from penstock.db.states import RunState, StepState, TransitionRefusedError
+from penstock.db.schema.records import NewArtifact, NewStep, Run, Step, TrialSummary
+from penstock.db.schema.states import RunState, StepState, TransitionRefusedError
 
-DONE = Outcome({})
+DONE = StepOutcome({})
 
 
 def submit(database: Database, *steps: NewStep) -> Run:
@@ -68,7 +68,7 @@ def test_a_chain_runs_in_order_and_ends_the_run(database: Database) -> None:
     assert states(database, run) == {"run": "queued", "a": "queued", "b": "blocked"}
     a = claim(database, run, "a")
     assert states(database, run)["run"] == "running"
-    end(database, lifecycle.finish, a, Outcome({"x": 1}, [NewArtifact("f", "0" * 64, 3, "text/plain")]))
+    end(database, lifecycle.finish, a, StepOutcome({"x": 1}, [NewArtifact("f", "0" * 64, 3, "text/plain")]))
     assert states(database, run) == {"run": "running", "a": "succeeded", "b": "queued"}
     end(database, lifecycle.finish, claim(database, run, "b"), DONE)
     assert states(database, run) == {"run": "succeeded", "a": "succeeded", "b": "succeeded"}
@@ -122,11 +122,11 @@ def test_two_last_needs_that_finish_at_once_release_their_dependent_once(databas
 def test_a_step_fans_out_into_steps_that_its_dependents_wait_for(database: Database) -> None:
     run = submit(database, node("explore"), node("select", "explore"))
     trials = [node(f"trial/{i}", needed_by=("select",)) for i in range(3)]
-    end(database, lifecycle.finish, claim(database, run, "explore"), Outcome({}, new_steps=trials))
+    end(database, lifecycle.finish, claim(database, run, "explore"), StepOutcome({}, new_steps=trials))
     assert states(database, run)["select"] == "blocked"
     for i in range(3):
         summary = TrialSummary(i, "complete", {}, {"latency": 5.0}, "modelled", None, 0.1)
-        end(database, lifecycle.finish, claim(database, run, f"trial/{i}"), Outcome({}, trial=summary))
+        end(database, lifecycle.finish, claim(database, run, f"trial/{i}"), StepOutcome({}, trial=summary))
     assert states(database, run)["select"] == "queued"
     with database.begin() as tx:
         assert [t.number for t in tx.trials.list(run.id).items] == [0, 1, 2]
@@ -239,7 +239,7 @@ def test_new_needs_of_a_started_step_are_refused(database: Database) -> None:
     run = submit(database, node("a"), node("b"))
     a = claim(database, run, "a")
     with pytest.raises(GraphError, match=r"b of .* started"):
-        end(database, lifecycle.finish, a, Outcome({}, new_steps=[node("c", needed_by=("b",))]))
+        end(database, lifecycle.finish, a, StepOutcome({}, new_steps=[node("c", needed_by=("b",))]))
     assert states(database, run)["a"] == "running"
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.pool import NullPool
 
 from penstock.db import Database
 from penstock.db.migrate import current_revision, migrate, newest_revision
-from penstock.db.tables import SCHEMA, metadata
+from penstock.db.schema.tables import SCHEMA, metadata
 
 MIGRATE = "import sys; from penstock.db.migrate import migrate; migrate(sys.argv[1])"
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from penstock.db import Database
-from penstock.db.records import Citations, NewProfile, RungPair
+from penstock.db.schema.records import Citations, NewProfile, RungPair
 from tests.db.test_repositories import echo, make_run
 
 PROFILE = NewProfile(key="k", platform="u55c", tool="t", evidence="csynth", figures={"ii": 1}, seconds=2.0, label="x")

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from penstock.db import Database, lifecycle
-from penstock.db.ids import is_id, new_id
-from penstock.db.lifecycle import Outcome
-from penstock.db.records import NewArtifact, NewStep, Run, TrialSummary
+from penstock.db.lifecycle import StepOutcome
 from penstock.db.repositories.base import BadCursorError
+from penstock.db.schema.ids import is_id, new_id
+from penstock.db.schema.records import NewArtifact, NewStep, Run, TrialSummary
 
 
 def make_run(database: Database, *steps: NewStep, name: str = "r") -> Run:
@@ -91,10 +91,10 @@ def test_trials_and_artifacts_come_with_the_end_of_their_step_or_not_at_all(data
         assert claim is not None
     first, second = (claim for claim in claims if claim is not None)
     with database.begin() as tx:
-        lifecycle.finish(tx, first, Outcome({}, [artifact], trial=summary))
+        lifecycle.finish(tx, first, StepOutcome({}, [artifact], trial=summary))
     # the second trial claims the same number: a defect that must leave no half-written end behind
     with pytest.raises(Exception, match="unique"), database.begin() as tx:
-        lifecycle.finish(tx, second, Outcome({}, [artifact], trial=summary))
+        lifecycle.finish(tx, second, StepOutcome({}, [artifact], trial=summary))
     with database.begin() as tx:
         [trial] = tx.trials.list(run.id).items
         assert (trial.params, trial.figures, trial.design) == ({"p": 2}, {"latency_cycles": 1.5}, {"d": 1})

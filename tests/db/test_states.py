@@ -19,9 +19,9 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from penstock.db import Database, lifecycle
-from penstock.db.lifecycle import Outcome
-from penstock.db.records import NewStep, Run, Step, TrialSummary
-from penstock.db.states import (
+from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.records import NewStep, Run, Step, TrialSummary
+from penstock.db.schema.states import (
     RUN_INITIAL,
     RUN_TERMINAL,
     RUN_TRANSITIONS,
@@ -143,11 +143,11 @@ class Histories(RuleBasedStateMachine):
             with self.database.begin() as tx:
                 if how == "finish":
                     summary = TrialSummary(len(self.succeeded), "complete", {}, {}, "modelled", None, 0.0)
-                    lifecycle.finish(tx, claim, Outcome({}, trial=summary))
+                    lifecycle.finish(tx, claim, StepOutcome({}, trial=summary))
                 elif how == "fan":
                     self.parts += 1
                     new = NewStep("k", f"part/{self.parts}", "explore", may_fail=self.parts % 2 == 0)
-                    lifecycle.finish(tx, claim, Outcome({}, new_steps=[new]))
+                    lifecycle.finish(tx, claim, StepOutcome({}, new_steps=[new]))
                 elif how == "stop":
                     lifecycle.stop(tx, claim)
                 else:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 import time
 
-from penstock.dse.study import Study
-from penstock.dse.tiling import Params, Value
+from penstock.dse.search.study import Study
+from penstock.dse.space.tiling import Params, Value
 
 CHOICES: dict[str, tuple[Value, ...]] = {
     "size": (1, 2, 4, 8, 16),

@@ -8,9 +8,9 @@ from math import prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.dse.alignment import (
-    Access,
+from penstock.dse.lanes.alignment import (
     Along,
+    BufferWalk,
     LoopNest,
     bank_factors,
     connections,
@@ -19,13 +19,13 @@ from penstock.dse.alignment import (
     unrolling_order,
 )
 
-LOAD_A = LoopNest("Node0", (32, 16), writes=(Access.of("A", 0, 1),))
-LOAD_B = LoopNest("Node1", (16, 16), writes=(Access.of("B", 0, 1),))
+LOAD_A = LoopNest("Node0", (32, 16), writes=(BufferWalk.of("A", 0, 1),))
+LOAD_B = LoopNest("Node1", (16, 16), writes=(BufferWalk.of("B", 0, 1),))
 MULTIPLY = LoopNest(
     "Node2",
     (16, 16, 16),
-    writes=(Access.of("C", 0, 1),),
-    reads=(Access("A", ((0, 2), (2, 1))), Access.of("B", 2, 1)),  # A[i*2][k], B[k][j]
+    writes=(BufferWalk.of("C", 0, 1),),
+    reads=(BufferWalk("A", ((0, 2), (2, 1))), BufferWalk.of("B", 2, 1)),  # A[i*2][k], B[k][j]
 )
 ALONG: tuple[Along, ...] = ("parallel", "reduction", "balanced")
 LISTING_1 = (LOAD_A, LOAD_B, MULTIPLY)
@@ -90,9 +90,9 @@ def chains(draw: st.DrawFn) -> tuple[LoopNest, ...]:
     nests: list[LoopNest] = []
     for i in range(len(sizes) - 2):
         rows, inner, columns = sizes[0], sizes[i + 1], sizes[i + 2]
-        read = Access.of(f"T{i}", 0, 2) if i == 0 or draw(st.booleans()) else Access.of(f"T{i}", 2, 0)
+        read = BufferWalk.of(f"T{i}", 0, 2) if i == 0 or draw(st.booleans()) else BufferWalk.of(f"T{i}", 2, 0)
         trips = (rows, columns, inner) if read.dims[0][0] == 0 else (inner, columns, rows)
-        nests.append(LoopNest(f"n{i}", trips, writes=(Access.of(f"T{i + 1}", 0, 1),), reads=(read,)))
+        nests.append(LoopNest(f"n{i}", trips, writes=(BufferWalk.of(f"T{i + 1}", 0, 1),), reads=(read,)))
     return tuple(nests)
 
 

@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Link, Platform, Resources, load_platform
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.explore import choosable, explore, nearest_miss, select_best
-from penstock.dse.objectives import Goal
+from penstock.compiler.platforms import DieLink, Platform, Resources, load_platform
+from penstock.dse.evaluation.choosing import choosable, nearest_miss, select_best
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.explaining.sensitivity import explain
+from penstock.dse.finishing.placement import place
 from penstock.dse.partition.quick import DieCheck, amounts_of
-from penstock.dse.place import place
 from penstock.dse.rungs.promotion import promote
-from penstock.dse.sensitivity import explain
-from penstock.dse.space.fill import LANES, fill
+from penstock.dse.search.explore import explore
+from penstock.dse.search.fill import LANES, fill
 from tests.compiler.designs import Dense, build_network
 
 U55C = load_platform("u55c")
@@ -90,7 +91,7 @@ def test_where_nothing_can_be_divided_the_chip_as_a_whole_decides() -> None:
     """Six dies of one multiplier each, of which a task takes two."""
     board = narrow(2)
     dies = tuple(replace(board.dies[0], name=f"slr{place}") for place in range(6))
-    links = tuple(Link((one.name, other.name), 1000) for one, other in itertools.pairwise(dies))
+    links = tuple(DieLink((one.name, other.name), 1000) for one, other in itertools.pairwise(dies))
     evaluator = evaluator_on(replace(board, dies=dies, links=links))
     tried = [evaluator.evaluate({LANES: lanes}) for lanes in evaluator.space.choices[LANES][:6]]
     undivided = [one for one in tried if max(one.shares.values()) <= 1]

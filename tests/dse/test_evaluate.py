@@ -18,19 +18,19 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.schedule import load_library
-from penstock.dse.assemble import Assembler
-from penstock.dse.evaluate import Evaluator
+from penstock.dse.evaluation.assemble import Assembler
+from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.fifo import bridges, check_depths, safe_depths
-from penstock.dse.tiling import TilingOptions
+from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
-from penstock.profiling.network import Network, network_of
+from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.timeline import compute_timeline
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.transforms.test_pad_dims import lanes, of_body, tiled
 
 
-def shape_of(network: Network) -> object:
+def shape_of(network: TaskNetwork) -> object:
     """All that timing and area look at, without the names that nests keep for people."""
     tasks = {
         (task.name, task.group): [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from penstock.compiler.backend.host.report import Exploration, ProfileUse
+from penstock.compiler.package.report import ExplorationReport, ProfileUse
 from penstock.compiler.platforms import load_platform
 from penstock.profiling.store import Counts
-from penstock.services.steps.flow.explanation import in_words, passed_over, use_of
-from penstock.services.steps.flow.search import SearchSettings, find_design
+from penstock.services.jobs.explanation import in_words, passed_over, use_of
+from penstock.services.jobs.search import SearchSettings, find_design
 from tests.compiler.designs import Dense, build_network
 
 
@@ -25,14 +25,14 @@ def test_a_search_in_this_process_explains_itself() -> None:
     assert words["why"] == list(section.why.sentences)
     assert [error["sentence"] for error in words["rung_errors"]] == [error.sentence for error in own]
     assert "measurements" not in words
-    assert Exploration.model_validate_json(section.model_dump_json()) == section
+    assert ExplorationReport.model_validate_json(section.model_dump_json()) == section
 
 
 def test_what_tools_were_spared_is_said() -> None:
     assert use_of(Counts(failures=1)) is None
     use = use_of(Counts(hits=3, misses=2, waits=1, seconds_saved=4.5678))
     assert use == ProfileUse(measured=2, kept=3, waited=1, seconds_saved=4.568)
-    section = Exploration(trials=(), complete=0, infeasible=0, failed=0, profiles=use)
+    section = ExplorationReport(trials=(), complete=0, infeasible=0, failed=0, profiles=use)
     expected = "2 by tools, 3 known from before, 1 made by other workers meanwhile"
     assert in_words(section) == {"measurements": expected}
 

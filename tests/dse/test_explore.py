@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.compiler.errors import PenstockError
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.explore import Tried, explore, nearest_miss, pareto_front, select_best
-from penstock.dse.tiling import TilingOptions
+from penstock.dse.evaluation.choosing import nearest_miss, pareto_front, select_best
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.explore import Tried, explore
+from penstock.dse.space.tiling import TilingOptions
 from tests.compiler.designs import Dense, build_network
 
 

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.design import Design
-from penstock.dse.evaluate import Evaluator
+from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.fifo import runs_through, size_design, total_bits
-from penstock.profiling.network import Network
+from penstock.profiling.network import TaskNetwork
 from tests.compiler.designs import Dense, build_network, designs, networks
 
 
-def fifo_bits(network: Network) -> dict[str, int]:
+def fifo_bits(network: TaskNetwork) -> dict[str, int]:
     return {name: c.bits for name, c in network.channels.items() if c.kind == "stream"}
 
 

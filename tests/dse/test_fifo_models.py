@@ -12,19 +12,38 @@ from hypothesis import strategies as st
 from benchmarks.fifo_networks import Walk, Wire, attention, build, pattern, random_network
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule import Level, TokenPattern
-from penstock.compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Simulator
+from penstock.compiler.simulator import (
+    OPEN_RTL,
+    VITIS,
+    Channel,
+    ChannelAccess,
+    Network,
+    Phase,
+    SimulatedProcess,
+    Simulator,
+)
 from penstock.dse.fifo.curves import iterations, kernels_of
 from penstock.dse.fifo.delays import Delay, start_times
 from penstock.dse.fifo.periodic import periodic_depths
-from penstock.dse.fifo.straight import Line, line_depths, straight_depths, tokens_of_fast_source, tokens_of_slow_source
+from penstock.dse.fifo.straight import (
+    StraightLine,
+    line_depths,
+    straight_depths,
+    tokens_of_fast_source,
+    tokens_of_slow_source,
+)
 from penstock.dse.fifo.trace import trace
 
 
 def pair(tokens: int, source: tuple[int, int], target: tuple[int, int], depth: int | None = None) -> Network:
     """A source and a target of one token an iteration, each with (II, depth)."""
-    one = Phase((tokens,), *source, (Access("fifo", "write", pattern([tokens], {}), source[1] - 1),))
-    two = Phase((tokens,), *target, (Access("fifo", "read", pattern([tokens], {}), 0),))
-    return Network("pair", (Process("source", (one,)), Process("target", (two,))), (Channel("fifo", "fifo", depth),))
+    one = Phase((tokens,), *source, (ChannelAccess("fifo", "write", pattern([tokens], {}), source[1] - 1),))
+    two = Phase((tokens,), *target, (ChannelAccess("fifo", "read", pattern([tokens], {}), 0),))
+    return Network(
+        "pair",
+        (SimulatedProcess("source", (one,)), SimulatedProcess("target", (two,))),
+        (Channel("fifo", "fifo", depth),),
+    )
 
 
 def test_the_papers_two_kernels():
@@ -33,7 +52,7 @@ def test_the_papers_two_kernels():
     run = Simulator(network, OPEN_RTL).run(bounded=False)
     assert run.latency == 15
     assert run.channels["fifo"].high_water == 3
-    line = Line("fifo", "source", "target", 5, latency=8, initial_delay=4, source_interval=1, target_interval=2)
+    line = StraightLine("fifo", "source", "target", 5, latency=8, initial_delay=4, source_interval=1, target_interval=2)
     assert line_depths(["source", "target"], [line]) == {"fifo": 3}
     assert straight_depths(network, OPEN_RTL) == {"fifo": 3}
     assert periodic_depths(network, OPEN_RTL) == {"fifo": 3}
@@ -120,15 +139,15 @@ def test_hida_balances_paths_with_one_block_more_for_every_stage_between(lag: in
     work = 16
     stages = lag + 2
 
-    def process(i: int) -> Process:
-        accesses: list[Access] = []
+    def process(i: int) -> SimulatedProcess:
+        accesses: list[ChannelAccess] = []
         once = pattern([work], {0: 0})
         for name, (source, target) in channels.items():
             if i == source:
-                accesses.append(Access(name, "write", once, 0, hold=work - 1))
+                accesses.append(ChannelAccess(name, "write", once, 0, hold=work - 1))
             if i == target:
-                accesses.append(Access(name, "read", once, 0, hold=work - 1))
-        return Process(f"s{i}", (Phase((work,), 1, 1, tuple(accesses)),))
+                accesses.append(ChannelAccess(name, "read", once, 0, hold=work - 1))
+        return SimulatedProcess(f"s{i}", (Phase((work,), 1, 1, tuple(accesses)),))
 
     channels = {f"b{i}": (i, i + 1) for i in range(stages - 1)} | {"skip": (0, stages - 1)}
     blocks = tuple(Channel(name, "block", 2, words=work) for name in channels)

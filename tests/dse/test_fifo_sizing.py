@@ -12,7 +12,17 @@ from benchmarks.fifo_networks import Walk, Wire, attention, build, chain, diamon
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import total
 from penstock.compiler.schedule import Level, TokenPattern, fifo_area, load_library
-from penstock.compiler.simulator import OPEN_RTL, VITIS, Access, Channel, Network, Phase, Process, Rules, Simulator
+from penstock.compiler.simulator import (
+    OPEN_RTL,
+    VITIS,
+    Channel,
+    ChannelAccess,
+    Network,
+    Phase,
+    Rules,
+    SimulatedProcess,
+    Simulator,
+)
 from penstock.dse.fifo import exhaustive, periodic_depths, round_up, shrink, size_fifos, straight_depths, total_bits
 from penstock.dse.fifo.cost import deepest_for_free
 from penstock.dse.fifo.measure import SimulatedRuns
@@ -125,10 +135,10 @@ def loop(late: bool) -> Network:
     trips = (8,)
     each, but_first, but_last = (TokenPattern((Level((run,), 1),)) for run in ((0, 8), (1, 7), (0, 7)))
     back = (each, each) if late else (but_last, but_first)
-    ahead = Phase(trips, 1, 2, (Access("back", "read", back[1], 0), Access("there", "write", each, 1)))
-    behind = Phase(trips, 1, 2, (Access("there", "read", each, 0), Access("back", "write", back[0], 1)))
+    ahead = Phase(trips, 1, 2, (ChannelAccess("back", "read", back[1], 0), ChannelAccess("there", "write", each, 1)))
+    behind = Phase(trips, 1, 2, (ChannelAccess("there", "read", each, 0), ChannelAccess("back", "write", back[0], 1)))
     channels = (Channel("there"), Channel("back"))
-    return Network("loop", (Process("ahead", (ahead,)), Process("behind", (behind,))), channels)
+    return Network("loop", (SimulatedProcess("ahead", (ahead,)), SimulatedProcess("behind", (behind,))), channels)
 
 
 def test_a_cycle_is_sized_by_simulation_alone():

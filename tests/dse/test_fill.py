@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.space.fill import LANES, fill
-from penstock.dse.space.start import starting_settings
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.fill import LANES, fill
+from penstock.dse.search.start import starting_settings
 from tests.compiler.designs import Dense, build_network
 
 

@@ -9,10 +9,10 @@ import pytest
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, load_platform
-from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import total_bits
-from penstock.dse.finish import finish, finish_first
-from penstock.dse.objectives import Goal
+from penstock.dse.finishing.finish import finish, finish_first
 from penstock.dse.rungs import FRAMES, Bench, rank, simulated
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.fusion import FusionGraph, Tensor, exact_groups, fusion_graph, greedy_groups, in_sequence
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.space.fusion import FusionGraph, Tensor, exact_groups, fusion_graph, greedy_groups, in_sequence
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network, designs, networks
 

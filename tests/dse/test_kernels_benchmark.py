@@ -15,13 +15,13 @@ from penstock.compiler.interpreter import linalg
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.compiler.transforms.pad_dims import Dims
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.fitting.descent import fit
-from penstock.dse.fitting.lanes import cheapest, pareto_lanes
-from penstock.dse.fitting.mixing import changeable_in_a_lane, changes_towards
-from penstock.dse.fitting.neighbours import follow
-from penstock.dse.fitting.pacing import Fitter
-from penstock.dse.fitting.walks import Walk
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.lanes.factors import cheapest, pareto_lanes
+from penstock.dse.lanes.mixing import changeable_in_a_lane, changes_towards
+from penstock.dse.lanes.neighbours import follow
+from penstock.dse.lanes.pacing import Fitter
+from penstock.dse.lanes.walks import KernelWalk
+from penstock.dse.search.descent import fit
 
 SMALL = {
     "gemm": workloads.gemm(4, 5, 6),
@@ -89,7 +89,7 @@ def test_neighbours_fall_in_with_a_walk_and_padding_finds_more_even_lanes():
     evaluator = Evaluator.create(program("3mm"), "xcu280")
     graph = evaluator.space.graph
     last = graph.by_layer["mm_3"]
-    walks = {op.layer: Walk((0,)) for op in graph.operations} | {"mm_3": Walk((2,), fine=True)}
+    walks = {op.layer: KernelWalk((0,)) for op in graph.operations} | {"mm_3": KernelWalk((2,), fine=True)}
     turned = follow(walks, last, graph)
     assert (turned["mm"].outer, turned["mm_2"].outer) == ((1,), (0,)), "columns times rows"
     fitter = Fitter(graph, "xcu280", 300.0, evaluator.space.library)
@@ -142,11 +142,11 @@ def test_a_mixture_fits_more_lanes_than_either_kind():
     fitter = Fitter(evaluator.space.graph, "xcu280", 300.0, evaluator.space.library)
     limits = Resources(lut=11_500, dsp=120)
     paces = {
-        (adders, mixed): fitter.pace({"mm": Walk((0,), adders=adders, mixed=mixed)}, limits, {})
+        (adders, mixed): fitter.pace({"mm": KernelWalk((0,), adders=adders, mixed=mixed)}, limits, {})
         for adders in ("dsp", "fabric") for mixed in (False, True)
     }  # fmt: skip
     assert paces["dsp", True] == paces["fabric", True] < min(paces["dsp", False], paces["fabric", False])
-    design = fitter.design({"mm": Walk((0,), adders="fabric", mixed=True)}, limits)
+    design = fitter.design({"mm": KernelWalk((0,), adders="fabric", mixed=True)}, limits)
     figures = evaluator.evaluate_design(design).figures
     mixed = design.kernels["mm"].bindings["arith.addf"]
     assert mixed.endswith(" dsp, fabric")

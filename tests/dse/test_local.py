@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.dse_optimum import CASES, SEEDS, enumerate_designs
 from penstock.compiler.errors import PenstockError
-from penstock.dse.local import Meaning
-from penstock.dse.study import Study
-from penstock.dse.tiling import Choices, Conditions, Params
+from penstock.dse.search.local import Meaning
+from penstock.dse.search.study import Study
+from penstock.dse.space.tiling import Choices, Conditions, Params
 
 CHOICES: Choices = {
     "size": (1, 2, 4, 8, 16, 32),

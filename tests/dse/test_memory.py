@@ -20,8 +20,8 @@ from penstock.compiler.schedule import (
     memory_choices,
     uram_count,
 )
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.memory import Stored, allocate, memory_svg, memory_table, stored_items
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.memory import StoredItem, allocate, memory_svg, memory_table, stored_items
 from penstock.dse.memory.allocate import COMFORT, CROWDING
 from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition import partition, placement_graph, site_of
@@ -31,8 +31,8 @@ VITIS = load_library("vitis-ultrascale-plus", 300.0)
 ECP5 = load_library("open-ecp5", 100.0)
 
 
-def stored(name: str, words: int, bits: int, *, rom: bool = False, copies: int = 1) -> Stored:
-    return Stored(name, memory_choices(VITIS, name, words, bits, rom=rom, copies=copies))
+def stored(name: str, words: int, bits: int, *, rom: bool = False, copies: int = 1) -> StoredItem:
+    return StoredItem(name, memory_choices(VITIS, name, words, bits, rom=rom, copies=copies))
 
 
 @pytest.mark.parametrize(("words", "bits", "blocks"), [(4096, 72, 1), (4097, 72, 2), (4096, 73, 2), (1, 1, 1)])
@@ -141,7 +141,7 @@ def test_a_shortage_names_resource_and_amount():
 
 
 def test_a_memory_wider_than_anything_is_named():
-    wide = Stored("wide", fifo_choices(VITIS, "wide", 4096, 10**6))
+    wide = StoredItem("wide", fifo_choices(VITIS, "wide", 4096, 10**6))
     limits = load_platform("u55c").limits
     with pytest.raises(PenstockError, match="more than the die can hold") as caught:
         allocate([wide], {WHOLE_CHIP: limits})
@@ -155,8 +155,8 @@ def test_a_region_that_does_not_exist_is_refused():
 
 def test_ecp5_has_no_ultraram_and_its_luts_do_not_shift():
     limits = load_platform("ecp5-25k").limits
-    item = Stored("m", memory_choices(ECP5, "m", 4096, 32))
-    fifo = Stored("f", fifo_choices(ECP5, "f", 60, 16))
+    item = StoredItem("m", memory_choices(ECP5, "m", 4096, 32))
+    fifo = StoredItem("f", fifo_choices(ECP5, "f", 60, 16))
     assert "srl" not in {c.kind for c in fifo.choices}
     assert next(c for c in item.choices if c.kind == "bram").blocks("ECP5") == "8 DP16KD"
     found = allocate([item, fifo], {WHOLE_CHIP: limits})
@@ -190,9 +190,9 @@ def test_a_real_design_on_three_dies():
 def test_a_fifo_wider_than_any_memory_is_named_with_what_it_would_take(library: OperatorLibrary):
     """A chip's memories side by side make wide words; at some width there are not enough of them."""
     limits = load_platform("u55c" if library is VITIS else "ecp5-25k").limits
-    allocate([Stored("narrow", fifo_choices(library, "narrow", 512, 1024))], {WHOLE_CHIP: limits})
+    allocate([StoredItem("narrow", fifo_choices(library, "narrow", 512, 1024))], {WHOLE_CHIP: limits})
     with pytest.raises(PenstockError, match="more than the die can hold") as caught:
-        allocate([Stored("wide", fifo_choices(library, "wide", 512, 4_000_000))], {WHOLE_CHIP: limits})
+        allocate([StoredItem("wide", fifo_choices(library, "wide", 512, 4_000_000))], {WHOLE_CHIP: limits})
     assert caught.value.code == "memory-too-large"
     assert caught.value.where == "wide"
     assert "bram" in caught.value.limit

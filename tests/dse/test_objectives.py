@@ -9,14 +9,14 @@ import pytest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import load_platform
 from penstock.db import Database
-from penstock.dse.constraints import check_reachable, floor
-from penstock.dse.energy import energy_table, run_cost
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.explore import pareto_front, select_best
-from penstock.dse.objectives import OBJECTIVES, Goal, Limit
-from penstock.dse.samplers import grid, narrow, within
-from penstock.dse.study import Study
-from penstock.dse.tiling import Choices, Conditions
+from penstock.dse.evaluation.choosing import pareto_front, select_best
+from penstock.dse.evaluation.constraints import check_reachable, floor
+from penstock.dse.evaluation.energy import energy_table, run_cost
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import OBJECTIVES, Goal, Limit
+from penstock.dse.search.samplers import grid, narrow, within
+from penstock.dse.search.study import Study
+from penstock.dse.space.tiling import Choices, Conditions
 from tests.compiler.designs import Dense, build_network
 
 PLATFORM = load_platform("u55c")
@@ -165,8 +165,8 @@ def test_a_study_is_bound_to_its_objectives(database_study: str) -> None:
 
 
 def test_a_long_study_keeps_its_best_in_sight(database_study: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.dse.storage.REMEMBERED", 4)
-    monkeypatch.setattr("penstock.dse.storage.BEST_REMEMBERED", 1)
+    monkeypatch.setattr("penstock.dse.search.storage.REMEMBERED", 4)
+    monkeypatch.setattr("penstock.dse.search.storage.BEST_REMEMBERED", 1)
     study = Study.create_or_load("long", SPACE, storage_url=database_study, sampler="random")
     for number in range(20):
         asked = study.ask()

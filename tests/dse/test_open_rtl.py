@@ -15,10 +15,10 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import compare, make_inputs
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.history import MemoryHistory
-from penstock.dse.open_rtl import Core
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import Bench, Measured, rank, simulated, usable
+from penstock.dse.rungs.history import MemoryHistory
+from penstock.dse.rungs.open_rtl import Core
 from penstock.profiling.store import MemoryProfiles
 from penstock.profiling.tool_runner import ToolCommand, ToolProcess, ToolResult, ToolRunner
 from tests.compiler.designs import Dense, build_network

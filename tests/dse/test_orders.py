@@ -13,10 +13,10 @@ from penstock.compiler.frontend.context import make_context
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Port, Program, Signature
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.fusion import fusion_graph
-from penstock.dse.space.walks import order_choices
-from penstock.dse.tiling import TilingSpace
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.space.fusion import fusion_graph
+from penstock.dse.space.orders import order_choices
+from penstock.dse.space.tiling import TilingSpace
 from tests.compiler.designs import networks
 
 

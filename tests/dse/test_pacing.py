@@ -11,13 +11,13 @@ from penstock.compiler.design import KernelDesign
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.samplers import means_something, narrow
-from penstock.dse.space.climb import climb
-from penstock.dse.space.fill import fill
-from penstock.dse.space.pacing import OPERATOR_LUTS, PACED
-from penstock.dse.space.start import starting_settings
-from penstock.dse.tiling import TilingOptions, TilingSpace
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.climb import climb
+from penstock.dse.search.fill import fill
+from penstock.dse.search.samplers import means_something, narrow
+from penstock.dse.search.start import starting_settings
+from penstock.dse.space.paced import OPERATOR_LUTS, PACED
+from penstock.dse.space.tiling import TilingOptions, TilingSpace
 from tests.compiler.designs import Dense, build_network, networks
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from benchmarks.task_graphs import SHAPES, random_graph
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Link, Platform, Resources, load_platform, parse_platform
+from penstock.compiler.platforms import DieLink, Platform, Resources, load_platform, parse_platform
 from penstock.dse.partition import (
-    Connection,
     Partition,
-    Placed,
+    PlacedThing,
     PlacementGraph,
     Site,
+    Wires,
     greedy_partition,
     partition,
     partition_svg,
@@ -51,9 +51,9 @@ def small_site() -> Site:
 def test_no_other_placement_is_cheaper(data: st.DataObject):
     """Against all placements of a few tasks, one by one."""
     site = small_site()
-    things = tuple(Placed(f"t{i}", Resources(lut=data.draw(st.integers(10, 60)))) for i in range(5))
+    things = tuple(PlacedThing(f"t{i}", Resources(lut=data.draw(st.integers(10, 60)))) for i in range(5))
     pairs = data.draw(st.lists(st.sampled_from([*itertools.combinations(range(5), 2)]), min_size=2, unique=True))
-    wires = tuple(Connection(f"c{a}{b}", f"t{a}", f"t{b}", data.draw(st.integers(1, 64))) for a, b in pairs)
+    wires = tuple(Wires(f"c{a}{b}", f"t{a}", f"t{b}", data.draw(st.integers(1, 64))) for a, b in pairs)
     graph = PlacementGraph(things, wires)
     all_of_them = [
         Partition(site, graph, {t.name: d for t, d in zip(things, dies, strict=True)}, "all")
@@ -78,21 +78,21 @@ def test_balance_is_paid_for_in_bits():
 
 
 def test_a_design_that_is_too_large_says_by_how_much():
-    graph = PlacementGraph((Placed("a", Resources(uram=600)), Placed("b", Resources(uram=300))), ())
+    graph = PlacementGraph((PlacedThing("a", Resources(uram=600)), PlacedThing("b", Resources(uram=300))), ())
     with pytest.raises(PenstockError, match="uram by 132 of 900 needed"):
         partition(graph, U55C)
 
 
 def test_a_task_that_no_die_holds_names_die_and_resource():
     """All dies together have enough, but a task is not cut in two."""
-    graph = PlacementGraph((Placed("big", Resources(uram=300)),), ())
+    graph = PlacementGraph((PlacedThing("big", Resources(uram=300)),), ())
     with pytest.raises(PenstockError, match=r"slr\d is short of uram by 44"):
         partition(graph, U55C)
 
 
 def test_wires_between_dies_are_limited_too():
     most = Resources(lut=95)
-    graph = PlacementGraph((Placed("a", most), Placed("b", most)), (Connection("wide", "a", "b", 30000),))
+    graph = PlacementGraph((PlacedThing("a", most), PlacedThing("b", most)), (Wires("wide", "a", "b", 30000),))
     with pytest.raises(PenstockError, match=r"link slr\d–slr\d is short of wires by 9,840") as caught:
         partition(graph, small_site())
     assert caught.value.code == "does-not-fit"
@@ -100,8 +100,8 @@ def test_wires_between_dies_are_limited_too():
 
 def test_what_the_board_fixes_stays_where_it_is():
     graph = PlacementGraph(
-        (Placed("hbm", Resources(), "slr2"), Placed("load", Resources(lut=10))),
-        (Connection("c", "hbm", "load", 512),),
+        (PlacedThing("hbm", Resources(), "slr2"), PlacedThing("load", Resources(lut=10))),
+        (Wires("c", "hbm", "load", 512),),
     )
     found = partition(graph, U55C, balance_weight=0)
     assert dict(found.dies) == {"hbm": "slr2", "load": "slr2"}
@@ -121,7 +121,7 @@ def test_one_die_needs_no_choice():
 
 def test_a_ring_of_dies_is_refused():
     board = load_platform("u55c")
-    ring: Platform = replace(board, links=(*board.links, Link(("slr0", "slr2"), 100)))
+    ring: Platform = replace(board, links=(*board.links, DieLink(("slr0", "slr2"), 100)))
     with pytest.raises(PenstockError, match="chain or a tree"):
         site_of(ring)
 
@@ -139,12 +139,12 @@ def test_a_platform_file_with_wrong_numbers_never_gets_here(old: str, new: str):
     ("things", "wires", "said"),
     [
         (["a", "a"], [], "two tasks have one name"),
-        (["a"], [Connection("c", "a", "b", 1)], "no such task"),
-        (["a", "b"], [Connection("c", "a", "b", -1)], "a connection of -1 bits"),
+        (["a"], [Wires("c", "a", "b", 1)], "no such task"),
+        (["a", "b"], [Wires("c", "a", "b", -1)], "a connection of -1 bits"),
     ],
 )
-def test_graphs_that_make_no_sense_are_refused(things: list[str], wires: list[Connection], said: str):
-    graph = PlacementGraph(tuple(Placed(n, Resources()) for n in things), tuple(wires))
+def test_graphs_that_make_no_sense_are_refused(things: list[str], wires: list[Wires], said: str):
+    graph = PlacementGraph(tuple(PlacedThing(n, Resources()) for n in things), tuple(wires))
     with pytest.raises(PenstockError, match=said):
         partition(graph, U55C)
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.platforms import load_platform
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import WIDER, Bench, measure_all, shortlist
 from penstock.dse.rungs.error import ENOUGH, Correction, error_of, errors_of
+from penstock.dse.rungs.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
 from penstock.dse.rungs.promotion import promote, prospects
 from penstock.profiling.store import MemoryProfiles
 from tests.compiler.designs import Dense, build_network

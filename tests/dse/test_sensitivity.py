@@ -10,10 +10,17 @@ from xml.etree import ElementTree
 import pytest
 
 from penstock.compiler.platforms import load_platform
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.explore import explore
-from penstock.dse.sensitivity import ENOUGH_TRIALS, FULL, Point, explain, importances_of, needed_trials
-from penstock.dse.sensitivity_picture import sensitivity_svg
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.explaining.picture import sensitivity_svg
+from penstock.dse.explaining.sensitivity import (
+    ENOUGH_TRIALS,
+    FULL,
+    ExplainedTrial,
+    explain,
+    importances_of,
+    needed_trials,
+)
+from penstock.dse.search.explore import explore
 from tests.compiler.designs import Dense, build_network
 
 
@@ -29,8 +36,8 @@ def tried(evaluator: Evaluator) -> list[Evaluation]:
     return [trial.evaluation for trial in explore(evaluator, 24, seed=1).tried]
 
 
-def points(tried: list[Evaluation]) -> list[Point]:
-    return [Point(one.params, one.measures) for one in tried]
+def points(tried: list[Evaluation]) -> list[ExplainedTrial]:
+    return [ExplainedTrial(one.params, one.measures) for one in tried]
 
 
 def fastest(tried: list[Evaluation]) -> Evaluation:
@@ -90,17 +97,17 @@ def test_equal_inputs_are_explained_equally(evaluator: Evaluator, tried: list[Ev
 def test_what_a_figure_depends_on_is_found() -> None:
     drawn = random.Random(4)
     some = [{"a": drawn.choice((1, 2, 4, 8)), "b": drawn.choice("xyz"), "c": drawn.random() < 0.5} for _ in range(400)]
-    found = importances_of([Point(p, {"f": 100.0 / p["a"] * (1.1 if p["c"] else 1.0)}) for p in some], "f")
+    found = importances_of([ExplainedTrial(p, {"f": 100.0 / p["a"] * (1.1 if p["c"] else 1.0)}) for p in some], "f")
     assert [one.parameter for one in found] == ["a", "c", "b"]
     assert found[0].share > 0.97
     assert 0 < found[1].share < 0.02
     assert found[2].share < 0.01
-    twins = importances_of([Point({**p, "also": p["a"]}, {"f": 100.0 / p["a"]}) for p in some], "f")
+    twins = importances_of([ExplainedTrial({**p, "also": p["a"]}, {"f": 100.0 / p["a"]}) for p in some], "f")
     assert [(one.parameter, round(one.share, 2)) for one in twins[:2]] == [("a", 1.0), ("also", 0.0)]
     assert sum(one.share for one in twins) <= 1
-    constant = importances_of([Point(p, {"f": 5.0}) for p in some], "f")
+    constant = importances_of([ExplainedTrial(p, {"f": 5.0}) for p in some], "f")
     assert {one.share for one in constant} == {0.0}
-    assert importances_of([Point(p, {"f": 1.0}) for p in some[: ENOUGH_TRIALS - 1]], "f") == ()
+    assert importances_of([ExplainedTrial(p, {"f": 1.0}) for p in some[: ENOUGH_TRIALS - 1]], "f") == ()
 
 
 def test_the_picture_is_a_picture(evaluator: Evaluator, tried: list[Evaluation]) -> None:

@@ -14,9 +14,9 @@ from sqlalchemy.exc import OperationalError
 
 from penstock.compiler.errors import PenstockError
 from penstock.db import Database
-from penstock.dse.samplers import SAMPLERS, is_ordered
-from penstock.dse.study import Study, delete_study
-from penstock.dse.tiling import Params
+from penstock.dse.search.samplers import SAMPLERS, is_ordered
+from penstock.dse.search.study import Study, delete_study
+from penstock.dse.space.tiling import Params
 from tests.dse.study_worker import CHOICES, answer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -233,7 +233,7 @@ def test_a_connection_that_was_cut_is_found_out(study_url: str, shared: Study, m
         shared.ask()
     assert shared.tell(asked.number, *answer(asked.params)), "a new one was made"
     execute(study_url, cut)
-    monkeypatch.setattr("penstock.dse.rows._TRUSTED_SECONDS", 0.0)
+    monkeypatch.setattr("penstock.dse.search.rows._TRUSTED_SECONDS", 0.0)
     assert shared.ask().number == 1, "it was tried before it was used"
 
 

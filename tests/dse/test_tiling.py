@@ -14,8 +14,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.tiling import TilingOptions, TilingSpace, divisors
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.space.tiling import TilingOptions, TilingSpace, divisors
 from tests.compiler.designs import Dense, build_network, networks
 
 

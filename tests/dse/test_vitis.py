@@ -9,14 +9,14 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import load_platform
-from penstock.dse.bench import Bench, Measured
-from penstock.dse.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import RUNGS, rank, usable
-from penstock.dse.vitis import kept_report, profile_of, retimed
+from penstock.dse.rungs.rung import Bench, Measured
+from penstock.dse.rungs.vitis import kept_report, profile_of, retimed
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.store import MemoryProfiles
 from penstock.profiling.vitis.kept_report import report_from_json, report_to_json
-from penstock.services.steps.flow.search import Choice, choose, take
+from penstock.services.jobs.search import Choice, choose, take
 from tests.compiler.designs import Dense, build_network
 from tests.standin.install import Installation
 from tests.vitis.corpus import SAMPLE, synthesised

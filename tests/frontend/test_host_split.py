@@ -12,14 +12,14 @@ import torch
 from onnx import helper
 from torch import nn
 
-from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError
-from penstock.compiler.backend.host.runtime.penstock_runtime.host import HostGraph, compare_whole
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model, make_context
 from penstock.compiler.frontend.loaded import LoadedEvaluation
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.program import Program
+from penstock.compiler.runtime.penstock_runtime import PackageError
+from penstock.compiler.runtime.penstock_runtime.host import HostGraph, compare_whole
 from tests.frontend.models import Lambda, import_module, make, seeded
 from tests.frontend.onnx_files import graph, save
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.linalg import ops as linalg
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model, make_context
 from penstock.compiler.interpreter.linalg import run

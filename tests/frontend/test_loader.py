@@ -9,7 +9,7 @@ import torch
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.reference import parse_reference
+from penstock.compiler.reference import parse_reference
 
 HEAD = "import torch\nfrom torch import nn\n"
 

@@ -15,16 +15,16 @@ from onnx.reference import ReferenceEvaluator
 from torch import nn
 from xdsl.dialects.linalg import ops as linalg
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model, make_context
 from penstock.compiler.frontend.onnx_graph import load_onnx
-from penstock.compiler.frontend.reference import OnnxReference
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import emit, lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs, verify_csim, verify_levels, verify_pytorch
 from penstock.compiler.program import Program
+from penstock.compiler.reference import OnnxReference
 from penstock.compiler.transforms.editor import layer_of
 from penstock.profiling.csim import build_csim
 from penstock.profiling.tool_runner import ToolRunner

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.reference import FileReference, ZooReference, parse_reference
+from penstock.compiler.reference import FileReference, ZooReference, parse_reference
 
 
 def test_files_and_zoo_models() -> None:

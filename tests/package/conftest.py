@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.backend.host import PackageContents, write_archive, write_folder
+from penstock.compiler.package import PackageContents, write_archive, write_folder
 from tests.package import hand_made
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from penstock.compiler.backend.host import Expected, PackageContents, Report, collect_package
-from penstock.compiler.backend.host.report import (
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.package import Expected, PackageContents, Report, collect_package
+from penstock.compiler.package.report import (
     BitstreamInfo,
     ChannelInfo,
     CsimCheck,
     DesignInfo,
-    Exploration,
+    ExplorationReport,
     KernelInfo,
     KernelResources,
     KernelTiming,
@@ -29,16 +30,15 @@ from penstock.compiler.backend.host.report import (
     TrialInfo,
     Verify,
 )
-from penstock.compiler.backend.host.sections import (
+from penstock.compiler.package.sections import (
     accuracy_section,
     model_section,
     platform_section,
     resources_section,
     timing_section,
 )
-from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.platforms import load_platform
-from penstock.compiler.program import Array, Evaluation, Port, Program, Quantisation, Samples, Signature
+from penstock.compiler.program import Array, EvaluationSet, Port, Program, Quantisation, Samples, Signature
 
 IN_SCALE = 0.125
 OUT_SCALE = (0.01, 0.02, 0.03, 0.04)
@@ -98,7 +98,7 @@ def program(batch: int = 1) -> Program:
             (Port("scores", (batch, 4), "int32", Quantisation(OUT_SCALE, "int32")),),
         ),
         samples=Samples((sample,), (reference[:batch].astype(np.float32),)),
-        evaluation=Evaluation("hand-made set", rows, np.argmax(reference, axis=1), reference.astype(np.float32)),
+        evaluation=EvaluationSet("hand-made set", rows, np.argmax(reference, axis=1), reference.astype(np.float32)),
     )
 
 
@@ -175,7 +175,7 @@ def report(model: Program) -> Report:
             [KernelResources(kernel="fc", lut=900, ff=1200, dsp=4, evidence="modelled")], "modelled",
         ),
         accuracy=accuracy_section(evaluation, answers(evaluation.inputs), "simulated"),
-        exploration=Exploration(trials=trials, complete=4, infeasible=1, failed=0, sampler="TPE", seed=1),
+        exploration=ExplorationReport(trials=trials, complete=4, infeasible=1, failed=0, sampler="TPE", seed=1),
         tools={"g++": "test"},
     )  # fmt: skip
 

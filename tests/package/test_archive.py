@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.backend.host import PackageContents, check_folder, file_name, write_archive, write_folder
-from penstock.compiler.backend.host.render import render_bitstream_note
-from penstock.compiler.backend.host.report import BitstreamInfo, ChipUse
-from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError, open_package
-from penstock.compiler.backend.host.runtime.penstock_runtime.package import is_safe_path, unpack
-from penstock.compiler.backend.host.sections import platform_section
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.package import PackageContents, check_folder, file_name, write_archive, write_folder
+from penstock.compiler.package.render import render_bitstream_note
+from penstock.compiler.package.report import BitstreamInfo, ChipUse
+from penstock.compiler.package.sections import platform_section
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.runtime.penstock_runtime import PackageError, open_package
+from penstock.compiler.runtime.penstock_runtime.package import is_safe_path, unpack
 from tests.package import hand_made
 
 

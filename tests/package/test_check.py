@@ -11,17 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.backend.host.runtime.penstock_runtime.host import compare_whole
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
 from penstock.compiler.pipeline.verify import compare
 from penstock.compiler.platforms import load_platform
-from penstock.compiler.program import Array, Evaluation, Program
+from penstock.compiler.program import Array, EvaluationSet, Program
+from penstock.compiler.runtime.penstock_runtime.host import compare_whole
 from penstock.profiling.tool_runner import ToolRunner
-from penstock.services.steps.flow.check import Checked, check_design
-from penstock.services.steps.flow.package import make_report
+from penstock.services.jobs.check import Checked, check_design
+from penstock.services.jobs.package import make_report
 
 ROWS = 7
 
@@ -35,7 +35,7 @@ def program() -> Program:
     rows = np.random.default_rng(1).standard_normal((ROWS, 8)).astype(np.float32)
     labels = np.arange(ROWS) % 4
     outputs: Array = np.eye(4, dtype=np.float32)[labels]
-    return prepare(replace(imported, evaluation=Evaluation("random rows", rows, labels, outputs)), "w8a8")
+    return prepare(replace(imported, evaluation=EvaluationSet("random rows", rows, labels, outputs)), "w8a8")
 
 
 @pytest.fixture(scope="module")

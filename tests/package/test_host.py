@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.backend.host import Expected, PackageContents, collect_package, write_folder
-from penstock.compiler.backend.host.report import WholeCheck
-from penstock.compiler.backend.host.runtime import penstock_runtime
-from penstock.compiler.backend.host.sections import host_section
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.package import Expected, PackageContents, collect_package, write_folder
+from penstock.compiler.package.report import WholeCheck
+from penstock.compiler.package.sections import host_section
 from penstock.compiler.pipeline import emit, lower, prepare
 from penstock.compiler.program import Array
+from penstock.compiler.runtime import penstock_runtime
 from penstock.profiling.tool_runner import ToolRunner
-from penstock.services.steps.flow.check import check_design
+from penstock.services.jobs.check import check_design
 from tests.package import hand_made
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

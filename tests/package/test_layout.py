@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.compiler.backend.host.runtime.penstock_runtime.layout import from_memory, memory_for, to_memory
 from penstock.compiler.layout import Layout, pack, unpack
+from penstock.compiler.runtime.penstock_runtime.layout import from_memory, memory_for, to_memory
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from penstock.compiler.backend.host.dataflow import dataflow
-from penstock.compiler.backend.host.render import grouped, percent, rate, render_html
-from penstock.compiler.backend.host.report import (
+from penstock.compiler.package.dataflow import dataflow
+from penstock.compiler.package.render import grouped, percent, rate, render_html
+from penstock.compiler.package.report import (
     SCHEMAS,
     Amount,
     ChannelInfo,
-    Exploration,
+    ExplorationReport,
     KernelInfo,
     Report,
     ResourceUse,
@@ -25,8 +25,8 @@ from penstock.compiler.backend.host.report import (
     TrialInfo,
     json_schema,
 )
-from penstock.compiler.backend.host.scatter import FRONT_ROWS, front_rows, scatter
-from penstock.compiler.backend.host.sections import resources_section, timing_section
+from penstock.compiler.package.scatter import FRONT_ROWS, front_rows, scatter
+from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.platforms import load_platform
 from tests.goldens import check_golden
 from tests.package import hand_made
@@ -204,7 +204,7 @@ def test_a_long_front_is_thinned_but_keeps_its_ends_and_the_chosen(report: Repor
                   evidence="modelled", on_front=True, chosen=i == 20)
         for i in range(41)
     )  # fmt: skip
-    rows = front_rows(Exploration(trials=trials, complete=41, infeasible=0, failed=0))
+    rows = front_rows(ExplorationReport(trials=trials, complete=41, infeasible=0, failed=0))
     assert len(rows) <= FRONT_ROWS + 1
     assert [rows[0].number, rows[-1].number] == [40, 0]
     assert 20 in {row.number for row in rows}

@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.compiler.backend.host.render import render_html
-from penstock.compiler.backend.host.report import (
-    ImportanceInfo,
-    NeighbourInfo,
-    ProfileUse,
-    Report,
-    RungErrorInfo,
-    WhyInfo,
-)
+from penstock.compiler.package.render import render_html
+from penstock.compiler.package.report import ImportanceInfo, NeighbourInfo, ProfileUse, Report, RungErrorInfo, WhyInfo
 from tests.package import hand_made
 
 WHY = WhyInfo(

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.compiler.backend.host import PackageContents, write_folder
-from penstock.compiler.backend.host.contents import RUNTIME
-from penstock.compiler.backend.host.runtime.penstock_runtime import Accelerator, PackageError, load
+from penstock.compiler.package import PackageContents, write_folder
+from penstock.compiler.package.contents import RUNTIME
 from penstock.compiler.program import Array
+from penstock.compiler.runtime.penstock_runtime import Accelerator, PackageError, load
 from tests.package import hand_made
 
 

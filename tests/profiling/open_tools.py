@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.profiling.open_rtl.cache import user_cache
+from penstock.profiling.cache import user_cache
 
 
 def own_cache(folder: Path, patch: pytest.MonkeyPatch) -> Path:

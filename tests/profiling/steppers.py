@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from penstock.compiler.dialects.nest import GuardAttr, Term
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import Bound, NestSchedule, PortSchedule, TokenPattern
-from penstock.profiling.network import Channel, Network, Task
+from penstock.profiling.network import Task, TaskChannel, TaskNetwork
 
 
 def port(
@@ -34,16 +34,16 @@ def nest(
     return NestSchedule(name, iterations, inside, ii, bounds, depth, (), tuple(ports), (), Resources())
 
 
-def network(nests: Sequence[NestSchedule], depths: dict[str, int], blocks: Sequence[str] = ()) -> Network:
-    channels = {n: Channel(n, "block" if n in blocks else "stream", d, 8) for n, d in depths.items()}
-    return Network(tuple(Task(n.name, n.name, (n,)) for n in nests), channels)
+def network(nests: Sequence[NestSchedule], depths: dict[str, int], blocks: Sequence[str] = ()) -> TaskNetwork:
+    channels = {n: TaskChannel(n, "block" if n in blocks else "stream", d, 8) for n, d in depths.items()}
+    return TaskNetwork(tuple(Task(n.name, n.name, (n,)) for n in nests), channels)
 
 
 class Stuck(Exception):
     """Nothing can happen any more, and not all is done."""
 
 
-def step_through(net: Network) -> dict[str, int]:
+def step_through(net: TaskNetwork) -> dict[str, int]:
     """The cycle in which each task ends; `Stuck` for a deadlock."""
     agendas = {t.name: _agenda(t.nests[0]) for t in net.tasks}
     ends = {t.name: t.nests[0].latency for t in net.tasks}
@@ -94,7 +94,9 @@ def _agenda(schedule: NestSchedule) -> dict[int, list[tuple[str, str, int]]]:
     return agenda
 
 
-def _possible(net: Network, before: tuple[dict[str, int], dict[str, int]], what: str, channel: str, token: int) -> bool:
+def _possible(
+    net: TaskNetwork, before: tuple[dict[str, int], dict[str, int]], what: str, channel: str, token: int
+) -> bool:
     filled, taken = before
     if what == "need":
         return filled.get(channel, 0) > token

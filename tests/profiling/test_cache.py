@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.compiler.errors import PenstockError
-from penstock.profiling.open_rtl.cache import ABANDONED_SECONDS, Store, fetch_many
+from penstock.profiling.cache import ABANDONED_SECONDS, CacheStore, fetch_many
 
 
 def aged(path: Path, seconds: float) -> Path:
@@ -20,7 +20,7 @@ def aged(path: Path, seconds: float) -> Path:
 
 
 def test_who_makes_a_key_that_is_pruned_meanwhile_still_makes_it_alone(tmp_path: Path) -> None:
-    store = Store("kind", keep=1, root=tmp_path)
+    store = CacheStore("kind", keep=1, root=tmp_path)
     store.write("old", 1)
     aged(store.path("old.json"), 60)
     with store.making("old"):
@@ -36,7 +36,7 @@ def test_a_lock_that_was_pruned_while_somebody_waited_for_it_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between opening and locking the file its name may be taken away: what is locked then locks nobody out."""
-    store = Store("kind", keep=1, root=tmp_path)
+    store = CacheStore("kind", keep=1, root=tmp_path)
     honest, taken = os.open, []
 
     def opened(path: Path, *rest: int) -> int:
@@ -45,13 +45,13 @@ def test_a_lock_that_was_pruned_while_somebody_waited_for_it_is_made_anew(
             taken.append(Path(path).unlink())
         return descriptor
 
-    monkeypatch.setattr("penstock.profiling.open_rtl.cache.os.open", opened)
+    monkeypatch.setattr("penstock.profiling.cache.os.open", opened)
     with store.making("key"), store.claim("key") as mine:
         assert not mine
 
 
 def test_what_killed_writers_left_goes_and_what_is_being_written_stays(tmp_path: Path) -> None:
-    store = Store("kind", keep=8, root=tmp_path)
+    store = CacheStore("kind", keep=8, root=tmp_path)
     left, fresh = store.path(".left"), store.path(".fresh")
     for path in (left, fresh):
         path.write_text("{")
@@ -61,7 +61,7 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(tmp_path:
 
 
 def test_what_cannot_be_written_is_an_error_for_people_and_leaves_nothing(tmp_path: Path) -> None:
-    store = Store("kind", keep=8, root=tmp_path)
+    store = CacheStore("kind", keep=8, root=tmp_path)
     store.path("key.json").mkdir()
     with pytest.raises(PenstockError) as caught:
         store.write("key", 1)
@@ -74,18 +74,18 @@ def test_what_cannot_be_written_is_an_error_for_people_and_leaves_nothing(tmp_pa
 
 
 def test_what_another_user_kept_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = Store("kind", keep=8, root=tmp_path)
+    store = CacheStore("kind", keep=8, root=tmp_path)
     store.write("key", 1)
 
     def refuse(path: Path) -> None:
         raise PermissionError(path)
 
-    monkeypatch.setattr("penstock.profiling.open_rtl.cache.os.utime", refuse)
+    monkeypatch.setattr("penstock.profiling.cache.os.utime", refuse)
     assert store.read("key") == 1
 
 
 def test_entries_are_made_once_and_damaged_ones_again(tmp_path: Path) -> None:
-    store, made = Store("things", 10, tmp_path), []
+    store, made = CacheStore("things", 10, tmp_path), []
 
     def make(keys: list[str]) -> dict[str, int]:
         made.extend(keys)
@@ -104,7 +104,7 @@ def test_entries_are_made_once_and_damaged_ones_again(tmp_path: Path) -> None:
 
 
 def test_the_oldest_entries_go_first(tmp_path: Path) -> None:
-    store = Store("things", 3, tmp_path)
+    store = CacheStore("things", 3, tmp_path)
     for number in range(6):
         store.write(str(number), number)
         path = store.path(f"{number}.json")

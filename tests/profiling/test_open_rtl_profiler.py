@@ -17,7 +17,7 @@ from penstock.profiling.model import parse_module
 from penstock.profiling.open_rtl import profiler as profiler_module
 from penstock.profiling.open_rtl.area import _area, family_of, measure_area
 from penstock.profiling.open_rtl.fmax import Device, device_of, measure_fmax, ring
-from penstock.profiling.open_rtl.kernels import ATTRIBUTE, Kernel, part_request, prepare
+from penstock.profiling.open_rtl.kernels import ATTRIBUTE, CoreRun, part_request, prepare
 from penstock.profiling.open_rtl.measure import Measurement, measure_many
 from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
 from penstock.profiling.open_rtl.shape import structural_key
@@ -86,7 +86,7 @@ def test_cycles_are_kept_and_never_measured_twice():
     assert (again.latency, again.pattern) == (first[0].latency, first[0].pattern)
 
 
-def tampered(kernel: Kernel) -> Kernel:
+def tampered(kernel: CoreRun) -> CoreRun:
     outputs = {name: values.copy() for name, values in kernel.outputs.items()}
     next(iter(outputs.values()))[3, 0] += 1
     return replace(kernel, outputs=outputs)

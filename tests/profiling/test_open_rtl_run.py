@@ -13,7 +13,7 @@ import pytest
 from penstock.compiler.backend.rtl.design import RtlPort
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.open_rtl.run import simulate_rtl
-from penstock.profiling.open_rtl.verilate import Program, build, build_many
+from penstock.profiling.open_rtl.verilate import BuiltProgram, build, build_many
 from penstock.profiling.open_rtl.words import decode, encode, stride_of
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
@@ -129,11 +129,11 @@ def test_one_that_cannot_be_built_does_not_harm_the_others():
     broken = replace(streaming(), files={"a.sv": "module streaming (input logic clk); asign x = 1; endmodule\n"})
     no_port = replace(streaming(200), ports=(RtlPort("missing", "stream_in", 8, 1, "i8", None),))
     found = build_many([*good, broken, no_port], ToolRunner())
-    assert [isinstance(one, Program) for one in found] == [True, True, True, False, False]
+    assert [isinstance(one, BuiltProgram) for one in found] == [True, True, True, False, False]
     assert isinstance(found[3], ProfilingError)
     assert found[3].kind == "tool-failed"
     assert "%Error" in found[3].limit
-    assert all(isinstance(one, Program) and one.cached for one in build_many(good, ToolRunner()))
+    assert all(isinstance(one, BuiltProgram) and one.cached for one in build_many(good, ToolRunner()))
 
 
 def test_a_cancelled_tool_is_a_cancelled_measurement():

@@ -14,7 +14,7 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
 from penstock.profiling.evidence import EVIDENCE
 from penstock.profiling.model import DesignModel, ModelProfiler, model_design
-from penstock.profiling.network import Network, network_of
+from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
 from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
 from tests.schedule.gemms import gemm_program
@@ -98,7 +98,7 @@ def test_a_profile_of_another_schema_is_refused():
         Profile.from_json(document)
 
 
-def gemm_network(unroll: tuple[int, int, int], platform: str, clock: float) -> Network:
+def gemm_network(unroll: tuple[int, int, int], platform: str, clock: float) -> TaskNetwork:
     design = Design(platform, clock, {"fc": KernelDesign((1, 32, 64), unroll, (0, 1, 2))})
     lowered = lower(gemm_program(16, 32, 64, "int8"), design)
     return network_of(lowered.top, load_library(load_platform(platform).operators, clock))

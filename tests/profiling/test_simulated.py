@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.reference import parse_reference
 from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.reference import parse_reference
 from penstock.compiler.schedule import load_library
 from penstock.profiling.model import model_design
-from penstock.profiling.network import Network, network_of
+from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.simulated import simulate_design
 
 CLOCK = 250.0
 BOARD = load_platform("u55c")
 
 
-def network(reference: str) -> Network:
+def network(reference: str) -> TaskNetwork:
     program = prepare(import_loaded(load_model(parse_reference(reference)), lambda stage: None))
     design = default_design(read_graph(program.module), BOARD.name, CLOCK)
     return network_of(lower(program, design).top, load_library(BOARD.operators, CLOCK))

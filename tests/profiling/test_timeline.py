@@ -13,13 +13,13 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import NestSchedule
 from penstock.profiling import in_order, sampling
 from penstock.profiling import timeline as timelines
-from penstock.profiling.network import Network
+from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.timeline import Timeline, compute_timeline
 from tests.profiling.steppers import Stuck, nest, network, port, step_through
 
 
-def times(net: Network, *, flushing: bool = False, bounded: bool = True) -> Timeline:
+def times(net: TaskNetwork, *, flushing: bool = False, bounded: bool = True) -> Timeline:
     board = load_platform("ecp5-85k")
     return compute_timeline(net, flushing=flushing, read_stage=0, platform=board, clock_mhz=100.0, bounded=bounded)
 
@@ -33,7 +33,7 @@ def product(name: str, m: int, n: int, k: int, lanes: int, pack: int, source: st
     return nest(name, trips, ports, depth=depth)
 
 
-def chain(m: int, k: int, hidden: int, first: int, outputs: int, second: int, depth: int) -> Network:
+def chain(m: int, k: int, hidden: int, first: int, outputs: int, second: int, depth: int) -> TaskNetwork:
     """Two products in a row, fed and drained every cycle."""
     tokens, results = m * k // first, m * outputs // 4
     nests = [
@@ -85,7 +85,7 @@ def test_the_papers_five_tokens():
 
 
 @st.composite
-def drawn_networks(draw: st.DrawFn) -> Network:
+def drawn_networks(draw: st.DrawFn) -> TaskNetwork:
     """Chains and reconvergent paths of nests with guards, II, depth; some channels are ping-pong blocks."""
     tokens = draw(st.sampled_from([4, 6, 8, 12]))
     count = draw(st.integers(2, 5))
@@ -116,7 +116,7 @@ def drawn_networks(draw: st.DrawFn) -> Network:
     return network(nests, depths, sorted(blocks))
 
 
-def check_against_stepping(net: Network) -> None:
+def check_against_stepping(net: TaskNetwork) -> None:
     try:
         stepped: dict[str, int] | None = step_through(net)
     except Stuck:
@@ -130,13 +130,13 @@ def check_against_stepping(net: Network) -> None:
 
 @given(drawn_networks())
 @settings(max_examples=120, deadline=None)
-def test_times_agree_with_stepping_through_every_cycle(net: Network):
+def test_times_agree_with_stepping_through_every_cycle(net: TaskNetwork):
     check_against_stepping(net)
 
 
 @given(drawn_networks())
 @settings(max_examples=120, deadline=None)
-def test_times_in_order_agree_with_stepping(net: Network):
+def test_times_in_order_agree_with_stepping(net: TaskNetwork):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timelines, "_MOST_SWEEPS", 0)
         check_against_stepping(net)
@@ -145,7 +145,7 @@ def test_times_in_order_agree_with_stepping(net: Network):
 @pytest.mark.parametrize("few", [in_order.FEW, 0], ids=["plain", "compiled"])
 @given(net=drawn_networks(), most=st.sampled_from([4, 64]), flushing=st.booleans())
 @settings(max_examples=100, deadline=None)
-def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: Network, most: int, flushing: bool):
+def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: TaskNetwork, most: int, flushing: bool):
     found: list[Timeline | None] = []
     for sweeps in (0, 300):
         with pytest.MonkeyPatch.context() as patch:
@@ -169,13 +169,13 @@ def test_times_in_order_are_those_that_sweeps_settle_on(few: int, net: Network, 
 @pytest.mark.slow
 @given(drawn_networks())
 @settings(max_examples=3000, deadline=None)
-def test_times_agree_with_stepping_on_thousands_of_networks(net: Network):
+def test_times_agree_with_stepping_on_thousands_of_networks(net: TaskNetwork):
     check_against_stepping(net)
 
 
 @given(drawn_networks())
 @settings(max_examples=50, deadline=None)
-def test_depths_at_the_high_water_mark_cost_no_time(net: Network):
+def test_depths_at_the_high_water_mark_cost_no_time(net: TaskNetwork):
     free = times(net, bounded=False)
     enough = {name: channel.high_water for name, channel in free.channels.items()}
     assert times(net.with_depths(enough)).latency == free.latency
@@ -184,7 +184,7 @@ def test_depths_at_the_high_water_mark_cost_no_time(net: Network):
 
 @given(drawn_networks())
 @settings(max_examples=50, deadline=None)
-def test_a_writer_of_one_channel_may_wait_without_anybody_noticing(net: Network):
+def test_a_writer_of_one_channel_may_wait_without_anybody_noticing(net: TaskNetwork):
     """At the least depth of such channels, all others being deep enough, the design ends when it always did."""
     free = times(net, bounded=False)
     writers = [writer for writer, _ in net.ends().values()]
@@ -200,7 +200,7 @@ def test_a_writer_of_one_channel_may_wait_without_anybody_noticing(net: Network)
 
 @given(drawn_networks())
 @settings(max_examples=50, deadline=None)
-def test_shallower_channels_never_help(net: Network):
+def test_shallower_channels_never_help(net: TaskNetwork):
     try:
         bounded = times(net)
     except ProfilingError:

@@ -15,8 +15,8 @@ from xdsl.ir.affine import AffineMap
 from xdsl.parser import Parser
 
 from penstock.compiler.backend.rtl.emit import emit_rtl
-from penstock.compiler.backend.rtl.hazards import Use, check_apart, check_order
-from penstock.compiler.design import Design, KernelDesign, Placement
+from penstock.compiler.backend.rtl.hazards import SharedUse, check_apart, check_order
+from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from penstock.compiler.errors import PenstockError
@@ -33,7 +33,7 @@ from tests.rtl.rtl_batch import LIBRARY, Core, build, check_part, check_whole, i
 GOLDENS = Path(__file__).parent / "goldens"
 
 
-def dense(lanes: int = 2, placement: Placement = "rom", groups: int = 1) -> Lowered:
+def dense(lanes: int = 2, placement: WeightStore = "rom", groups: int = 1) -> Lowered:
     """A dense layer with bias, relu and requantisation, and the sum with its input."""
     program = build_network("int8", 4, 8, (Dense(8, transposed=True, skip=True),), 3)
     kernels = {
@@ -57,7 +57,7 @@ def test_the_text_is_the_same_every_time() -> None:
 
 
 def test_dense_layers_with_weights_on_chip_or_streamed_in_one_kernel_or_several() -> None:
-    designs: list[tuple[int, Placement, int]] = [(1, "rom", 1), (2, "rom", 3), (4, "stream", 1), (2, "stream", 2)]
+    designs: list[tuple[int, WeightStore, int]] = [(1, "rom", 1), (2, "rom", 3), (4, "stream", 1), (2, "stream", 2)]
     cores = [Core(dense(*one), f"lanes, weights, groups: {one}") for one in designs]
     for core, program in zip(cores, build(cores), strict=True):
         check_whole(core, program)
@@ -151,9 +151,9 @@ def accesses(loads: int, stores: int) -> tuple[nest.NestOp, list[Operation]]:
     return nest.NestOp("compute", [Loop("i", 8)], Region(body)), ops
 
 
-def use(op: nest.NestOp, access: Operation, stage: int, ii: int = 1) -> Use:
+def use(op: nest.NestOp, access: Operation, stage: int, ii: int = 1) -> SharedUse:
     assert isinstance(access, nest.LoadOp | nest.StoreOp)
-    return Use(op, access, stage, ii, 0, "task.compute")
+    return SharedUse(op, access, stage, ii, 0, "task.compute")
 
 
 def test_orders_that_a_pipeline_would_change_are_refused() -> None:

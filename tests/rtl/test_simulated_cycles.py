@@ -26,17 +26,17 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
 from penstock.compiler.simulator import (
     OPEN_RTL,
-    Access,
     Channel,
+    ChannelAccess,
     Network,
     Phase,
-    Process,
     Sequence,
+    SimulatedProcess,
     pattern_of,
     simulate,
 )
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
-from penstock.profiling.network import Network as Scheduled
+from penstock.profiling.network import TaskNetwork as Scheduled
 from penstock.profiling.network import network_of
 from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
 from penstock.profiling.open_rtl.verilate import build_many
@@ -122,12 +122,12 @@ def with_host(case: Case) -> Network:
     assert isinstance(case.network, Network)
     processes, channels = list(case.network.processes), list(case.network.channels)
     for position, task in enumerate(case.scheduled.tasks):
-        left: list[Access] = []
+        left: list[ChannelAccess] = []
         for number, schedule in enumerate(task.nests):
             phase = processes[position].phases[number]
             for port in schedule.ports:
                 if port.kind == "external" and port.direction == "write":
-                    access = Access(port.channel, "write", port.pattern, port.stage)
+                    access = ChannelAccess(port.channel, "write", port.pattern, port.stage)
                     left.append(access)
                     phase = replace(phase, accesses=(*phase.accesses, access))
             phases = [*processes[position].phases]
@@ -135,8 +135,8 @@ def with_host(case: Case) -> Network:
             processes[position] = replace(processes[position], phases=tuple(phases))
         if left:
             words = sum(access.tokens for access in left)
-            taken = Access(left[0].channel, "read", pattern_of((words,)), 0)
-            processes.append(Process(f"host of {left[0].channel}", (Phase((words,), 1, 1, (taken,)),)))
+            taken = ChannelAccess(left[0].channel, "read", pattern_of((words,)), 0)
+            processes.append(SimulatedProcess(f"host of {left[0].channel}", (Phase((words,), 1, 1, (taken,)),)))
             channels.append(Channel(left[0].channel, depth=None))
     return replace(case.network, processes=tuple(processes), channels=tuple(channels))
 

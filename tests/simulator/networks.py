@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from penstock.compiler.simulator import Access, Channel, Network, Phase, Process
-from penstock.compiler.simulator.guards import Term, pattern_of
+from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
+from penstock.compiler.simulator.guards import GuardTerm, pattern_of
 from penstock.compiler.simulator.network import Direction
 
 
@@ -14,19 +14,19 @@ def access(
     channel: str,
     direction: Direction,
     trips: Sequence[int],
-    terms: Sequence[Term] = (),
+    terms: Sequence[GuardTerm] = (),
     stage: int | None = None,
     count: int = 1,
     hold: int = 0,
-) -> Access:
-    return Access(channel, direction, pattern_of(trips, terms), stage, count, hold)
+) -> ChannelAccess:
+    return ChannelAccess(channel, direction, pattern_of(trips, terms), stage, count, hold)
 
 
 def two_kernels() -> Network:
     """StreamTensor's example: a token a cycle from cycle 5 on, taken every second cycle."""
     source = Phase((5,), 1, 5, (access("fifo", "write", (5,)),))
     target = Phase((5,), 2, 2, (access("fifo", "read", (5,), stage=0),))
-    processes = (Process("source", (source,)), Process("target", (target,)))
+    processes = (SimulatedProcess("source", (source,)), SimulatedProcess("target", (target,)))
     return Network("two kernels", processes, (Channel("fifo", depth=5),))
 
 
@@ -44,12 +44,12 @@ def draw_network(seed: int, times: int = 1) -> Network:
     if random.random() < 0.1:
         edges.append((count - 1, 0))
     channels = [_channel(random, a, b) for a, b in edges]
-    processes: list[Process] = []
+    processes: list[SimulatedProcess] = []
     for i in range(count):
         mine = [(c, a == i) for c, (a, b) in zip(channels, edges, strict=True) if i in (a, b) and c.kind != "pipo"]
         phases = random.choice([1, 1, 1, 2]) if rows > 1 else 1
         parts = [rows] if phases == 1 else [1, rows - 1]
-        processes.append(Process(f"p{i}", tuple(_phase(random, part, words, mine) for part in parts)))
+        processes.append(SimulatedProcess(f"p{i}", tuple(_phase(random, part, words, mine) for part in parts)))
     return Network(f"random {seed}", tuple(processes), tuple(channels))
 
 
@@ -70,12 +70,12 @@ def _phase(random: Random, rows: int, words: int, met: Sequence[tuple[Channel, b
         "longer": (rows, words + extra, 1),
     }[shape]
     depth = random.randint(1, 7)
-    accesses: list[Access] = []
+    accesses: list[ChannelAccess] = []
     for channel, writes in met:
         stage = random.choice([None, None, random.randrange(depth)])
         direction: Direction = "write" if writes else "read"
         if channel.kind == "block":
-            first = [Term(1, "==", 0), Term(2, "==", 0)]
+            first = [GuardTerm(1, "==", 0), GuardTerm(2, "==", 0)]
             accesses.append(access(channel.name, direction, trips, first, stage, 1, trips[1] * trips[2] - 1))
         else:
             terms = _terms(random, shape, extra, words)
@@ -83,13 +83,13 @@ def _phase(random: Random, rows: int, words: int, met: Sequence[tuple[Channel, b
     return Phase(trips, random.randint(1, 3), depth, tuple(accesses))
 
 
-def _terms(random: Random, shape: str, extra: int, words: int) -> list[Term]:
+def _terms(random: Random, shape: str, extra: int, words: int) -> list[GuardTerm]:
     """Guards that let exactly `words` tokens a row pass."""
     if shape == "longer":
-        choices = [Term(1, ">=", extra), Term(1, "<=", words - 1)]
+        choices = [GuardTerm(1, ">=", extra), GuardTerm(1, "<=", words - 1)]
         if extra == 1:
-            choices.append(Term(1, "!=", random.randrange(words + 1)))
+            choices.append(GuardTerm(1, "!=", random.randrange(words + 1)))
         if extra == words:
-            choices.append(Term(1, "mod", random.randrange(2), 2))
+            choices.append(GuardTerm(1, "mod", random.randrange(2), 2))
         return [random.choice(choices)]
-    return [Term(2 if shape == "inside" else 1, "==", random.choice([0, extra - 1]))]
+    return [GuardTerm(2 if shape == "inside" else 1, "==", random.choice([0, extra - 1]))]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal
 
-from penstock.compiler.simulator import Access, Network, Phase, Process, Rules
+from penstock.compiler.simulator import ChannelAccess, Network, Phase, Rules, SimulatedProcess
 
 Verb = Literal["need", "room", "take", "fill"]
 
@@ -63,7 +63,7 @@ def acts_of(phase: Phase, rules: Rules) -> list[Act]:
     return acts
 
 
-def iterations_of(access: Access, phase: Phase) -> list[int]:
+def iterations_of(access: ChannelAccess, phase: Phase) -> list[int]:
     """Iterations of an access: every choice of a counter from each of its levels."""
     counters = [[x for first, n in level.runs for x in range(first, first + n)] for level in access.pattern.levels]
     strides = [level.stride for level in access.pattern.levels]
@@ -75,7 +75,7 @@ def iterations_of(access: Access, phase: Phase) -> list[int]:
 class Machine:
     """One process; `advance` is its cycle."""
 
-    def __init__(self, process: Process, network: Network, rules: Rules, frames: int) -> None:
+    def __init__(self, process: SimulatedProcess, network: Network, rules: Rules, frames: int) -> None:
         self.name, self.network, self.rules = process.name, network, rules
         self.plans = [(phase, acts_of(phase, rules)) for phase in process.phases] * frames
         self.per_frame = len(process.phases)

@@ -12,16 +12,16 @@ from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
     Channel,
-    Memory,
+    GuardTerm,
     MemoryPort,
     Network,
     Phase,
-    Process,
     Rules,
     Sequence,
+    SimulatedMemory,
+    SimulatedProcess,
     Simulator,
     Stall,
-    Term,
     pattern_of,
     simulate,
 )
@@ -59,9 +59,9 @@ def diamond(short: int) -> Network:
     """`far` holds a token for nine cycles, `near` is a short cut past it; the fork serves both in one cycle."""
     n = (8,)
     processes = (
-        Process("fork", (Phase(n, 1, 2, (access("far", "write", n), access("near", "write", n))),)),
-        Process("hold", (Phase(n, 1, 9, (access("far", "read", n), access("late", "write", n))),)),
-        Process("join", (Phase(n, 1, 2, (access("late", "read", n), access("near", "read", n))),)),
+        SimulatedProcess("fork", (Phase(n, 1, 2, (access("far", "write", n), access("near", "write", n))),)),
+        SimulatedProcess("hold", (Phase(n, 1, 9, (access("far", "read", n), access("late", "write", n))),)),
+        SimulatedProcess("join", (Phase(n, 1, 2, (access("late", "read", n), access("near", "read", n))),)),
     )
     return Network("diamond", processes, (Channel("far"), Channel("near", depth=short), Channel("late")))
 
@@ -99,9 +99,12 @@ def test_the_interval_between_frames_is_the_slowest_process():
 
 def test_a_block_is_handed_over_whole_and_the_writer_is_two_ahead():
     rows = (4, 8)
-    write = access("block", "write", rows, [Term(1, "==", 0)], stage=0, hold=7)
-    read = access("block", "read", rows, [Term(1, "==", 0)], stage=0, hold=7)
-    processes = (Process("fill", (Phase(rows, 1, 1, (write,)),)), Process("drain", (Phase(rows, 2, 1, (read,)),)))
+    write = access("block", "write", rows, [GuardTerm(1, "==", 0)], stage=0, hold=7)
+    read = access("block", "read", rows, [GuardTerm(1, "==", 0)], stage=0, hold=7)
+    processes = (
+        SimulatedProcess("fill", (Phase(rows, 1, 1, (write,)),)),
+        SimulatedProcess("drain", (Phase(rows, 2, 1, (read,)),)),
+    )
     double = simulate(Network("blocks", processes, (Channel("block", "block", 2),)))
     # a block takes 8 cycles to fill and 15 (its last read is the 15th) to drain, 16 from one to the next
     assert double.channels["block"].first_read == 8 + 14
@@ -113,9 +116,11 @@ def test_a_block_is_handed_over_whole_and_the_writer_is_two_ahead():
 def with_memory(bits_per_cycle: float, latency: int, *, banks: int = 1, second_bank: int = 0) -> Network:
     """Two loads of 100 words of 64 bits."""
     n = (100,)
-    processes = tuple(Process(f"load{i}", (Phase(n, 1, 1, (access(f"port{i}", "read", n, stage=0),)),)) for i in (0, 1))
+    processes = tuple(
+        SimulatedProcess(f"load{i}", (Phase(n, 1, 1, (access(f"port{i}", "read", n, stage=0),)),)) for i in (0, 1)
+    )
     ports = (MemoryPort("port0", "ddr", 0, 64, 4), MemoryPort("port1", "ddr", second_bank, 64, 4))
-    return Network("memory", processes, (), ports, (Memory("ddr", banks, bits_per_cycle, latency),))
+    return Network("memory", processes, (), ports, (SimulatedMemory("ddr", banks, bits_per_cycle, latency),))
 
 
 def test_external_memory_never_gives_more_than_85_percent_of_its_peak():
@@ -134,14 +139,16 @@ def test_ports_on_different_banks_do_not_share():
 
 def test_a_store_ends_when_its_last_word_has_left_the_buffer():
     n = (100,)
-    store = Process("store", (Phase(n, 1, 1, (access("port", "write", n, stage=0),)),))
-    network = Network("store", (store,), (), (MemoryPort("port", "ddr", 0, 64, 8),), (Memory("ddr", 1, 32),))
+    store = SimulatedProcess("store", (Phase(n, 1, 1, (access("port", "write", n, stage=0),)),))
+    network = Network("store", (store,), (), (MemoryPort("port", "ddr", 0, 64, 8),), (SimulatedMemory("ddr", 1, 32),))
     assert simulate(network).latency == 236, "100 words, 2 / 0.85 cycles each"
 
 
 def test_kernels_one_after_the_other_add_up():
     network = two_kernels()
-    other = Network("second", tuple(Process(f"{p.name}2", p.phases) for p in network.processes), network.channels)
+    other = Network(
+        "second", tuple(SimulatedProcess(f"{p.name}2", p.phases) for p in network.processes), network.channels
+    )
     result = simulate(Sequence("both", ((network,), (other,))))
     assert result.latency == 15 + 15 + 1 + 2 - 1
     assert result.processes["source2"].start == 15 + 3
@@ -161,7 +168,7 @@ def test_compiled_and_interpreted_engines_are_one():
 
 def test_rates_that_do_not_match_are_named():
     source, target = two_kernels().processes
-    wrong = Process("target", (Phase((4,), 2, 2, (access("fifo", "read", (4,)),)),))
+    wrong = SimulatedProcess("target", (Phase((4,), 2, 2, (access("fifo", "read", (4,)),)),))
     with pytest.raises(PenstockError, match="source puts 5 and target gets 4") as caught:
         simulate(Network("wrong", (source, wrong), (Channel("fifo"),)))
     assert caught.value.where == "fifo"
@@ -170,10 +177,10 @@ def test_rates_that_do_not_match_are_named():
 
 def circle(write_stage: int) -> Network:
     n = (4,)
-    a = Process(
+    a = SimulatedProcess(
         "a", (Phase(n, 1, 3, (access("back", "read", n, stage=2), access("forth", "write", n, stage=write_stage))),)
     )
-    b = Process("b", (Phase(n, 1, 2, (access("forth", "read", n), access("back", "write", n))),))
+    b = SimulatedProcess("b", (Phase(n, 1, 2, (access("forth", "read", n), access("back", "write", n))),))
     return Network("circle", (a, b), (Channel("forth"), Channel("back")))
 
 
@@ -216,7 +223,7 @@ def test_bad_channels_are_named(channel: Channel, message: str):
 def test_bad_phases_are_named(phase: Phase, message: str):
     network = two_kernels()
     with pytest.raises(PenstockError, match=message):
-        check_network(Network("bad", (Process("source", (phase,)), network.processes[1]), network.channels))
+        check_network(Network("bad", (SimulatedProcess("source", (phase,)), network.processes[1]), network.channels))
 
 
 def test_memories_with_missing_bandwidth_are_refused():
@@ -240,7 +247,7 @@ def test_guards_keep_the_iterations_in_which_they_hold(seed: int):
     random = Random(seed)
     trips = tuple(random.randint(1, 7) for _ in range(3))
     kinds = random.choices(COMPARISONS, k=random.randint(0, 4))
-    terms = [Term(random.randrange(3), kind, random.randrange(4), random.randint(1, 4)) for kind in kinds]
+    terms = [GuardTerm(random.randrange(3), kind, random.randrange(4), random.randint(1, 4)) for kind in kinds]
     holds = {"==": int.__eq__, "!=": int.__ne__, ">=": int.__ge__, "<=": int.__le__}
 
     def all_hold(counters: tuple[int, ...]) -> bool:
@@ -263,4 +270,4 @@ def test_a_depth_beyond_all_counting_is_no_limit():
 def test_what_is_longer_than_can_be_counted_is_refused():
     for phase in (Phase((10**30,), 1, 1), Phase((5,), 10**20, 1)):
         with pytest.raises(PenstockError, match="at most"):
-            check_network(Network("long", (Process("p", (phase,)),)))
+            check_network(Network("long", (SimulatedProcess("p", (phase,)),)))

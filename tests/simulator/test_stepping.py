@@ -14,15 +14,15 @@ from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
     Channel,
-    Memory,
+    GuardTerm,
     MemoryPort,
     Network,
     Phase,
-    Process,
     Rules,
+    SimulatedMemory,
+    SimulatedProcess,
     Simulation,
     Simulator,
-    Term,
     engine,
     recurrence,
     stalling,
@@ -132,14 +132,14 @@ def memory_network(seed: int) -> Network:
     trips = (rows, n)
     ii = random.randint(1, 3)
     load = (access("in", "read", trips, stage=0), access("a", "write", trips))
-    work = (access("a", "read", trips), access("b", "write", trips, [Term(1, ">=", n // 2)]))
+    work = (access("a", "read", trips), access("b", "write", trips, [GuardTerm(1, ">=", n // 2)]))
     back = (access("b", "read", (rows, n - n // 2)), access("out", "write", (rows, n - n // 2), stage=2))
     processes = (
-        Process("load", (Phase(trips, random.randint(1, 2), 4, load),)),
-        Process("work", (Phase(trips, ii, 5, work),)),
-        Process("store", (Phase((rows, n - n // 2), 1, 3, back),)),
+        SimulatedProcess("load", (Phase(trips, random.randint(1, 2), 4, load),)),
+        SimulatedProcess("work", (Phase(trips, ii, 5, work),)),
+        SimulatedProcess("store", (Phase((rows, n - n // 2), 1, 3, back),)),
     )
-    memory = Memory("ddr", 2, random.choice([16, 33.5, 64, 100, 1000]), random.choice([0, 7, 60]))
+    memory = SimulatedMemory("ddr", 2, random.choice([16, 33.5, 64, 100, 1000]), random.choice([0, 7, 60]))
     ports = (MemoryPort("in", "ddr", 0, 32, random.choice([1, 4, 16])), MemoryPort("out", "ddr", seed % 2, 32, 2))
     channels = (Channel("a", depth=random.choice([2, 9, None])), Channel("b", depth=random.choice([1, 30])))
     return Network(f"memory {seed}", processes, channels, ports, (memory,))

@@ -15,7 +15,14 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.profiling.tool_runner import Outcome, ToolCommand, ToolProcess, ToolResult, ToolRunner, clean_environment
+from penstock.profiling.tool_runner import (
+    ToolCommand,
+    ToolOutcome,
+    ToolProcess,
+    ToolResult,
+    ToolRunner,
+    clean_environment,
+)
 from tests.fixtures.processes import working_in
 
 # Traps TERM, forks a grandchild in a session of its own whose parent ends at once, and another in the
@@ -62,17 +69,17 @@ def test_a_tool_that_succeeds(tmp_path: Path) -> None:
 
 def test_exit_codes_and_signals_are_told_apart(tmp_path: Path) -> None:
     failed = shell(tmp_path, "exit 7")
-    assert (failed.outcome, failed.exit_code) == (Outcome.EXIT, 7)
+    assert (failed.outcome, failed.exit_code) == (ToolOutcome.EXIT, 7)
     crashed = shell(tmp_path, "kill -SEGV $$")
-    assert (crashed.outcome, crashed.signal) == (Outcome.SIGNAL, signal.SIGSEGV)
+    assert (crashed.outcome, crashed.signal) == (ToolOutcome.SIGNAL, signal.SIGSEGV)
     assert "SIGSEGV" in crashed.describe()
     killed = shell(tmp_path, "kill -KILL $$")
-    assert killed.outcome is Outcome.OUT_OF_MEMORY
+    assert killed.outcome is ToolOutcome.OUT_OF_MEMORY
 
 
 def test_a_missing_tool_is_not_found(tmp_path: Path) -> None:
     result = run(tmp_path, "no-such-tool-anywhere")
-    assert result.outcome is Outcome.NOT_FOUND
+    assert result.outcome is ToolOutcome.NOT_FOUND
     assert result.error("vitis_hls").one_line().startswith("vitis_hls: vitis_hls was not found")
 
 
@@ -80,12 +87,12 @@ def test_a_file_that_cannot_be_executed_is_not_started(tmp_path: Path) -> None:
     script = tmp_path / "tool"
     script.write_text("not a program")
     script.chmod(0o755)
-    assert run(tmp_path, str(script)).outcome is Outcome.NOT_STARTED
+    assert run(tmp_path, str(script)).outcome is ToolOutcome.NOT_STARTED
 
 
 def test_a_deadline_ends_the_tool(tmp_path: Path) -> None:
     result = shell(tmp_path, "sleep 1000", timeout=0.3)
-    assert result.outcome is Outcome.TIMEOUT
+    assert result.outcome is ToolOutcome.TIMEOUT
     assert result.seconds < 5
     assert not working_in(tmp_path)
 
@@ -93,7 +100,7 @@ def test_a_deadline_ends_the_tool(tmp_path: Path) -> None:
 def test_a_memory_limit_holds(tmp_path: Path) -> None:
     hungry = "b = bytearray(512 << 20)"
     result = run(tmp_path, sys.executable, "-c", hungry, memory_limit=256 << 20)
-    assert result.outcome is Outcome.OUT_OF_MEMORY
+    assert result.outcome is ToolOutcome.OUT_OF_MEMORY
     assert run(tmp_path, sys.executable, "-c", hungry).ok
 
 
@@ -105,7 +112,7 @@ def test_the_memory_of_a_whole_tree_is_limited(tmp_path: Path) -> None:
     assert result.ok, result.describe()
     own = "[os.fork() or (bytearray(os.urandom(1)) * (80 << 20), time.sleep(30)) for _ in range(3)]\ntime.sleep(30)"
     result = run(tmp_path, sys.executable, "-c", shared + own, tree_memory_limit=256 << 20, timeout=20.0)
-    assert (result.outcome, result.over_memory) == (Outcome.OUT_OF_MEMORY, True)
+    assert (result.outcome, result.over_memory) == (ToolOutcome.OUT_OF_MEMORY, True)
     assert "at most 256 are allowed" in result.describe()
     assert result.seconds < 15
 
@@ -156,7 +163,7 @@ def test_a_polite_tool_may_clean_up_at_a_cancel(tmp_path: Path) -> None:
     process.cancel()
     result = process.wait(10)
     assert result is not None
-    assert result.outcome is Outcome.CANCELLED
+    assert result.outcome is ToolOutcome.CANCELLED
     assert (tmp_path / "cleaned").exists()
 
 
@@ -173,10 +180,10 @@ def test_cancelling_a_stubborn_tree_leaves_nothing_alive(tmp_path: Path) -> None
     runner.cancel_all()
     thread.join(15)
     assert time.monotonic() - started < 15
-    assert [r.outcome for r in results] == [Outcome.CANCELLED]
+    assert [r.outcome for r in results] == [ToolOutcome.CANCELLED]
     assert not working_in(tmp_path)
     after = runner.run(command(tmp_path, "touch", "never"))
-    assert after.outcome is Outcome.CANCELLED
+    assert after.outcome is ToolOutcome.CANCELLED
     assert not (tmp_path / "never").exists()
 
 
@@ -220,7 +227,7 @@ def test_kill_9_of_the_supervisor_is_a_lost_tool_and_leaves_nothing_alive(tmp_pa
     supervisor.kill()
     result = process.wait(15)
     assert result is not None
-    assert result.outcome is Outcome.LOST
+    assert result.outcome is ToolOutcome.LOST
     assert not working_in(tmp_path)
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.pipeline.stages import itensor_passes, last_stage, run_passes, stream_passes

@@ -10,10 +10,10 @@ import pytest
 from xdsl.parser import Parser
 from xdsl.rewriter import Rewriter
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.design import Design
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.interpreter import linalg as linalg_interpreter
@@ -230,7 +230,7 @@ def test_a_model_without_weights_is_padded_without_memory() -> None:
 def test_the_host_runtime_pads_and_crops(tmp_path: Path) -> None:
     import json
 
-    from penstock.compiler.backend.host.runtime.penstock_runtime.layout import from_memory, memory_for, to_memory
+    from penstock.compiler.runtime.penstock_runtime.layout import from_memory, memory_for, to_memory
 
     program = prime_layer()
     lowered = lower(program, tiled(program, fc0=(2, 2, 4), fc0_relu=(2, 2)))

@@ -17,8 +17,8 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.compiler.schedule import load_library
 from penstock.compiler.transforms.pad_dims import Dims
-from penstock.dse.assemble import Assembler
-from penstock.dse.evaluate import Evaluator
+from penstock.dse.evaluation.assemble import Assembler
+from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.profiling.network import network_of
 from tests.compiler.test_chain import check_csim
 from tests.dse.test_evaluate import shape_of

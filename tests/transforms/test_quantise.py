@@ -14,10 +14,10 @@ from torch import nn
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedEvaluation
-from penstock.compiler.frontend.zoo.mlp import Mlp
 from penstock.compiler.interpreter.linalg import run, run_rows
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify
+from penstock.compiler.zoo.mlp import Mlp
 from tests.frontend.models import Lambda, import_module, make, seeded
 from tests.goldens import check_golden
 

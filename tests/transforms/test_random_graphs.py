@@ -8,8 +8,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch import nn
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import lower

@@ -15,13 +15,13 @@ from torch import nn
 from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend.zoo.mlp import Mlp
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import SIMPLIFY, simplify
 from penstock.compiler.transforms.editor import Editor, layer_of
 from penstock.compiler.transforms.generics import maps_of, rebuild
 from penstock.compiler.transforms.rewrite import Rewrite, run_rewrites
+from penstock.compiler.zoo.mlp import Mlp
 from tests.frontend.models import Lambda, import_module, make, seeded
 from tests.goldens import check_golden
 

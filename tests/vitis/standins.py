@@ -19,7 +19,7 @@ from penstock.profiling.network import network_of
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.commands import HlsStep
 from penstock.profiling.vitis.detect import VitisTools, find_vitis
-from penstock.profiling.vitis.job import HlsJob, HlsRun, Limits, run_hls
+from penstock.profiling.vitis.job import HlsJob, HlsRun, JobLimits, run_hls
 from tests.compiler.designs import Dense, build_network
 from tests.standin.install import Installation
 
@@ -67,10 +67,10 @@ def run(
     runner: ToolRunner | None = None,
     work_root: Path | None = None,
     on_line: Callable[[str], None] | None = None,
-    limits: Limits | None = None,
+    limits: JobLimits | None = None,
 ) -> HlsRun:
     """A job on a fresh design below `folder`."""
-    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), limits or Limits())
+    job = HlsJob(emitted(folder / "design"), TOP, steps or ("csynth",), limits or JobLimits())
     return run_hls(
         job, tools_of(installation), runner or ToolRunner(), folder / "results",
         work_root=work_root or folder / "work", on_line=on_line, environment=installation.environment,

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
-from penstock.profiling.vitis.build import MAGIC, Bitstream, BuildJob, build_bitstream
-from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.build import MAGIC, BuildJob, LinkedBitstream, build_bitstream
+from penstock.profiling.vitis.job import JobLimits
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, aged, emitted, tools_of
 
@@ -26,7 +26,7 @@ def job(tmp_path: Path) -> BuildJob:
     return BuildJob(emitted(tmp_path / "design"), TOP, tmp_path / "store")
 
 
-def build(installation: Installation, job: BuildJob, results: Path) -> Bitstream:
+def build(installation: Installation, job: BuildJob, results: Path) -> LinkedBitstream:
     return build_bitstream(job, tools_of(installation), ToolRunner(), results, environment=installation.environment)
 
 
@@ -92,7 +92,7 @@ def test_a_failed_link_goes_on_where_it_stopped(installation: Installation, job:
 
 def test_a_link_that_ran_out_of_time_goes_on(installation: Installation, job: BuildJob, tmp_path: Path) -> None:
     installation.behave({"link": "hang"})
-    error = fails(installation, replace(job, limits=Limits(seconds=3.0)), tmp_path / "a")
+    error = fails(installation, replace(job, limits=JobLimits(seconds=3.0)), tmp_path / "a")
     assert error.kind == "timeout"
     assert build(installation, job, tmp_path / "b").resumed_from == "synth"
 

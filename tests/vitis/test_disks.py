@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.job import JobLimits
 from tests.standin.install import Installation
 from tests.vitis.standins import run
 
@@ -80,7 +80,7 @@ def test_a_log_of_two_gigabytes_is_bounded_in_memory_and_on_disk(tmp_path: Path)
         watching = [p for p in me.children(recursive=True) if "supervise.py" in " ".join(p.cmdline())]
         most = max([most, *(p.memory_info().rss for p in watching)])
 
-    done = run(installation, tmp_path, limits=Limits(log=4 << 20, seconds=300), on_line=look)
+    done = run(installation, tmp_path, limits=JobLimits(log=4 << 20, seconds=300), on_line=look)
     assert done.synthesis is not None
     assert most < 64 << 20
     assert me.memory_info().rss - before < 64 << 20

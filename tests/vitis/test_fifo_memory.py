@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.profiling.vitis.fifo_memory import fifo_bram18, with_fifo_memory
-from penstock.profiling.vitis.records import Fifo, Usage
+from penstock.profiling.vitis.records import ReportedFifo, ReportedUsage
 from tests.vitis.corpus import SAMPLE, designs, synthesised, whole_corpus
 
 
@@ -22,11 +22,11 @@ from tests.vitis.corpus import SAMPLE, designs, synthesised, whole_corpus
     ],
 )
 def test_blocks_by_depth_and_width(depth: int, bits: int, implementation: str | None, reported: int, blocks: int):
-    assert fifo_bram18(Fifo("f", "top", depth, bits, implementation, Usage(bram18=reported))) == blocks
+    assert fifo_bram18(ReportedFifo("f", "top", depth, bits, implementation, ReportedUsage(bram18=reported))) == blocks
 
 
 def test_what_the_report_does_not_count_stays_unknown():
-    assert fifo_bram18(Fifo("f", "top", 4096, 32, None, Usage())) is None
+    assert fifo_bram18(ReportedFifo("f", "top", 4096, 32, None, ReportedUsage())) is None
 
 
 def test_shallow_fifos_leave_a_report_as_it_is():

@@ -11,7 +11,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
 from penstock.profiling.vitis.csynth_rpt import read_csynth_report
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
-from penstock.profiling.vitis.records import Span, Usage
+from penstock.profiling.vitis.records import CountSpan, ReportedUsage
 
 
 def written(folder: Path, name: str, text: str) -> Path:
@@ -45,13 +45,18 @@ NESTED_XML = """\
 
 def test_nested_loops_ranges_and_old_names_of_resources(tmp_path: Path):
     report = read_csynth_xml(written(tmp_path, "csynth.xml", NESTED_XML))
-    assert report.latency == Span(14, 632)
-    assert report.interval == Span(15, 633)
+    assert report.latency == CountSpan(14, 632)
+    assert report.interval == CountSpan(15, 633)
     assert report.latency_average is None
-    assert report.used == Usage(lut=188, ff=2217, dsp=0, bram18=4, uram=None)
+    assert report.used == ReportedUsage(lut=188, ff=2217, dsp=0, bram18=4, uram=None)
     outer, inner = report.loops
-    assert (outer.name, outer.parents, outer.latency, outer.iteration_latency) == ("rows", (), None, Span(17, 52))
-    assert (inner.name, inner.parents, inner.trip, inner.depth) == ("columns", ("rows",), Span(1, 50), Span(3, 3))
+    assert (outer.name, outer.parents, outer.latency, outer.iteration_latency) == ("rows", (), None, CountSpan(17, 52))
+    assert (inner.name, inner.parents, inner.trip, inner.depth) == (
+        "columns",
+        ("rows",),
+        CountSpan(1, 50),
+        CountSpan(3, 3),
+    )
     assert (outer.pipelined, inner.pipelined) == (False, True)
     assert any("uram" in note for note in report.notes)
     assert any("clock uncertainty" in note for note in report.notes)
@@ -145,13 +150,13 @@ def test_text_with_loops_in_loops_and_four_resources(tmp_path: Path):
     report = read_csynth_report(written(tmp_path, "blur_csynth.rpt", OLD_TEXT))
     assert (report.top, report.version, report.part) == ("blur", "2018.9", "xa7a12tcsg325-1q")
     assert (report.clock_target_ns, report.clock_estimated_ns) == (10.0, 8.144)
-    assert (report.latency, report.interval) == (Span(157, 2089111), Span(158, 2089112))
-    assert report.used == Usage(lut=3099, ff=1070, dsp=0, bram18=9)
+    assert (report.latency, report.interval) == (CountSpan(157, 2089111), CountSpan(158, 2089112))
+    assert report.used == ReportedUsage(lut=3099, ff=1070, dsp=0, bram18=9)
     assert [(loop.name, loop.parents) for loop in report.loops] == [
         ("Loop 1", ()), ("rows", ()), ("columns", ("rows",)),
     ]  # fmt: skip
     columns = report.loops[2]
-    assert (columns.trip, columns.ii, columns.target_ii) == (Span(10, 1922), Span(2, 2), 1)
+    assert (columns.trip, columns.ii, columns.target_ii) == (CountSpan(10, 1922), CountSpan(2, 2), 1)
     assert [(fifo.name, fifo.depth, fifo.used.lut) for fifo in report.fifos] == [("im_1_U", 2, 20)]
 
 
@@ -173,12 +178,12 @@ def test_the_summary_of_all_modules(tmp_path: Path):
         """
     report = read_csynth_report(written(tmp_path, "csynth.rpt", text))
     assert (report.top, report.kind, report.latency, report.interval) == (
-        "array", "dataflow", Span(140, 140), Span(131, 131),
+        "array", "dataflow", CountSpan(140, 140), CountSpan(131, 131),
     )  # fmt: skip
     assert [(module.name, module.used.lut) for module in report.modules] == [("array", 9516), ("inner", 44)]
     outer, inner = report.loops
-    assert (outer.module, outer.ii, outer.iteration_latency) == ("inner", None, Span(13, 13))
-    assert (inner.parents, inner.ii, inner.depth) == (("outer_loop",), Span(1, 1), Span(3, 3))
+    assert (outer.module, outer.ii, outer.iteration_latency) == ("inner", None, CountSpan(13, 13))
+    assert (inner.parents, inner.ii, inner.depth) == (("outer_loop",), CountSpan(1, 1), CountSpan(3, 3))
 
 
 def test_a_cosimulation_report_without_totals(tmp_path: Path):

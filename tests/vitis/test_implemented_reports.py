@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.profiling.vitis.implemented_rpt import read_utilization
-from penstock.profiling.vitis.records import Usage
+from penstock.profiling.vitis.records import ReportedUsage
 from penstock.profiling.vitis.timing_rpt import read_timing
 from tests.vitis.test_generations import written
 
@@ -44,8 +44,8 @@ SITES = """\
 
 def test_area_after_routing_and_before(tmp_path: Path):
     routed = read_utilization(written(tmp_path, "full.rpt", SITES.format(state="Routed")))
-    assert routed.used == Usage(lut=25278, ff=29422, dsp=7, bram18=43)
-    assert routed.available == Usage(lut=70560, ff=141120, dsp=360, bram18=432)
+    assert routed.used == ReportedUsage(lut=25278, ff=29422, dsp=7, bram18=43)
+    assert routed.available == ReportedUsage(lut=70560, ff=141120, dsp=360, bram18=432)
     assert (routed.evidence, routed.version) == ("implemented", "2020.9")
     early = read_utilization(written(tmp_path, "full.rpt", SITES.format(state="Synthesized")))
     assert early.evidence is None
@@ -67,8 +67,8 @@ def test_area_of_kernels_beside_a_platform(tmp_path: Path):
         +---------------------+-----------------+------------------+---------------+---------------+
         """
     report = read_utilization(written(tmp_path, "kernel_util_routed.rpt", text))
-    assert report.used == Usage(lut=6723, ff=6839, dsp=0, bram18=7)
-    assert report.available == Usage(lut=52321, ff=119228, dsp=360, bram18=396)
+    assert report.used == ReportedUsage(lut=6723, ff=6839, dsp=0, bram18=7)
+    assert report.available == ReportedUsage(lut=52321, ff=119228, dsp=360, bram18=396)
     assert [(part.name, part.parent) for part in report.parts] == [("blur", None), ("blur_1", "blur")]
 
 
@@ -85,7 +85,7 @@ def test_area_by_instances(tmp_path: Path):
         +------------+--------+------------+-----+--------+--------+------+------------+
         """
     report = read_utilization(written(tmp_path, "hierarchical.rpt", text))
-    assert report.used == Usage(lut=100, ff=77, dsp=3, bram18=5, uram=0)
+    assert report.used == ReportedUsage(lut=100, ff=77, dsp=3, bram18=5, uram=0)
     assert [(part.name, part.parent, part.used.bram18) for part in report.parts] == [
         ("top", None, 5), ("(top)", "top", 0), ("a", "top", 5), ("b", "a", 1),
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def test_area_by_dies(tmp_path: Path):
         """
     report = read_utilization(written(tmp_path, "slr_util_routed.rpt", text))
     assert report.evidence == "implemented"
-    assert report.used == Usage(lut=1200, ff=2300, dsp=38, bram18=25, uram=4)
+    assert report.used == ReportedUsage(lut=1200, ff=2300, dsp=38, bram18=25, uram=4)
     assert [(part.name, part.used.bram18) for part in report.parts] == [("SLR0", 21), ("SLR1", 4)]
 
 
@@ -183,7 +183,7 @@ def test_the_export_report_of_hls(tmp_path: Path):
         Timing met
         """
     path = written(tmp_path, "blur_export.rpt", text)
-    assert read_utilization(path).used == Usage(lut=219, ff=352, dsp=4, bram18=2)
+    assert read_utilization(path).used == ReportedUsage(lut=219, ff=352, dsp=4, bram18=2)
     timing = read_timing(path)
     assert (timing.met, timing.worst_slack_ns) == (True, 4.894)
     assert timing.clocks[0].fmax_mhz == pytest.approx(1e3 / 5.106)
@@ -224,7 +224,7 @@ ROUTED_EXPORT = """\
 def test_the_routed_export_report_of_newer_releases(tmp_path: Path):
     path = written(tmp_path, "export_impl.rpt", ROUTED_EXPORT)
     area, timing = read_utilization(path), read_timing(path)
-    assert area.used == Usage(lut=2207, ff=1703, dsp=9, bram18=5, uram=0)
+    assert area.used == ReportedUsage(lut=2207, ff=1703, dsp=9, bram18=5, uram=0)
     assert (area.evidence, area.version, area.part) == ("implemented", "2025.9", "xa7a12tcsg325-1q")
     assert (timing.met, timing.worst_slack_ns, timing.version, timing.part) == (
         True, 0.25, "2025.9", "xa7a12tcsg325-1q",

@@ -10,7 +10,7 @@ import pytest
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.commands import hls_commands, tool_environment
 from penstock.profiling.vitis.detect import VitisTools
-from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.job import JobLimits
 from penstock.profiling.work_folder import Keep, private_folder, sweep
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, aged, run, tools_of
@@ -80,12 +80,12 @@ def test_an_exit_code_alone_does_not_fail_a_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("keep", "stays"), [("always", 1), ("failed", 0), ("never", 0)])
 def test_the_work_folder_stays_as_asked(keep: Keep, stays: int, tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2023.2")
-    run(installation, tmp_path, limits=Limits(keep=keep))
+    run(installation, tmp_path, limits=JobLimits(keep=keep))
     assert len(list((tmp_path / "work").iterdir())) == stays
     assert (tmp_path / "results" / "reports" / f"{TOP}_csynth.rpt").is_file()
     installation.behave({"csynth": "no-space"})
     with pytest.raises(ProfilingError):
-        run(installation, tmp_path / "again", work_root=tmp_path / "work", limits=Limits(keep=keep))
+        run(installation, tmp_path / "again", work_root=tmp_path / "work", limits=JobLimits(keep=keep))
     kept = list((tmp_path / "work").glob("kept-*"))
     assert len(kept) == stays + (keep != "never")
     assert all((folder / "hls" / "vitis_hls.log").is_file() for folder in kept)

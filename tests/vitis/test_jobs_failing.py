@@ -11,7 +11,7 @@ import pytest
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.commands import HlsStep
-from penstock.profiling.vitis.job import HlsJob, Limits, run_hls
+from penstock.profiling.vitis.job import HlsJob, JobLimits, run_hls
 from tests.fixtures.processes import working_in
 from tests.standin.install import Installation
 from tests.vitis.standins import RELEASES, TOP, emitted, run, tools_of
@@ -90,7 +90,7 @@ def test_memory_runs_out_within_its_limit(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2022.2")
     installation.behave({"csynth": "out-of-memory"})
     with pytest.raises(ProfilingError) as caught:
-        run(installation, tmp_path, limits=Limits(memory=512 << 20))
+        run(installation, tmp_path, limits=JobLimits(memory=512 << 20))
     assert caught.value.kind == "out-of-memory"
 
 
@@ -99,7 +99,7 @@ def test_memory_is_limited_of_all_processes_together(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2024.2")
     installation.behave({"csynth": "spread:400"})
     with pytest.raises(ProfilingError, match=r"held \d+ MiB together; at most 256 are allowed") as caught:
-        run(installation, tmp_path, limits=Limits(memory=256 << 20, seconds=60))
+        run(installation, tmp_path, limits=JobLimits(memory=256 << 20, seconds=60))
     assert caught.value.kind == "out-of-memory"
     assert working_in(tmp_path) == []
 
@@ -108,7 +108,7 @@ def test_a_tool_that_hangs_with_its_children_is_ended(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2023.2")
     installation.behave({"csynth": "hang"})
     with pytest.raises(ProfilingError) as caught:
-        run(installation, tmp_path, limits=Limits(seconds=1.5))
+        run(installation, tmp_path, limits=JobLimits(seconds=1.5))
     assert caught.value.kind == "timeout"
     assert working_in(tmp_path) == []
 
@@ -136,7 +136,7 @@ def test_a_job_that_fills_the_disk_is_stopped_at_its_quota(tmp_path: Path) -> No
     installation = Installation(tmp_path / "tools", "2023.2")
     installation.behave({"csynth": "fill:2000"})
     with pytest.raises(ProfilingError, match="into its work folder; at most 64 are allowed") as caught:
-        run(installation, tmp_path, limits=Limits(disk=64 << 20))
+        run(installation, tmp_path, limits=JobLimits(disk=64 << 20))
     assert caught.value.kind == "disk-full"
     assert list((tmp_path / "work").iterdir()) == []
 
@@ -146,7 +146,7 @@ def test_a_flood_of_lines_is_bounded(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2025.1")
     installation.behave({"csynth": "flood:200"})
     lines: list[str] = []
-    done = run(installation, tmp_path, limits=Limits(log=4 << 20), on_line=lines.append)
+    done = run(installation, tmp_path, limits=JobLimits(log=4 << 20), on_line=lines.append)
     assert done.synthesis is not None
     assert len(lines) < 20_000
     assert any("in the log alone" in line for line in lines)

@@ -10,10 +10,10 @@ import pytest
 
 from penstock.compiler.platforms import load_platform
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.vitis.build import Bitstream
-from penstock.services.steps.flow import link
-from penstock.services.steps.flow.board import BoardBuild
-from penstock.services.steps.flow.link import LinkBench, Target, failed_link, link_for_card
+from penstock.profiling.vitis.build import LinkedBitstream
+from penstock.services.jobs import link
+from penstock.services.jobs.board import BoardBuild
+from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
 from tests.standin.install import Installation
 from tests.vitis.standins import emitted
 from tests.vitis.test_implemented_reports import SITES
@@ -67,7 +67,7 @@ def test_routed_reports_beside_the_bitstream_are_its_figures(
     timing.write_text(textwrap.dedent(TIMING))
     honest = link.build_bitstream
 
-    def with_reports(*arguments: object, **options: object) -> Bitstream:
+    def with_reports(*arguments: object, **options: object) -> LinkedBitstream:
         return replace(honest(*arguments, **options), reports=(area, timing))  # type: ignore[arg-type]
 
     monkeypatch.setattr(link, "build_bitstream", with_reports)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.profiling.vitis.deadlock import find_deadlock
-from penstock.profiling.vitis.log import STEPS, Step, judge_log
+from penstock.profiling.vitis.log import STEPS, ToolStep, judge_log
 from penstock.profiling.vitis.reading import LogWindow
 
 SYNTHESISED = "INFO: [HLS 200-789] **** Estimated Fmax: 144.68 MHz\n"
@@ -18,7 +18,7 @@ TOO_SLOW = "CRITICAL WARNING: [Route 35-39] The design did not meet timing requi
 ROUTED = "INFO: [v++ 60-586] Created design.xclbin\n"
 
 
-def judged(step: Step, text: str, source: str | None = None):
+def judged(step: ToolStep, text: str, source: str | None = None):
     return judge_log(step, LogWindow(text, "", 0), source)
 
 
@@ -34,7 +34,7 @@ def judged(step: Step, text: str, source: str | None = None):
         ("csynth", "WARNING: license will expire in 3 days\n" + SYNTHESISED),
     ],
 )
-def test_a_step_that_says_so_is_done(step: Step, text: str):
+def test_a_step_that_says_so_is_done(step: ToolStep, text: str):
     outcome = judged(step, text)
     assert outcome.ok
     assert not outcome.retry
@@ -87,7 +87,7 @@ def test_a_step_that_says_so_is_done(step: Step, text: str):
         ("csynth", "", "tool-failed", "ends without saying"),
     ],
 )
-def test_every_failure_has_its_kind_and_cause(step: Step, text: str, kind: str, words: str):
+def test_every_failure_has_its_kind_and_cause(step: ToolStep, text: str, kind: str, words: str):
     outcome = judged(step, text)
     assert outcome.kind == kind
     assert words in outcome.message
@@ -183,7 +183,7 @@ def test_a_deadlock_without_its_cycle_is_still_one():
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_no_step_is_done_by_another_steps_words(step: Step):
+def test_no_step_is_done_by_another_steps_words(step: ToolStep):
     assert not judged(step, "INFO: [HLS 200-10] Running in batch mode\n").ok
 
 

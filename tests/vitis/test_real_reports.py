@@ -9,7 +9,7 @@ import pytest
 
 from penstock.profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
 from penstock.profiling.vitis.csynth_rpt import read_csynth_report
-from penstock.profiling.vitis.records import Loop, Memory, Span, SynthesisReport, Usage
+from penstock.profiling.vitis.records import CountSpan, ReportedLoop, ReportedMemory, ReportedUsage, SynthesisReport
 from tests.vitis.corpus import SAMPLE, Row, designs, rows, synthesised, whole_corpus
 
 WHOLE = whole_corpus()
@@ -19,8 +19,8 @@ FOLDERS = [pytest.param(SAMPLE, id="sample"), pytest.param(WHOLE, id="all", mark
 SLOW_FOLDERS = [pytest.param(SAMPLE, id="sample"), pytest.param(WHOLE, id="all", marks=[ABSENT, pytest.mark.slow])]
 
 
-def used(row: Row, prefix: str = "") -> Usage:
-    return Usage(
+def used(row: Row, prefix: str = "") -> ReportedUsage:
+    return ReportedUsage(
         *(
             None if (text := row[prefix + name]) == "-" else int(text)
             for name in ("LUT", "FF", "DSP", "BRAM_18K", "URAM")
@@ -35,19 +35,19 @@ def same_summary(report: SynthesisReport, row: Row) -> None:
     assert report.clock_target_ns == float(row["clk_target"])
     assert report.clock_uncertainty_ns == float(row["clk_unc"])
     assert report.clock_estimated_ns == float(row["clk_est"])
-    assert report.latency == Span(int(row["lat_best"]), int(row["lat_worst"]))
-    assert report.interval == Span(int(row["ii_min"]), int(row["ii_max"]))
+    assert report.latency == CountSpan(int(row["lat_best"]), int(row["lat_worst"]))
+    assert report.interval == CountSpan(int(row["ii_min"]), int(row["ii_max"]))
     assert report.used == used(row)
     assert report.available == used(row, "avail_")
     assert report.evidence == "csynth"
     assert report.notes == ()
 
 
-def exact(text: str) -> Span | None:
-    return Span(int(text), int(text)) if text else None
+def exact(text: str) -> CountSpan | None:
+    return CountSpan(int(text), int(text)) if text else None
 
 
-def same_loop(loop: Loop, row: Row) -> None:
+def same_loop(loop: ReportedLoop, row: Row) -> None:
     assert (loop.module, loop.name, "/".join(loop.parents)) == (row["module"], row["loop"], row["parent"])
     assert loop.trip == exact(row["trip"])
     assert loop.latency == exact(row["latency"])
@@ -75,7 +75,7 @@ def test_every_csynth_xml_equals_the_rows(folder: Path):
         for module, wanted in zip(report.modules, modules, strict=True):
             assert (module.name, module.kind) == (wanted["module"], wanted["pipe"])
             assert module.clock_estimated_ns == float(wanted["clk_est"])
-            assert module.latency == Span(int(wanted["lat_best"]), int(wanted["lat_worst"]))
+            assert module.latency == CountSpan(int(wanted["lat_best"]), int(wanted["lat_worst"]))
             assert module.interval == exact(wanted["ii"])
             assert module.used == used(wanted)
             assert module.available == used(row, "avail_")
@@ -113,7 +113,7 @@ def test_every_fifo_and_memory_of_the_xml_equals_the_rows(folder: Path):
     assert memories >= 20
 
 
-def shape(memory: Memory) -> tuple[object, ...]:
+def shape(memory: ReportedMemory) -> tuple[object, ...]:
     return memory.module, memory.words, memory.bits, memory.used.bram18, memory.used.uram
 
 
@@ -121,7 +121,7 @@ def shape(memory: Memory) -> tuple[object, ...]:
 ROUNDED_IN_TEXT_ONLY = "streamhls__cnns__opt3__ResidualBlock"
 
 
-def same_memory(memory: Memory, line: Row, told_differently: bool) -> None:
+def same_memory(memory: ReportedMemory, line: Row, told_differently: bool) -> None:
     wanted = tuple(int(line[column]) for column in ("words", "bits", "BRAM_18K", "URAM"))
     if told_differently and memory.copies == 2 and memory.used.bram18 is not None:
         assert 0 <= wanted[2] - memory.used.bram18 <= 5

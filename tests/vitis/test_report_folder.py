@@ -10,7 +10,7 @@ import pytest
 
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
-from penstock.profiling.vitis.records import Span
+from penstock.profiling.vitis.records import CountSpan
 from penstock.profiling.vitis.report_folder import read_report_folder
 from tests.vitis.corpus import SAMPLE, rows
 from tests.vitis.test_generations import NESTED_XML, OLD_TEXT
@@ -40,7 +40,7 @@ def test_an_older_tool_spreads_its_modules_over_files(tmp_path: Path):
     assert [fifo.name for fifo in report.fifos] == ["im_1_U"]
     module = report.module("helper")
     assert module is not None
-    assert module.latency == Span(14, 632)
+    assert module.latency == CountSpan(14, 632)
 
 
 def test_figures_that_only_the_text_has_are_taken_and_said(tmp_path: Path):
@@ -49,7 +49,7 @@ def test_figures_that_only_the_text_has_are_taken_and_said(tmp_path: Path):
     )
     (tmp_path / "blur_csynth.rpt").write_text(dedent(OLD_TEXT))
     report = read_report_folder(tmp_path)
-    assert report.latency == Span(157, 2089111)
+    assert report.latency == CountSpan(157, 2089111)
     assert report.clock_uncertainty_ns == 1.25
     assert any(note.startswith("from blur_csynth.rpt: latency") for note in report.notes)
 
@@ -58,7 +58,7 @@ def test_a_damaged_text_beside_the_xml_costs_what_it_alone_says(tmp_path: Path):
     (tmp_path / "csynth.xml").write_text(dedent(NESTED_XML))
     (tmp_path / "blur_csynth.rpt").write_text(dedent(OLD_TEXT)[:-200])
     report = read_report_folder(tmp_path)
-    assert (report.latency, report.fifos) == (Span(14, 632), ())
+    assert (report.latency, report.fifos) == (CountSpan(14, 632), ())
     assert report.notes[-1].startswith("blur_csynth.rpt is left out: the report ends inside a table")
 
 
@@ -75,4 +75,4 @@ def test_a_function_that_is_one_pipeline_has_a_depth(tmp_path: Path):
         "<DataflowPipelineThroughput>", "<PipelineDepth>7</PipelineDepth><DataflowPipelineThroughput>"
     )
     (tmp_path / "csynth.xml.gz").write_bytes(gzip.compress(text.encode()))
-    assert read_report_folder(tmp_path).depth == Span(7, 7)
+    assert read_report_folder(tmp_path).depth == CountSpan(7, 7)

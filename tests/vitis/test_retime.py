@@ -10,7 +10,7 @@ import pytest
 from benchmarks.csynth_networks import figures_beside, find_pairs, pairs, run
 from benchmarks.networks import run as run_networks
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.simulator import VITIS, Network, Process, simulate
+from penstock.compiler.simulator import VITIS, Network, SimulatedProcess, simulate
 from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
@@ -30,7 +30,7 @@ def design(name: str) -> tuple[ProcNet, SynthesisReport]:
 def planned_wrong(network: Network) -> Network:
     """The same network as a plan that is off: all pipelines turn every cycle and are three stages long."""
 
-    def wrong(process: Process) -> Process:
+    def wrong(process: SimulatedProcess) -> SimulatedProcess:
         return replace(process, phases=tuple(replace(phase, ii=1, depth=3) for phase in process.phases))
 
     return replace(network, processes=tuple(wrong(process) for process in network.processes))

@@ -14,7 +14,7 @@ from penstock.compiler.schedule import load_library
 from penstock.compiler.simulator import Network as SimulatedNetwork
 from penstock.compiler.simulator import simulate
 from penstock.dse.fifo.of_design import runs_through, size_design
-from penstock.profiling.network import Network, network_of
+from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.simulated import rules_of, simulate_design, simulated_network
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.records import SynthesisReport
@@ -33,7 +33,7 @@ def top() -> stream.TopOp:
 
 
 @pytest.fixture(scope="module")
-def design(top: stream.TopOp) -> Network:
+def design(top: stream.TopOp) -> TaskNetwork:
     return network_of(top, load_library(PLATFORM.operators, CLOCK))
 
 
@@ -43,7 +43,7 @@ def report(top: stream.TopOp, tmp_path_factory: pytest.TempPathFactory) -> Synth
     return read_csynth_xml(path)
 
 
-def test_every_nest_takes_its_figures_from_the_report(design: Network, report: SynthesisReport):
+def test_every_nest_takes_its_figures_from_the_report(design: TaskNetwork, report: SynthesisReport):
     timed = retime_design(design, report)
     assert timed.kept == ()
     assert {nest.evidence for nest in timed.nests} == {"csynth"}
@@ -55,14 +55,14 @@ def test_every_nest_takes_its_figures_from_the_report(design: Network, report: S
     assert simulate_design(timed.network, PLATFORM, CLOCK).latency > simulate_design(design, PLATFORM, CLOCK).latency
 
 
-def test_schedules_and_simulated_networks_are_retimed_alike(design: Network, report: SynthesisReport):
+def test_schedules_and_simulated_networks_are_retimed_alike(design: TaskNetwork, report: SynthesisReport):
     converted = simulated_network(design, PLATFORM, CLOCK)
     assert isinstance(converted, SimulatedNetwork)
     other = simulate(retime(converted, report).network, rules_of(PLATFORM, CLOCK))
     assert simulate_design(retime_design(design, report).network, PLATFORM, CLOCK).latency == other.latency
 
 
-def test_fifos_are_sized_for_the_pipelines_that_were_built(design: Network, report: SynthesisReport):
+def test_fifos_are_sized_for_the_pipelines_that_were_built(design: TaskNetwork, report: SynthesisReport):
     timed = retime_design(design, report).network
     sized = size_design(timed, PLATFORM, CLOCK)
     depths = {name: depth for kernel in sized.kernels for name, depth in kernel.depths.items()}
@@ -71,7 +71,7 @@ def test_fifos_are_sized_for_the_pipelines_that_were_built(design: Network, repo
     assert sized.latency == simulate_design(timed, PLATFORM, CLOCK, depths=depths).latency
 
 
-def test_what_the_report_does_not_have_stays_planned(design: Network, report: SynthesisReport):
+def test_what_the_report_does_not_have_stays_planned(design: TaskNetwork, report: SynthesisReport):
     first = design.tasks[0].name
     without = replace(report, loops=tuple(loop for loop in report.loops if loop.module != first))
     timed = retime_design(design, without)

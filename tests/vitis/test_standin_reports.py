@@ -11,7 +11,7 @@ import pytest
 from penstock.compiler.pipeline import emit
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
-from penstock.profiling.network import Network, network_of
+from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.job import HlsJob, run_hls
 from penstock.profiling.vitis.records import SynthesisReport
@@ -27,7 +27,7 @@ REAL = SAMPLE / "streamhls__polybench__streamhls__2560_DSPs__opt1__atax"
 LIBRARY = load_library(load_platform("u55c").operators, 300.0)
 
 
-def planned() -> Network:
+def planned() -> TaskNetwork:
     return network_of(lowered().top, LIBRARY)
 
 

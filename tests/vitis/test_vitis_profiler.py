@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend import hls
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.design.default import default_design
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.profiling.csim import find_compiler

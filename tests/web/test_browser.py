@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.services.api.app import create_app
-from penstock.services.api.options import ApiOptions
+from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.settings import Settings
 from tests.api.conftest import served
 from tests.api.seeding import Seeder

@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ElementTree
 import httpx
 import pytest
 
-from penstock.db.lifecycle import Outcome
-from penstock.db.records import NewProfile, RungPair
+from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.records import NewProfile, RungPair
 from penstock.services.steps.graph import measure_steps
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder, summary_of
@@ -108,8 +108,8 @@ def test_measurements_by_tools_are_one_box_and_a_line_each(client: httpx.Client,
     seeder.explore(run, 2)
     for number in range(2):
         seeder.trial(run, number)
-    seeder.finish(run, "shortlist", Outcome(result={}, new_steps=measure_steps([0, 1])))
-    seeder.finish(run, "measure/0000", Outcome(result={}))
+    seeder.finish(run, "shortlist", StepOutcome(result={}, new_steps=measure_steps([0, 1])))
+    seeder.finish(run, "measure/0000", StepOutcome(result={}))
     seeder.fail(run, "measure/0001", code="profile-timeout", what="the tool was stopped", log_tail="INFO: waiting")
     text = page(client, f"/runs/{run.id}")
     graph, *_ = [svg for svg in drawings(text) if "graph" in svg.get("class", "")]

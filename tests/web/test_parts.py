@@ -16,7 +16,7 @@ from penstock import web
 from penstock.web import text
 from penstock.web.axis import fit_axis
 from penstock.web.event_lines import event_lines
-from penstock.web.graph import Node, draw_graph, joint_state
+from penstock.web.graph import GraphNode, draw_graph, joint_state
 from penstock.web.pareto import Dot, draw_pareto, pareto_front
 
 FOLDER = Path(web.__file__).parent
@@ -87,7 +87,7 @@ def test_the_front_joins_only_one_evidence_and_only_what_fits() -> None:
 
 @given(st.integers(0, 2000))
 def test_trials_fit_into_their_box(count: int) -> None:
-    node = Node("trials", "running", "", "")
+    node = GraphNode("trials", "running", "", "")
     drawing = draw_graph([node, node], [("succeeded", "")] * count, node, [node] * 3)
     box = drawing.boxes[2]
     assert len(box.cells) == min(count, 600)

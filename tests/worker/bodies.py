@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from penstock.compiler.errors import PenstockError
-from penstock.db.records import NewStep, TrialSummary
+from penstock.db.schema.records import NewStep, TrialSummary
 from penstock.profiling.tool_runner import ToolCommand
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind

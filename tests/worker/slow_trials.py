@@ -6,8 +6,8 @@ import random
 import time
 
 import penstock.services.steps.bodies  # noqa: F401 - registers them
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.tiling import Params
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.space.tiling import Params
 
 _evaluate = Evaluator.evaluate
 

@@ -24,8 +24,8 @@ from sqlalchemy import text
 
 from penstock.db import Database, lifecycle
 from penstock.db.migrate import migrate
-from penstock.db.records import Event, Run, Step
-from penstock.db.states import RunState, StepState
+from penstock.db.schema.records import Event, Run, Step
+from penstock.db.schema.states import RunState, StepState
 from penstock.services.steps.graph import TRIAL, run_steps
 from penstock.services.store import ContentStore
 from penstock.services.supervisor.folders import open_folder

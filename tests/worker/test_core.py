@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.db.records import NewStep
-from penstock.db.states import RunState, StepState
+from penstock.db.schema.records import NewStep
+from penstock.db.schema.states import RunState, StepState
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal, fresh_service

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.db.records import Model, NewStep
+from penstock.db.schema.records import Model, NewStep
 from penstock.services.steps.graph import measure_steps, run_steps, trial_steps
 
 MODEL = Model("mod_1", "m", "zoo", "zoo:m", None, None, {}, None, datetime.now(UTC))

@@ -10,7 +10,7 @@ import pytest
 import redis as client
 
 from penstock.db import Database, lifecycle
-from penstock.db.records import NewStep, Run
+from penstock.db.schema.records import NewStep, Run
 from penstock.services.settings import Settings
 from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from penstock.db import lifecycle
-from penstock.db.records import Run
-from penstock.db.states import RunState
+from penstock.db.schema.records import Run
+from penstock.db.schema.states import RunState
 from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
 from tests.fixtures.service import Service, assert_legal

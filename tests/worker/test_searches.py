@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from penstock.db import Transaction, lifecycle
-from penstock.db.records import Run, Trial
-from penstock.db.states import RunState, StepState
-from penstock.dse.study import delete_study
-from penstock.services.api.options import ApiOptions
+from penstock.db.schema.records import Run, Trial
+from penstock.db.schema.states import RunState, StepState
+from penstock.dse.search.study import delete_study
+from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.routes.searches import further_steps
 from penstock.services.steps.bodies.candidates import first_of_each
 from penstock.services.steps.graph import EXPLORE, replay_steps

@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from penstock.db.records import Run
-from penstock.db.states import RunState, StepState
+from penstock.db.schema.records import Run
+from penstock.db.schema.states import RunState, StepState
 from penstock.services.store import ContentStore
 from tests.fixtures.service import Service, assert_legal
 from tests.standin.install import Installation

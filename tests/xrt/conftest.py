@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from penstock.compiler.backend.host import write_folder
+from penstock.compiler.package import write_folder
 from tests.package import hand_made
 from tests.xrt.packages import DOUBLE, Host, build_host, write_double
 

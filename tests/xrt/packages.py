@@ -11,18 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.backend.host.runtime.penstock_runtime.build import build_library
-from penstock.compiler.backend.host.runtime.penstock_runtime.package import (
-    MANIFEST,
-    SCHEMA,
-    manifest_digest,
-    open_package,
-)
-from penstock.compiler.backend.host.xrt import xrt_files
-from penstock.compiler.design.default import default_design
+from penstock.compiler.package.xrt import xrt_files
 from penstock.compiler.pipeline import Lowered, emit, lower
 from penstock.compiler.pipeline.verify import make_inputs
+from penstock.compiler.runtime.penstock_runtime.build import build_library
+from penstock.compiler.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest, open_package
 from penstock.profiling.csim import find_compiler
 from tests.compiler.designs import Dense, build_network
 from tests.xrt.container import Kernel, xclbin

@@ -12,7 +12,7 @@ from penstock.compiler.layout import Layout, pack
 from penstock.profiling.csim import SANITIZERS, find_compiler
 from tests.xrt.packages import FLAGS
 
-NATIVE = Path(__file__).resolve().parents[2] / "compiler" / "backend" / "host" / "xrt" / "native"
+NATIVE = Path(__file__).resolve().parents[2] / "compiler" / "package" / "xrt" / "native"
 
 
 @pytest.mark.parametrize("extra", [(), pytest.param(SANITIZERS, marks=pytest.mark.slow)], ids=["plain", "sanitised"])

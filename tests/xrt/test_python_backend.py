@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from penstock.compiler.backend.host import PackageContents, write_folder
-from penstock.compiler.backend.host.runtime.penstock_runtime import PackageError, load, open_package
-from penstock.compiler.backend.host.runtime.penstock_runtime.xclbin import read_kernels
-from penstock.compiler.backend.host.runtime.penstock_runtime.xrt import Xrt
+from penstock.compiler.package import PackageContents, write_folder
+from penstock.compiler.runtime.penstock_runtime import PackageError, load, open_package
+from penstock.compiler.runtime.penstock_runtime.xclbin import read_kernels
+from penstock.compiler.runtime.penstock_runtime.xrt import Xrt
 from tests.package import hand_made
 from tests.xrt.container import Kernel, xclbin
 from tests.xrt.packages import DOUBLE, bitstream_of, two_kernels, write_container, write_double, write_package

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.compiler.backend.host import write_folder
+from penstock.compiler.package import write_folder
 from tests.package import hand_made
 from tests.xrt.packages import Host, write_container
 

@@ -9,8 +9,8 @@ import pytest
 from xdsl.dialects import arith, math, tensor
 from xdsl.dialects.builtin import Float64Type
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.pipeline import emit, lower, prepare

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import penstock.services.steps.flow.check as check
+import penstock.services.jobs.check as check
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import emit, lower, prepare
 from penstock.compiler.pipeline.verify import stream_work

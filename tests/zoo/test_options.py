@@ -14,10 +14,10 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import load_model
-from penstock.compiler.frontend.reference import parse_reference
-from penstock.compiler.frontend.zoo._sizes import SHAPES, sizes_of
-from penstock.compiler.frontend.zoo._transformer import attend
 from penstock.compiler.pipeline import prepare
+from penstock.compiler.reference import parse_reference
+from penstock.compiler.zoo._sizes import SHAPES, sizes_of
+from penstock.compiler.zoo._transformer import attend
 
 
 def load(model: str, *, weights: bool = True) -> LoadedModel:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.design.default import default_design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import emit, lower, prepare

@@ -40,7 +40,7 @@ def bind_op(variable: str, op: Operation, implementation: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Run:
+class LaneRun:
     """Consecutive lanes of a scalar body, and what its bound operations are built of there."""
 
     first: int
@@ -49,17 +49,17 @@ class Run:
     choices: Mapping[Operation, str]
 
 
-def runs_of(body: Block, lanes: int, allotment: Allotment) -> list[Run]:
+def runs_of(body: Block, lanes: int, allotment: Allotment) -> list[LaneRun]:
     """The lanes of a scalar body, cut where what an operation is built of changes."""
     taken = [(op, allotment.take(op, lanes)) for op in body.ops]
     spans = {op: (list(accumulate((count for count, _ in shares), initial=0)), shares) for op, shares in taken}
     cuts = sorted({cut for places, _ in spans.values() for cut in places} | {0, lanes})
-    runs: list[Run] = []
+    runs: list[LaneRun] = []
     for first, last in pairwise(cuts):
         choices: dict[Operation, str] = {}
         for op, (places, shares) in spans.items():
             choice = next(name for end, (_, name) in zip(places[1:], shares, strict=True) if end > first)
             if choice is not None:
                 choices[op] = choice
-        runs.append(Run(first, last, choices))
+        runs.append(LaneRun(first, last, choices))
     return runs

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.compiler.backend.hls.link import LinkTarget, link_files
 from penstock.compiler.backend.hls.notes import Notes
-from penstock.compiler.backend.hls.ports import BorderShapes, Port, interface_of, ports_of
+from penstock.compiler.backend.hls.ports import BorderShapes, TopPort, interface_of, ports_of
 from penstock.compiler.backend.hls.top_cpp import top_cpp
 from penstock.compiler.backend.hls.weights_cpp import weights_header
 from penstock.compiler.dialects import stream
@@ -82,7 +82,7 @@ def emit_hls(
     return tuple(files)
 
 
-def _call_arguments(ports: Sequence[Port]) -> list[str]:
+def _call_arguments(ports: Sequence[TopPort]) -> list[str]:
     """What the C interface hands to the top: the host's arrays where they are words already, else copies of them."""
     return [
         f"static_cast<{port.pointer}>({_array(port, ports)})" if port.is_native and port.kind != "buffer"
@@ -92,7 +92,7 @@ def _call_arguments(ports: Sequence[Port]) -> list[str]:
     ]  # fmt: skip
 
 
-def _bench_arguments(ports: Sequence[Port]) -> str:
+def _bench_arguments(ports: Sequence[TopPort]) -> str:
     """The test bench's files: inputs, outputs of the run, and the outputs that the C simulation left."""
     inputs = " ".join(f"csim/run/in{i}.bin" for i, _ in enumerate(p for p in ports if p.kind == "input"))
     numbers = range(sum(p.kind == "output" for p in ports))
@@ -100,7 +100,7 @@ def _bench_arguments(ports: Sequence[Port]) -> str:
     return f"{inputs} -- {outputs} -- {expected}"
 
 
-def _array(port: Port, ports: Sequence[Port]) -> str:
+def _array(port: TopPort, ports: Sequence[TopPort]) -> str:
     """The host's array of a port, by its place among those of its kind."""
     return f"{port.kind}s[{[p for p in ports if p.kind == port.kind].index(port)}]"
 

@@ -18,7 +18,7 @@ _LONGEST = 116
 
 
 @dataclass
-class Lines:
+class CppLines:
     """Pragmas stand at the margin, as people write them."""
 
     indent: int = 0

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.dialects import stream
-from penstock.compiler.platforms import Memory, Platform
+from penstock.compiler.platforms import ExternalMemory, Platform
 
 FLOORPLAN = "floorplan.tcl"
 
@@ -24,7 +24,7 @@ class LinkTarget:
     dies: Mapping[str, str]
 
 
-def banks_of_bundles(ports: Sequence[Port], platform: Platform) -> dict[int, str]:
+def banks_of_bundles(ports: Sequence[TopPort], platform: Platform) -> dict[int, str]:
     """The bank of external memory that each bundle of ports is served by, as Vitis writes it.
 
     The memory with the most bandwidth serves first, one bank a bundle; beyond its banks others help, and then
@@ -35,7 +35,7 @@ def banks_of_bundles(ports: Sequence[Port], platform: Platform) -> dict[int, str
     return {bundle: banks[position % len(banks)] for position, bundle in enumerate(bundles)} if banks else {}
 
 
-def _banks(memory: Memory, platform: Platform) -> list[str]:
+def _banks(memory: ExternalMemory, platform: Platform) -> list[str]:
     """Vitis counts the banks of each kind of memory from 0."""
     kind = memory.kind.upper()
     before = 0
@@ -46,7 +46,7 @@ def _banks(memory: Memory, platform: Platform) -> list[str]:
     return [f"{kind}[{before + port}]" for port in range(memory.ports)]
 
 
-def link_files(top: stream.TopOp, ports: Sequence[Port], target: LinkTarget) -> dict[str, str]:
+def link_files(top: stream.TopOp, ports: Sequence[TopPort], target: LinkTarget) -> dict[str, str]:
     """Files for the folder `link/` by name; none for a platform without a shell."""
     platform = target.platform
     if not platform.shell:

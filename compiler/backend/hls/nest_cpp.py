@@ -18,8 +18,8 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.bind_cpp import runs_of
-from penstock.compiler.backend.hls.lines import Lines, extents, flat, subscripts, times, total, word_type
-from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.backend.hls.lines import CppLines, extents, flat, subscripts, times, total, word_type
+from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.affine import coefficients
@@ -32,15 +32,15 @@ _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
 @dataclass
-class NestEmitter:
+class NestCpp:
     """Writes one nest. `names` maps channels, memories and ROMs to their C++ names."""
 
     op: nest.NestOp
     layer: str
     label: str
     names: dict[SSAValue, str]
-    external: Mapping[SSAValue, Port]
-    out: Lines
+    external: Mapping[SSAValue, TopPort]
+    out: CppLines
     used: dict[str, int] = field(default_factory=dict[str, int])
     guarded: tuple[str, int] | None = None
     """The condition of the block that was closed last, and after how many lines."""

@@ -29,7 +29,7 @@ BorderShapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
-class Port:
+class TopPort:
     """One memory of the top, as the C++ and interface.json name it.
 
     `kind` is input, parameter or output for the host's, buffer for a tensor that passes between two kernels.
@@ -113,12 +113,12 @@ class Port:
         return f"{self.kind} {self.name}: {_times(self.shape)} x {self.dtype}{where}"
 
 
-def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
+def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
     """The memories of the top in the order of its arguments: the host's, and tensors between kernels.
 
     An argument that nobody uses is none of them: it would be a port of the hardware, on a bank, for nothing.
     """
-    ports: list[Port] = []
+    ports: list[TopPort] = []
     met: Counter[str] = Counter()
     # An argument may bear a layer's name, as "fc3.bias" does, but in C++ it would hide the layer's function.
     inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
@@ -137,7 +137,7 @@ def ports_of(top: stream.TopOp) -> tuple[Port, ...]:
         safe = f"{safe}_arg" if _LOCAL.fullmatch(safe) else safe
         taken[safe] = taken.get(safe, 0) + 1
         uses = [use.operation for use in value.uses]
-        port = Port(
+        port = TopPort(
             value, name.data, kind.data, cpp_type(element), prod(lanes),
             _logical_shape(packed, layout), packed, layout, np.dtype(numpy_dtype(element)).name,
             safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", interface,
@@ -155,14 +155,14 @@ def _logical_shape(packed: tuple[int, ...], layout: Layout | None) -> tuple[int,
     return tuple(trips * tile for trips, tile in zip(packed, layout.tile, strict=False))
 
 
-def interface_of(top: stream.TopOp, ports: Sequence[Port], valid: BorderShapes | None = None) -> dict[str, Any]:
+def interface_of(top: stream.TopOp, ports: Sequence[TopPort], valid: BorderShapes | None = None) -> dict[str, Any]:
     """What a host needs to call the top: order, shapes, layouts and dtypes of its memories.
 
     `argument` and `position` are the C++ argument's, `index` says which of the model's inputs or outputs it is.
     `valid` is how much of a padded tensor the model knows; the host puts zeros behind it, or cuts off what is there.
     """
 
-    def describe(port: Port) -> dict[str, Any]:
+    def describe(port: TopPort) -> dict[str, Any]:
         layout = {"tile": list(port.layout.tile), "word": list(port.layout.word)} if port.layout else None
         entry: dict[str, Any] = {
             "name": port.name, "argument": port.argument, "position": positions[port.value], "index": port.index,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
-from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.directives import BanksAttr, banks_of, carried_of, fifo_of, pipeline_of, storage_of
 from penstock.compiler.dialects.nest import NestOp
@@ -66,7 +66,7 @@ def fifo(op: stream.StreamOp, name: str) -> list[str]:
     return lines
 
 
-def interface(ports: Sequence[Port]) -> list[str]:
+def interface(ports: Sequence[TopPort]) -> list[str]:
     """m_axi for the data, s_axilite for the addresses and the start; arrays on the chip are memories' own ports."""
     if any(port.banks is not None for port in ports):
         arrays = [

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls import pragmas
-from penstock.compiler.backend.hls.lines import Lines, array_declaration, word_type
-from penstock.compiler.backend.hls.nest_cpp import NestEmitter
+from penstock.compiler.backend.hls.lines import CppLines, array_declaration, word_type
+from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
-from penstock.compiler.backend.hls.ports import Port
+from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.weights_cpp import rom_name
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.transforms.names import c_name
@@ -33,11 +33,11 @@ _HEAD = (
 )
 _REGISTERS = 16  # elements up to which a memory is registers, which may as well have a reset value
 _BLOCKS = "hls::stream_of_blocks"
-Channel = stream.StreamOp | stream.BlocksOp
+ChannelDeclaration = stream.StreamOp | stream.BlocksOp
 
 
 def top_cpp(
-    top: stream.TopOp, ports: Sequence[Port], title: str, notes: Notes, dies: Mapping[str, str] | None = None
+    top: stream.TopOp, ports: Sequence[TopPort], title: str, notes: Notes, dies: Mapping[str, str] | None = None
 ) -> str:
     """The text of penstock_top.cpp. `dies` says where tasks stand, as far as that is decided."""
     return _TopEmitter(top, {port.value: port for port in ports}, title, notes, dict(dies or {})).emit()
@@ -46,12 +46,12 @@ def top_cpp(
 @dataclass
 class _TopEmitter:
     top: stream.TopOp
-    ports: dict[SSAValue, Port]
+    ports: dict[SSAValue, TopPort]
     title: str
     notes: Notes
     dies: dict[str, str]
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    out: Lines = field(default_factory=Lines)
+    out: CppLines = field(default_factory=CppLines)
 
     def emit(self) -> str:
         out, operations = self.out, self.top.body.block.ops
@@ -94,7 +94,7 @@ class _TopEmitter:
         tasks: Sequence[stream.TaskOp],
         groups: dict[int, list[stream.TaskOp]],
         kernels: dict[int, str],
-        channels: Sequence[Channel],
+        channels: Sequence[ChannelDeclaration],
     ) -> None:
         out = self.out
         out.add(
@@ -115,7 +115,7 @@ class _TopEmitter:
             name += "_"
         return name
 
-    def _kernel(self, name: str, tasks: Sequence[stream.TaskOp], channels: Sequence[Channel]) -> None:
+    def _kernel(self, name: str, tasks: Sequence[stream.TaskOp], channels: Sequence[ChannelDeclaration]) -> None:
         """One kernel of several: its own channels inside, memories as arguments."""
         own = [c for c in channels if any(c.result in self._used(task) for task in tasks)]
         layers = list(dict.fromkeys(t.layer.data for t in tasks if t.layer.data in self.notes))
@@ -123,14 +123,14 @@ class _TopEmitter:
         with self.out.function(f"static void {name}", self._signature(self._memories(tasks))):
             self._dataflow(tasks, own)
 
-    def _dataflow(self, tasks: Sequence[stream.TaskOp], channels: Sequence[Channel]) -> None:
+    def _dataflow(self, tasks: Sequence[stream.TaskOp], channels: Sequence[ChannelDeclaration]) -> None:
         self.out.add(pragmas.DATAFLOW)
         for channel in channels:
             self._channel(channel)
         for task in tasks:
             self.out.add(f"{task.sym_name.data}({', '.join(self.names[v] for v in self._used(task))});")
 
-    def _channel(self, channel: Channel) -> None:
+    def _channel(self, channel: ChannelDeclaration) -> None:
         name = self.names[channel.result]
         if isinstance(channel, stream.StreamOp):
             self.out.add(f'hls::stream<{word_type(channel.result.type.token)}> {name}("{name}");')
@@ -156,7 +156,7 @@ class _TopEmitter:
                         out.add(*pragmas.memory(op, name))
                     case nest.NestOp():
                         label = f"{task.sym_name.data}_{op.sym_name.data}"
-                        NestEmitter(op, task.layer.data, label, names, self.ports, out).emit()
+                        NestCpp(op, task.layer.data, label, names, self.ports, out).emit()
                     case _:
                         raise AssertionError(op.name)  # the dialect has no other operation in a task
 

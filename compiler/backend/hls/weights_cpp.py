@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
-from penstock.compiler.backend.hls.lines import Lines, array_declaration
+from penstock.compiler.backend.hls.lines import CppLines, array_declaration
 from penstock.compiler.backend.hls.scalar_cpp import literal
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
@@ -34,7 +34,7 @@ def rom_name(task: stream.TaskOp, rom: stream.RomOp) -> str:
 
 
 def weights_header(top: stream.TopOp, parameters: Mapping[str, Array]) -> str:
-    out = Lines()
+    out = CppLines()
     out.text += [*_HEAD, ""]
     for task in top.body.block.ops:
         if not isinstance(task, stream.TaskOp):

@@ -1,5 +1,5 @@
 """Emits SystemVerilog for the open route."""
 
-from penstock.compiler.backend.rtl.design import PortKind, RtlDesign, RtlPort
+from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort, RtlPortKind
 
-__all__ = ["PortKind", "RtlDesign", "RtlPort"]
+__all__ = ["RtlPortKind", "RtlDesign", "RtlPort"]

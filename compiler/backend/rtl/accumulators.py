@@ -13,9 +13,9 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.backend.rtl.geometry import lanes_of
-from penstock.compiler.backend.rtl.numbers import Range, type_range
+from penstock.compiler.backend.rtl.numbers import ValueRange, type_range
 from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS, literal_of
-from penstock.compiler.backend.rtl.timing import Timing
+from penstock.compiler.backend.rtl.timing import NestTiming
 from penstock.compiler.dialects import nest, stream
 
 
@@ -28,7 +28,7 @@ class Accumulator:
     total: nest.MapOp
     combine: Operation
 
-    def range(self, ranges: dict[SSAValue, Range], trips: Sequence[int]) -> Range:
+    def range(self, ranges: dict[SSAValue, ValueRange], trips: Sequence[int]) -> ValueRange:
         """All values that the register can have; every value of the type where nothing is known."""
         whole = type_range(self.load.result.type)
         start = _start(self.load)
@@ -39,11 +39,11 @@ class Accumulator:
         if len(added) != 1 or added[0] not in ranges or list(self.combine.operands) != list(self.total.body.block.args):
             return whole
         step, count = ranges[added[0]], prod(trips[steps:])
-        found = Range(first + count * min(step.low, 0), first + count * max(step.high, 0))
+        found = ValueRange(first + count * min(step.low, 0), first + count * max(step.high, 0))
         return found if whole.low <= found.low and found.high <= whole.high else whole
 
 
-def find_accumulators(op: nest.NestOp, timing: Timing) -> list[Accumulator]:
+def find_accumulators(op: nest.NestOp, timing: NestTiming) -> list[Accumulator]:
     found: list[Accumulator] = []
     for load in op.body.block.ops:
         if isinstance(load, nest.LoadOp) and isinstance(load.memory.owner, stream.BufferOp):
@@ -54,7 +54,7 @@ def find_accumulators(op: nest.NestOp, timing: Timing) -> list[Accumulator]:
     return found
 
 
-def _accumulator(load: nest.LoadOp, store: nest.StoreOp, timing: Timing) -> Accumulator | None:
+def _accumulator(load: nest.LoadOp, store: nest.StoreOp, timing: NestTiming) -> Accumulator | None:
     total = store.value.owner
     shape = nest.memory_shape(load.memory)
     whole = lanes_of(load) == lanes_of(store) == shape

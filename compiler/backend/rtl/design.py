@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-PortKind = Literal["stream_in", "stream_out", "memory_read", "memory_write"]
+RtlPortKind = Literal["stream_in", "stream_out", "memory_read", "memory_write"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class RtlPort:
     """
 
     name: str
-    kind: PortKind
+    kind: RtlPortKind
     width: int
     """Bits of a token or word; lane 0 lies lowest."""
     words: int

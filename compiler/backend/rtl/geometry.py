@@ -18,7 +18,7 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.types import vector_type
 
-Access = nest.LoadOp | nest.StoreOp
+MemoryOp = nest.LoadOp | nest.StoreOp
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Dim:
 
 
 @dataclass(frozen=True)
-class Place:
+class BankPlace:
     """Where an access is in one dim, in granules: `count` of them from bank `turn`, in word `word`.
 
     Where neither is linear, both come from `corner`: turn is its remainder by the banks, word its quotient.
@@ -97,22 +97,22 @@ class Geometry:
     def strides(self) -> tuple[int, ...]:
         return tuple(prod(d.words for d in self.dims[i + 1 :]) for i in range(len(self.dims)))
 
-    def place(self, access: Access, trips: Sequence[int]) -> list[Place]:
+    def place(self, access: MemoryOp, trips: Sequence[int]) -> list[BankPlace]:
         """Where the access is in every dim."""
-        found: list[Place] = []
+        found: list[BankPlace] = []
         for dim, lanes, corner in zip(self.dims, lanes_of(access), linear_of(access.address.data), strict=True):
             corner, count = corner.over(dim.granule), lanes // dim.granule
             still = Linear((0,) * len(corner.factors), 0)
             turns = _remainders(corner, dim.banks, trips)
             if dim.words == 1:
-                found.append(Place(count, corner, still, None, wraps=False))
+                found.append(BankPlace(count, corner, still, None, wraps=False))
             elif len(turns) == 1:
                 turn = next(iter(turns))
                 word = Linear(corner.factors, corner.offset - turn).over(dim.banks)
                 at = Linear(still.factors, turn)
-                found.append(Place(count, at, word, None, wraps=turn + count > dim.banks))
+                found.append(BankPlace(count, at, word, None, wraps=turn + count > dim.banks))
             else:
-                found.append(Place(count, still, still, corner, wraps=max(turns) + count > dim.banks))
+                found.append(BankPlace(count, still, still, corner, wraps=max(turns) + count > dim.banks))
         return found
 
     def element(self, bank: int, word: int, lane: int) -> tuple[int, ...]:
@@ -139,7 +139,7 @@ def geometry_of(memory: SSAValue, cuts: Sequence[int]) -> Geometry:
     return Geometry(tuple(dims))
 
 
-def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool | None = None) -> list[Access]:
+def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool | None = None) -> list[MemoryOp]:
     """All accesses to a memory, or those of one task, or those that go one way."""
     uses = [use.operation for use in memory.uses]
     return [
@@ -151,7 +151,7 @@ def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool
     ]
 
 
-def lanes_of(access: Access) -> tuple[int, ...]:
+def lanes_of(access: MemoryOp) -> tuple[int, ...]:
     return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.compiler.backend.rtl.lines import Lines, conjunction
-from penstock.compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.lines import SvLines, conjunction
+from penstock.compiler.backend.rtl.stages import PipelineStages
 
 
 @dataclass(frozen=True)
-class Meeting:
+class ChannelSignals:
     """One access to a channel. `ready` says that the channel can; `signal` is told that the access happens."""
 
     stage: int
@@ -26,10 +26,10 @@ class Meeting:
 
 @dataclass
 class Handshake:
-    stages: Stages
-    meetings: list[Meeting] = field(default_factory=list[Meeting])
+    stages: PipelineStages
+    meetings: list[ChannelSignals] = field(default_factory=list[ChannelSignals])
 
-    def write(self, out: Lines, signals: dict[str, list[str]]) -> None:
+    def write(self, out: SvLines, signals: dict[str, list[str]]) -> None:
         """Adds to `signals` when each is given: other nests of the task may meet the same channel."""
         stages = self.stages
         front = [m for m in self.meetings if m.stage <= stages.front]
@@ -47,13 +47,13 @@ class Handshake:
             terms = [meeting.due] if enable == "1'b1" else [meeting.due, enable]
             signals.setdefault(meeting.signal, []).append(conjunction(terms))
 
-    def _possible(self, meetings: list[Meeting], also: str = "") -> str:
+    def _possible(self, meetings: list[ChannelSignals], also: str = "") -> str:
         terms = list(dict.fromkeys(f"(~({m.due}) | {m.ready})" if " " in m.due else f"(~{m.due} | {m.ready})"
                                    for m in meetings))  # fmt: skip
         return conjunction(([also] if also else []) + terms)
 
 
-def write_signals(out: Lines, signals: dict[str, list[str]]) -> None:
+def write_signals(out: SvLines, signals: dict[str, list[str]]) -> None:
     """What a task tells its channels: any of the times at which any of its nests does."""
     for signal, whens in signals.items():
         out.add(f"assign {signal} = {' | '.join(f'({w})' for w in whens) if len(whens) > 1 else whens[0]};")

@@ -18,7 +18,7 @@ from penstock.compiler.schedule.carried import reuse_distance
 
 
 @dataclass(frozen=True)
-class Use:
+class SharedUse:
     """One access of a nest to something that is shared."""
 
     nest: nest.NestOp
@@ -31,7 +31,7 @@ class Use:
     """Whether a load answers in its own cycle, so that partial sums come straight from their store."""
 
 
-def check_apart(uses: Sequence[Use], name: str) -> None:
+def check_apart(uses: Sequence[SharedUse], name: str) -> None:
     """Accesses that share one port never fall into the same cycle."""
     for a, b in combinations(uses, 2):
         if a.nest is not b.nest or (_exclusive(a.op.when, b.op.when, a.nest.trips) and a.stage == b.stage):
@@ -59,7 +59,7 @@ def _exclusive(a: GuardAttr, b: GuardAttr, trips: Sequence[int]) -> bool:
     return False
 
 
-def check_order(load: Use, stores: Sequence[Use], name: str) -> bool:
+def check_order(load: SharedUse, stores: Sequence[SharedUse], name: str) -> bool:
     """Whether the load has to see what is stored in its own cycle."""
     wanted: set[bool] = set()
     for store in stores:
@@ -73,7 +73,7 @@ def check_order(load: Use, stores: Sequence[Use], name: str) -> bool:
     return wanted == {True}
 
 
-def _forwards(load: Use, store: Use, name: str) -> bool:
+def _forwards(load: SharedUse, store: SharedUse, name: str) -> bool:
     assert isinstance(load.op, nest.LoadOp)
     assert isinstance(store.op, nest.StoreOp)
     late = store.stage - load.stage
@@ -94,7 +94,7 @@ def _forwards(load: Use, store: Use, name: str) -> bool:
     return late > 0 and load.held and late % load.ii == 0
 
 
-def _refusal(use: Use, name: str, limit: str) -> PenstockError:
+def _refusal(use: SharedUse, name: str, limit: str) -> PenstockError:
     return PenstockError(
         code="unsupported-nest", what=f"the schedule's order of accesses to {name} is not the nest's", where=use.where,
         limit=limit, hint="use another tiling for this layer",

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.compiler.backend.rtl.lines import bits
-from penstock.compiler.backend.rtl.numbers import Range, type_bits, type_range
+from penstock.compiler.backend.rtl.numbers import ValueRange, type_bits, type_range
 from penstock.compiler.backend.rtl.primitives.registry import Primitive, find_primitive
 from penstock.compiler.backend.rtl.scalar_sv import (
     NUMBER_STAYS,
@@ -20,10 +20,10 @@ from penstock.compiler.backend.rtl.scalar_sv import (
     result_range,
 )
 from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
-from penstock.compiler.backend.rtl.tables import Table, Tables, find_tables
+from penstock.compiler.backend.rtl.tables import ResultTable, Tables, find_tables
 from penstock.compiler.errors import PenstockError
 
-Span = tuple[int, int]
+LaneSpan = tuple[int, int]
 """The stage in which an operation starts, and the one in which its result is there."""
 
 _LABELS = {
@@ -39,7 +39,7 @@ class LaneEmitter:
     """Writes bodies into the generate block of a lane. `spans` says when each operation that takes a step runs."""
 
     where: str
-    spans: Mapping[Operation, Span]
+    spans: Mapping[Operation, LaneSpan]
     used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
     """Cores that were instantiated, by module and parameters."""
     tables: Tables | None = None
@@ -62,12 +62,12 @@ class LaneEmitter:
             values[op.results[0]] = self.operation(op, [values[o] for o in op.operands], body, self.spans.get(op))
         return values[terminator.operands[0]]
 
-    def operation(self, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: Span | None) -> Scalar:
+    def operation(self, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: LaneSpan | None) -> Scalar:
         """`span` is None for what costs nothing: constants, extensions, shifts by constants."""
         width = type_bits(op.results[0].type)
         if isinstance(op, arith.ConstantOp):
             value = literal_of(op.value)
-            return Scalar(Range(value, value), width, None, value)
+            return Scalar(ValueRange(value, value), width, None, value)
         label = _LABELS.get(op.name.split(".")[1], op.name.split(".")[1])
         if op.name == "arith.muli" and span is not None and (core := self._multiplier(operands, width, body, span)):
             found = result_range(op, product_range(operands[0].range, operands[1].range))
@@ -103,7 +103,7 @@ class LaneEmitter:
             expression = target
         return Scalar(range_, width, span[1], name=name)
 
-    def _table(self, op: Operation, table: Table, argument: Scalar, body: LaneBody) -> Scalar:
+    def _table(self, op: Operation, table: ResultTable, argument: Scalar, body: LaneBody) -> Scalar:
         """A look-up that is there when the operation's result would be; until then its operand waits."""
         assert self.tables is not None
         end = self.spans[op][1]
@@ -118,7 +118,7 @@ class LaneEmitter:
         kind = type_range(op.results[0].type)
         return Scalar(kind, type_bits(op.results[0].type), end, name=name)
 
-    def _multiplier(self, operands: Sequence[Scalar], width: int, body: LaneBody, span: Span) -> Primitive | None:
+    def _multiplier(self, operands: Sequence[Scalar], width: int, body: LaneBody, span: LaneSpan) -> Primitive | None:
         """A product's core: as wide as the numbers are, if it then has the schedule's stages and one clock enable."""
         if any(o.literal is not None for o in operands) or span[0] < body.stages.front < span[1]:
             return None
@@ -143,8 +143,8 @@ class LaneEmitter:
             ) from error
 
     def _instance(
-        self, core: Primitive, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: Span, label: str,
-        range_: Range,
+        self, core: Primitive, op: Operation, operands: Sequence[Scalar], body: LaneBody, span: LaneSpan, label: str,
+        range_: ValueRange,
     ) -> Scalar:  # fmt: skip
         start, end = span
         if core.latency != end - start:

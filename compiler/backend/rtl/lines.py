@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass
-class Lines:
+class SvLines:
     indent: int = 0
     text: list[str] = field(default_factory=list[str])
 

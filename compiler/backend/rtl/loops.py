@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiler.backend.rtl.lines import Lines, clog2, conjunction
-from penstock.compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction
+from penstock.compiler.backend.rtl.stages import PipelineStages
 from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
 
 _WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to"}
@@ -18,7 +18,7 @@ class Loops:
     """Counters of the loops that turn. `advance` is high when an iteration leaves stage 0."""
 
     loops: Sequence[Loop]
-    stages: Stages
+    stages: PipelineStages
     flags: dict[str, str] = field(default_factory=dict[str, str])
     linear: dict[tuple[tuple[int, ...], int], str] = field(default_factory=dict[tuple[tuple[int, ...], int], str])
     updates: list[str] = field(default_factory=list[str])
@@ -146,7 +146,7 @@ class Loops:
         self.updates.append(f"{name} <= {choice}{width}'d{offset};")
         return name
 
-    def write(self, out: Lines) -> None:
+    def write(self, out: SvLines) -> None:
         if self.turning:
             out.add(*self.wires)
             with out.block("always_ff @(posedge clk) begin"):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiler.backend.rtl.geometry import Geometry, Linear, Place
-from penstock.compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, packed
+from penstock.compiler.backend.rtl.geometry import BankPlace, Geometry, Linear
+from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction, flat, packed
 from penstock.compiler.backend.rtl.loops import Loops
-from penstock.compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.stages import PipelineStages
 
 
 @dataclass(frozen=True)
-class Site:
+class AccessSite:
     """One access in the stage in which it happens: signals for the word, and for the first bank in each dim."""
 
-    place: Sequence[Place]
+    place: Sequence[BankPlace]
     word: str
     """Linear over all dims; where the access wraps, banks before the turn are a word further."""
     turns: Sequence[str]
@@ -29,10 +29,10 @@ class Addressing:
     """Makes sites: addresses are made in stage 0 and carried to the access's stage."""
 
     loops: Loops
-    stages: Stages
+    stages: PipelineStages
     wires: list[str] = field(default_factory=list[str])
 
-    def site(self, geometry: Geometry, place: Sequence[Place], stage: int, fire: str, label: str) -> Site:
+    def site(self, geometry: Geometry, place: Sequence[BankPlace], stage: int, fire: str, label: str) -> AccessSite:
         size = len(self.loops.loops)
         linear = Linear((0,) * size, 0)
         turns: list[str] = []
@@ -50,7 +50,7 @@ class Addressing:
         if extra:
             kept = [] if linear.constant == 0 else [word]
             word = self._wire(f"{label}_sum", clog2(geometry.words), " + ".join([*kept, *extra]))
-        return Site(place, word, turns, fire)
+        return AccessSite(place, word, turns, fire)
 
     def _turn(self, turn: Linear, stage: int, label: str) -> str:
         return str(turn.constant) if turn.constant is not None else self._at(turn, stage, label)[0]
@@ -68,7 +68,7 @@ class Addressing:
         return name
 
 
-def bank_address(geometry: Geometry, site: Site, index: Sequence[str], width: int) -> str:
+def bank_address(geometry: Geometry, site: AccessSite, index: Sequence[str], width: int) -> str:
     """The word in the bank at `index`: one further in every dim in which the access wrapped before the bank."""
     text = site.word
     for dim, at, turn, stride, i in zip(geometry.dims, site.place, site.turns, geometry.strides, index, strict=True):
@@ -77,7 +77,7 @@ def bank_address(geometry: Geometry, site: Site, index: Sequence[str], width: in
     return text if text == site.word else f"{width}'({text})"
 
 
-def wraps(geometry: Geometry, site: Site) -> bool:
+def wraps(geometry: Geometry, site: AccessSite) -> bool:
     return any(at.wraps and dim.banks > 1 for dim, at in zip(geometry.dims, site.place, strict=True))
 
 
@@ -102,7 +102,7 @@ def before(index: str, turn: str, banks: int) -> str:
 
 
 def write_gather(
-    out: Lines, geometry: Geometry, site: Site, shape: Sequence[int], names: tuple[str, str], element_bits: int
+    out: SvLines, geometry: Geometry, site: AccessSite, shape: Sequence[int], names: tuple[str, str], element_bits: int
 ) -> None:
     """From the banks' words to the lanes of a load: `names` are source and target."""
     source, target = names
@@ -129,7 +129,7 @@ def _divided(index: str, granule: int) -> str:
 
 
 def write_scatter(
-    out: Lines, geometry: Geometry, site: Site, shape: Sequence[int], names: tuple[str, str, str, str],
+    out: SvLines, geometry: Geometry, site: AccessSite, shape: Sequence[int], names: tuple[str, str, str, str],
     lane_text: str, element_bits: int,
 ) -> None:  # fmt: skip
     """From the lanes of a store to the banks: enables, addresses and words. `lane_text` is a lane, its index as {}."""

@@ -8,18 +8,16 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.backend.rtl.accumulators import Accumulator, find_accumulators
-from penstock.compiler.backend.rtl.handshake import Handshake, Meeting
-from penstock.compiler.backend.rtl.lane_sv import LaneEmitter, Span
-from penstock.compiler.backend.rtl.lines import Lines, clog2, conjunction, flat, total
-from penstock.compiler.backend.rtl.loops import Loops
-from penstock.compiler.backend.rtl.memory_sv import Addressing
-from penstock.compiler.backend.rtl.numbers import Range, type_bits, type_range
+from penstock.compiler.backend.rtl.handshake import ChannelSignals, Handshake
+from penstock.compiler.backend.rtl.lane_sv import LaneEmitter, LaneSpan
+from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction, flat, total
+from penstock.compiler.backend.rtl.nest_parts import NestParts
+from penstock.compiler.backend.rtl.numbers import ValueRange, type_bits, type_range
 from penstock.compiler.backend.rtl.primitives.registry import Primitive
 from penstock.compiler.backend.rtl.scalar_sv import literal_of
 from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
-from penstock.compiler.backend.rtl.stages import Stages, Value, lane, wide
+from penstock.compiler.backend.rtl.stages import LaneVector, lane
 from penstock.compiler.backend.rtl.task_memory import TaskMemories
-from penstock.compiler.backend.rtl.timing import Timing
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients, projected_dims
 from penstock.compiler.dialects.nest import GuardAttr
@@ -28,27 +26,20 @@ from penstock.compiler.dialects.types import vector_type
 
 
 @dataclass
-class NestEmitter:
-    """`names` are those of channels and memories; `memories` belong to the task, whose nests share them."""
+class NestSv(NestParts):
+    """`memories` belong to the task, whose nests share them."""
 
-    op: nest.NestOp
-    timing: Timing
-    names: dict[SSAValue, str]
-    memories: TaskMemories
-    stages: Stages
-    out: Lines = field(default_factory=Lines)
-    values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    memories: TaskMemories = field(kw_only=True)
     used: dict[str, Primitive] = field(default_factory=dict[str, Primitive])
     signals: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     """To the task's channels, by when each is given."""
 
     def __post_init__(self) -> None:
-        self.loops = Loops(self.op.loops.data, self.stages)
-        self.addressing = Addressing(self.loops, self.stages)
+        super().__post_init__()
         self.handshake = Handshake(self.stages)
         found = find_accumulators(self.op, self.timing)
         self.accumulators: dict[Operation, Accumulator] = {one.load: one for one in found}
-        self.kept: dict[Operation, Value] = {}
+        self.kept: dict[Operation, LaneVector] = {}
         self.lane_emitter = LaneEmitter(
             self.timing.schedule.name,
             self.timing.spans,
@@ -57,7 +48,7 @@ class NestEmitter:
             {one.combine for one in found},
         )
 
-    def emit(self, before: str, *, starts: bool, begins: bool) -> Lines:
+    def emit(self, before: str, *, starts: bool, begins: bool) -> SvLines:
         """The body first, since it says what control must provide.
 
         `before` is the end of what runs before; `begins` marks the task's first nest, `starts` one that also waits
@@ -66,12 +57,12 @@ class NestEmitter:
         for op in self.op.body.block.ops:
             self._operation(op)
         self._blocks()
-        head = Lines()
+        head = SvLines()
         self._control(head, before, starts=starts, begins=begins)
         self.handshake.write(head, self.signals)
         self.stages.write_valid(head)
         self.stages.write(head)
-        text = Lines()
+        text = SvLines()
         text.add(*self.stages.declarations, "")
         if self.loops.turning:
             text.add("// loops")
@@ -86,7 +77,7 @@ class NestEmitter:
     def ended(self) -> str:
         return f"{self.stages.prefix}ended"
 
-    def _control(self, out: Lines, before: str, *, starts: bool, begins: bool) -> None:
+    def _control(self, out: SvLines, before: str, *, starts: bool, begins: bool) -> None:
         stages, loops, prefix = self.stages, self.loops, self.stages.prefix
         ii, depth = self.timing.schedule.ii, stages.depth
         active, valid = stages.declare(f"{prefix}active", 1), stages.declare(stages.valid(0), 1)
@@ -149,7 +140,9 @@ class NestEmitter:
                 literal = literal_of(op.value)
                 shape = _shape(op.result)
                 bits = type_bits(op.result.type)
-                self.values[op.result] = Value("", shape, prod(shape), Range(literal, literal), bits, None, literal)
+                self.values[op.result] = LaneVector(
+                    "", shape, prod(shape), ValueRange(literal, literal), bits, None, literal
+                )
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -158,27 +151,16 @@ class NestEmitter:
                 raise AssertionError(op.name)  # the dialect has no other operation in a nest
 
     def _meet(self, stage: int, when: GuardAttr, ready: str, signal: str, *, offers: bool) -> None:
-        self.handshake.meetings.append(Meeting(stage, self._due(stage, when), ready, signal, offers))
+        self.handshake.meetings.append(ChannelSignals(stage, self._due(stage, when), ready, signal, offers))
 
-    def _value(self, value: SSAValue, name: str, stage: int | None) -> Value:
+    def _value(self, value: SSAValue, name: str, stage: int | None) -> LaneVector:
         shape = _shape(value)
-        return Value(name, shape, prod(shape), type_range(value.type), type_bits(value.type), stage)
+        return LaneVector(name, shape, prod(shape), type_range(value.type), type_bits(value.type), stage)
 
     def _write(self, op: nest.WriteOp) -> None:
         name, stage = self.names[op.stream], self.timing.start(op)
         self._meet(stage, op.when, f"{name}_tready", f"{name}_tvalid", offers=True)
         self.memories.offer(self, op, name, stage, self.loops.guard(op.when, stage))
-
-    def whole(self, value: SSAValue, stage: int, target: str) -> None:
-        """All lanes of a value in a stage, with all bits of its type."""
-        given = self.values[value]
-        text = given.at(stage, self.stages)
-        if given.literal is None and given.range.width == given.bits:
-            self.out.add(f"assign {target} = {text};")
-            return
-        with self.out.lanes([given.lanes], f"{target}_lane") as (index,):
-            goal = f"{target}[{index}]" if given.lanes > 1 else target
-            self.out.add(f"assign {goal} = {wide(given, index, text)};")
 
     def _load(self, op: nest.LoadOp) -> None:
         start, end = self.timing.spans[op]
@@ -186,7 +168,7 @@ class NestEmitter:
             ranges = {value: known.range for value, known in self.values.items()}
             shape, bits = _shape(op.result), type_bits(op.result.type)
             name = self.stages.fresh(self.names[op.memory])
-            kept = Value(name, shape, prod(shape), one.range(ranges, self.op.trips), bits, start)
+            kept = LaneVector(name, shape, prod(shape), one.range(ranges, self.op.trips), bits, start)
             self.values[op.result] = self.kept[one.total] = kept
             return
         flag = self.loops.guard(op.when, start)
@@ -230,7 +212,7 @@ class NestEmitter:
         shape = _shape(op.result)
         found = inside.range | outside.range
         name = self.stages.fresh("chosen")
-        result = Value(name, shape, prod(shape), found, inside.bits, start)
+        result = LaneVector(name, shape, prod(shape), found, inside.bits, start)
         self.stages.declare(name, found.width, result.lanes)
         with self.out.lanes(shape, f"{name}_lane") as index:
             at, body = flat(shape, index), LaneBody(self.stages, self.out)
@@ -238,7 +220,7 @@ class NestEmitter:
             self.out.add(f"assign {lane(name, result.lanes, at)} = {flag} ? {left} : {right};")
         if end > start:
             delayed = self.stages.later(name, start, end, found.width, result.lanes)
-            result = Value(delayed, shape, result.lanes, found, inside.bits, end)
+            result = LaneVector(delayed, shape, result.lanes, found, inside.bits, end)
         self.values[op.result] = result
 
     def _within(self, op: nest.WithinOp) -> None:
@@ -249,7 +231,7 @@ class NestEmitter:
         for number, bound in enumerate(op.bounds):
             flag = self.loops.at_most(factors, bound, name, stage)
             self.out.add(f"assign {lane(name, prod(shape), str(number))} = {flag};")
-        self.values[op.result] = Value(name, shape, prod(shape), type_range(op.result.type), 1, stage)
+        self.values[op.result] = LaneVector(name, shape, prod(shape), type_range(op.result.type), 1, stage)
 
     def _map(self, op: nest.MapOp) -> None:
         shape, kept = _shape(op.result), self.kept.get(op)
@@ -269,7 +251,7 @@ class NestEmitter:
             self.out.add(f"assign {goal} = {spelled(stage or 0, body)};")
         range_ = kept.range if kept else result.range
         self.stages.declare(label, range_.width, prod(shape))
-        self.values[op.result] = Value(
+        self.values[op.result] = LaneVector(
             label, shape, prod(shape), range_, type_bits(op.result.type), stage, result.literal
         )
 
@@ -283,7 +265,7 @@ class NestEmitter:
                 value = self._level(value, dim, op, combine, next(spans))
         self.values[op.result] = value
 
-    def _level(self, value: Value, dim: int, op: nest.ReduceOp, combine: Operation, span: Span) -> Value:
+    def _level(self, value: LaneVector, dim: int, op: nest.ReduceOp, combine: Operation, span: LaneSpan) -> LaneVector:
         pairs, odd = divmod(value.shape[dim], 2)
         shape = tuple(pairs + odd if d == dim else s for d, s in enumerate(value.shape))
         name = self.stages.fresh("tree")
@@ -309,7 +291,7 @@ class NestEmitter:
                 )
                 self.out.add(f"assign {lane(name, prod(shape), target)} = {moved.term(span[1], body)};")
         self.stages.declare(name, found.width, prod(shape))
-        return Value(name, shape, prod(shape), found, value.bits, span[1])
+        return LaneVector(name, shape, prod(shape), found, value.bits, span[1])
 
 
 def _pair(index: str, side: int) -> str:

@@ -13,7 +13,7 @@ from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)
-class Range:
+class ValueRange:
     """All values from `low` to `high`. Bit patterns of floats are non-negative numbers too."""
 
     low: int
@@ -29,21 +29,21 @@ class Range:
             return max(1, self.high.bit_length())
         return max((-self.low - 1).bit_length(), max(self.high, 0).bit_length()) + 1
 
-    def __or__(self, other: Range) -> Range:
-        return Range(min(self.low, other.low), max(self.high, other.high))
+    def __or__(self, other: ValueRange) -> ValueRange:
+        return ValueRange(min(self.low, other.low), max(self.high, other.high))
 
-    def within(self, width: int) -> Range:
+    def within(self, width: int) -> ValueRange:
         """What is left of it in a signed type of that width: itself where it fits, else every value."""
         whole = signed_range(width)
         return self if whole.low <= self.low and self.high <= whole.high else whole
 
 
-def signed_range(width: int) -> Range:
-    return Range(-(1 << (width - 1)), (1 << (width - 1)) - 1)
+def signed_range(width: int) -> ValueRange:
+    return ValueRange(-(1 << (width - 1)), (1 << (width - 1)) - 1)
 
 
-def pattern_range(width: int) -> Range:
-    return Range(0, (1 << width) - 1)
+def pattern_range(width: int) -> ValueRange:
+    return ValueRange(0, (1 << width) - 1)
 
 
 def element_of(kind: Attribute) -> Attribute:
@@ -65,7 +65,7 @@ def type_bits(kind: Attribute) -> int:
     )
 
 
-def type_range(kind: Attribute) -> Range:
+def type_range(kind: Attribute) -> ValueRange:
     """Every value of the type."""
     width = type_bits(kind)
     return signed_range(width) if integer_width(element_of(kind)) is not None else pattern_range(width)

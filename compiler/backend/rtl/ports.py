@@ -10,7 +10,7 @@ from math import gcd, prod
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from penstock.compiler.backend.rtl.geometry import Access, Linear, accesses_of, lanes_of, linear_of
+from penstock.compiler.backend.rtl.geometry import Linear, MemoryOp, accesses_of, lanes_of, linear_of
 from penstock.compiler.backend.rtl.lines import bits, clog2, packed
 from penstock.compiler.backend.rtl.numbers import type_bits
 from penstock.compiler.dialects import nest
@@ -21,7 +21,7 @@ MOST_PORTS = 64
 
 
 @dataclass(frozen=True)
-class Pin:
+class Signal:
     """One signal of a module. `shape` is its dimensions as SystemVerilog spells them, with a space behind."""
 
     name: str
@@ -32,9 +32,13 @@ class Pin:
         return f"{'output' if self.output else 'input '} logic {self.shape}{self.name}"
 
 
-def stream_pins(name: str, token: VectorType, *, writes: bool) -> list[Pin]:
+def stream_pins(name: str, token: VectorType, *, writes: bool) -> list[Signal]:
     data = packed(prod(token.get_shape()), type_bits(token)) + " "
-    return [Pin(f"{name}_tdata", writes, data), Pin(f"{name}_tvalid", writes), Pin(f"{name}_tready", not writes)]
+    return [
+        Signal(f"{name}_tdata", writes, data),
+        Signal(f"{name}_tvalid", writes),
+        Signal(f"{name}_tready", not writes),
+    ]
 
 
 @dataclass(frozen=True)
@@ -49,14 +53,14 @@ class External:
     def width(self) -> int:
         return self.lanes * self.element_bits
 
-    def pins(self, name: str, *, writes: bool) -> list[Pin]:
-        address = Pin(f"{name}_addr", True, bits(clog2(self.words)))
+    def pins(self, name: str, *, writes: bool) -> list[Signal]:
+        address = Signal(f"{name}_addr", True, bits(clog2(self.words)))
         data = packed(self.lanes, self.element_bits) + " "
         if writes:
-            return [Pin(f"{name}_we", True), address, Pin(f"{name}_wdata", True, data)]
-        return [Pin(f"{name}_re", True), address, Pin(f"{name}_rdata", False, data)]
+            return [Signal(f"{name}_we", True), address, Signal(f"{name}_wdata", True, data)]
+        return [Signal(f"{name}_re", True), address, Signal(f"{name}_rdata", False, data)]
 
-    def corner(self, access: Access) -> Linear:
+    def corner(self, access: MemoryOp) -> Linear:
         """The word in which an access begins."""
         shape = nest.memory_shape(access.memory)
         found = Linear((0,) * access.address.data.num_dims, 0)
@@ -64,13 +68,13 @@ class External:
             found = found.plus(one.times(prod(shape[position + 1 :])))
         return found if _has_words(access.memory) else found.over(self.lanes)
 
-    def steps(self, access: Access) -> list[int]:
+    def steps(self, access: MemoryOp) -> list[int]:
         """The words that an access moves at once, counted from its first one: a port for each."""
         if _has_words(access.memory):
             return [0]
         return [start // self.lanes for start in _offsets(access)[:: self.lanes]]
 
-    def names(self, name: str, accesses: Sequence[Access]) -> list[str]:
+    def names(self, name: str, accesses: Sequence[MemoryOp]) -> list[str]:
         """The ports that such accesses need; several where words that they move at once do not lie side by side."""
         count = max(len(self.steps(access)) for access in accesses)
         return [name] if count == 1 else [f"{name}_{number}" for number in range(count)]
@@ -105,7 +109,7 @@ def _has_words(memory: SSAValue) -> bool:
     return isinstance(memref_type(memory).element_type, VectorType)
 
 
-def _offsets(access: Access) -> list[int]:
+def _offsets(access: MemoryOp) -> list[int]:
     """Where each lane lies, in elements from the corner."""
     shape = nest.memory_shape(access.memory)
     strides = [prod(shape[d + 1 :]) for d in range(len(shape))]

@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from penstock.compiler.backend.rtl.numbers import Range, pattern_range, signed_range, type_bits, type_range
+from penstock.compiler.backend.rtl.numbers import ValueRange, pattern_range, signed_range, type_bits, type_range
 from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
 from penstock.compiler.errors import PenstockError
 
@@ -48,14 +48,14 @@ class Operands:
     def width(self) -> int:
         return type_bits(self.op.results[0].type)
 
-    def range(self, index: int) -> Range:
+    def range(self, index: int) -> ValueRange:
         return self.scalars[index].range
 
     def constant(self, index: int) -> int | None:
         return self.scalars[index].literal
 
 
-Spelling = tuple[str, Range]
+Spelling = tuple[str, ValueRange]
 """An expression and the range of its values, which is cut to the type where it does not fit."""
 
 
@@ -76,17 +76,17 @@ def literal_of(value: Attribute) -> int:
 def _sum(o: Operands) -> Spelling:
     a, b = o.range(0), o.range(1)
     if o.op.name == "arith.subi":
-        return f"{o.term(0)} - {o.term(1)}", Range(a.low - b.high, a.high - b.low)
-    return f"{o.term(0)} + {o.term(1)}", Range(a.low + b.low, a.high + b.high)
+        return f"{o.term(0)} - {o.term(1)}", ValueRange(a.low - b.high, a.high - b.low)
+    return f"{o.term(0)} + {o.term(1)}", ValueRange(a.low + b.low, a.high + b.high)
 
 
 def _product(o: Operands) -> Spelling:
     return f"{o.term(0)} * {o.term(1)}", product_range(o.range(0), o.range(1))
 
 
-def product_range(a: Range, b: Range) -> Range:
+def product_range(a: ValueRange, b: ValueRange) -> ValueRange:
     corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return Range(min(corners), max(corners))
+    return ValueRange(min(corners), max(corners))
 
 
 def _extreme(o: Operands) -> Spelling:
@@ -96,7 +96,7 @@ def _extreme(o: Operands) -> Spelling:
         choice = f"{o.unsigned(0)} {sign} {o.unsigned(1)} ? {o.term(0)} : {o.term(1)}"
         return choice, a | b
     best = max if sign == ">" else min
-    return f"{o.term(0)} {sign} {o.term(1)} ? {o.term(0)} : {o.term(1)}", Range(
+    return f"{o.term(0)} {sign} {o.term(1)} ? {o.term(0)} : {o.term(1)}", ValueRange(
         best(a.low, b.low), best(a.high, b.high)
     )
 
@@ -107,7 +107,7 @@ def _bitwise(o: Operands) -> Spelling:
     text = f"{o.term(0)} {sign} {o.term(1)}"
     if a.low >= 0 and b.low >= 0:
         low = min(a.high, b.high) if sign == "&" else (1 << max(a.high.bit_length(), b.high.bit_length())) - 1
-        return text, Range(0, low)
+        return text, ValueRange(0, low)
     width = max(r.width + (r.low >= 0) for r in (a, b))
     return text, signed_range(width)
 
@@ -120,21 +120,21 @@ def _shift(o: Operands) -> Spelling:
         case "arith.shli":
             text = f"{width}'({o.term(0)}) << {by}"
             if amount is not None:
-                return text, Range(a.low << amount, a.high << amount)
+                return text, ValueRange(a.low << amount, a.high << amount)
             return text, signed_range(width)
         case "arith.shrui" if a.low < 0:
             text = f"{o.unsigned(0)} >>> {by}"
-            return text, Range(0, ((1 << width) - 1) >> (amount or 0))
+            return text, ValueRange(0, ((1 << width) - 1) >> (amount or 0))
         case _:
             ends = [v >> n for v in (a.low, a.high) for n in (amount or 0, most)]
-            return f"{o.term(0)} >>> {by}", Range(min(ends), max(ends))
+            return f"{o.term(0)} >>> {by}", ValueRange(min(ends), max(ends))
 
 
 def _compare(o: Operands) -> Spelling:
     predicate = cast(arith.CmpiOp, o.op).predicate.value.data
     if predicate < len(_SIGNED):
-        return f"{o.term(0)} {_SIGNED[predicate]} {o.term(1)}", Range(-1, 0)
-    return f"{o.unsigned(0)} {_UNSIGNED[predicate - len(_SIGNED)]} {o.unsigned(1)}", Range(-1, 0)
+        return f"{o.term(0)} {_SIGNED[predicate]} {o.term(1)}", ValueRange(-1, 0)
+    return f"{o.unsigned(0)} {_UNSIGNED[predicate - len(_SIGNED)]} {o.unsigned(1)}", ValueRange(-1, 0)
 
 
 def _select(o: Operands) -> Spelling:
@@ -162,7 +162,7 @@ def _pattern(o: Operands) -> Spelling:
 
 def _absolute(o: Operands) -> Spelling:
     a = o.range(0)
-    return f"{o.term(0)} < 0 ? -{_grown(o)} : {o.term(0)}", Range(0, max(abs(a.low), abs(a.high)))
+    return f"{o.term(0)} < 0 ? -{_grown(o)} : {o.term(0)}", ValueRange(0, max(abs(a.low), abs(a.high)))
 
 
 def _grown(o: Operands) -> str:
@@ -204,7 +204,7 @@ NUMBER_STAYS = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast"
 """Where it fits, a number is the same in the new type."""
 
 
-def result_range(op: Operation, found: Range) -> Range:
+def result_range(op: Operation, found: ValueRange) -> ValueRange:
     """What of a range survives in the result's type."""
     whole = type_range(op.results[0].type)
     return found if whole.low <= found.low and found.high <= whole.high else whole

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiler.backend.rtl.lines import Lines, bits
-from penstock.compiler.backend.rtl.numbers import Range
-from penstock.compiler.backend.rtl.stages import Stages, Value, lane, number, term
+from penstock.compiler.backend.rtl.lines import SvLines, bits
+from penstock.compiler.backend.rtl.numbers import ValueRange
+from penstock.compiler.backend.rtl.stages import LaneVector, PipelineStages, lane, number, term
 
 
 @dataclass
 class LaneBody:
     """The signals of one lane, inside its generate block."""
 
-    stages: Stages
-    out: Lines
+    stages: PipelineStages
+    out: SvLines
     taken: set[str] = field(default_factory=set[str])
     made: set[str] = field(default_factory=set[str])
 
@@ -55,16 +55,16 @@ class LaneBody:
 class Scalar:
     """`stage` is None for what is there in every stage."""
 
-    range: Range
+    range: ValueRange
     bits: int
     stage: int | None
     literal: int | None = None
     name: str = ""
-    value: Value | None = None
+    value: LaneVector | None = None
     index: str = "0"
 
     @staticmethod
-    def of(value: Value, index: str) -> Scalar:
+    def of(value: LaneVector, index: str) -> Scalar:
         return Scalar(value.range, value.bits, value.stage, value.literal, value=value, index=index)
 
     def text(self, stage: int, body: LaneBody) -> str:

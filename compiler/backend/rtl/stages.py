@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.compiler.backend.rtl.lines import Lines, bits, packed
-from penstock.compiler.backend.rtl.numbers import Range
+from penstock.compiler.backend.rtl.lines import SvLines, bits, packed
+from penstock.compiler.backend.rtl.numbers import ValueRange
 
 
 @dataclass
-class Stages:
+class PipelineStages:
     """`prefix` sets the signals of a task's several nests apart."""
 
     depth: int
@@ -69,14 +69,14 @@ class Stages:
             current = following
         return current
 
-    def write(self, out: Lines) -> None:
+    def write(self, out: SvLines) -> None:
         """The registers, stage by stage."""
         for stage in sorted(self.moves):
             enable = self.enable(stage)
             with out.block(f"always_ff @(posedge clk) if ({enable}) begin  // stage {stage} to {stage + 1}"):
                 out.add(*self.moves[stage])
 
-    def write_valid(self, out: Lines) -> None:
+    def write_valid(self, out: SvLines) -> None:
         """A bubble enters behind the front whenever it stands."""
         if self.depth == 1:
             return
@@ -92,20 +92,20 @@ class Stages:
 
 
 @dataclass(frozen=True)
-class Value:
+class LaneVector:
     """A lane vector. `stage` is the one in whose cycle it is there; constants have none and are always there."""
 
     name: str
     shape: tuple[int, ...]
     lanes: int
-    range: Range
+    range: ValueRange
     bits: int
     """Of the type, which the signal may be narrower than."""
     stage: int | None
     literal: int | None = None
     """The one number in all lanes of a constant."""
 
-    def at(self, stage: int, stages: Stages) -> str:
+    def at(self, stage: int, stages: PipelineStages) -> str:
         if self.stage is None:
             return self.name
         return stages.later(self.name, self.stage, stage, self.range.width, self.lanes)
@@ -115,18 +115,18 @@ def lane(name: str, lanes: int, index: str) -> str:
     return f"{name}[{index}]" if lanes > 1 else name
 
 
-def term(text: str, range_: Range) -> str:
+def term(text: str, range_: ValueRange) -> str:
     """A signal as a signed expression."""
     return f"$signed({text})" if range_.signed else f"$signed({{1'b0, {text}}})"
 
 
 def number(value: int) -> str:
     """A signed literal."""
-    width = Range(value, value).width + 1  # one more, so that a negated literal is never the least of its width
+    width = ValueRange(value, value).width + 1  # one more, so that a negated literal is never the least of its width
     return f"{width}'sd{value}" if value >= 0 else f"-{width}'sd{-value}"
 
 
-def wide(value: Value, index: str, name: str) -> str:
+def wide(value: LaneVector, index: str, name: str) -> str:
     """One lane with all the bits of its type."""
     if value.literal is not None:
         return f"{value.bits}'h{value.literal & ((1 << value.bits) - 1):x}"

@@ -15,7 +15,7 @@ from penstock.compiler.dialects.types import integer_width
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """The result of an operation as a function of one argument of its body."""
 
     argument: SSAValue
@@ -37,7 +37,7 @@ class Tables:
         return self.known[rom]
 
 
-def find_tables(block: Block, timed: Container[Operation]) -> tuple[dict[Operation, Table], set[Operation]]:
+def find_tables(block: Block, timed: Container[Operation]) -> tuple[dict[Operation, ResultTable], set[Operation]]:
     """The operations that tables replace, and what need not be computed because of them.
 
     `timed` are the operations that take a step; the others are wires, which no table ends in.
@@ -51,7 +51,7 @@ def find_tables(block: Block, timed: Container[Operation]) -> tuple[dict[Operati
         if len(found) == 1:
             roots[op.results[0]] = found.pop()
             chains[op.results[0]] = [op]
-    tables: dict[Operation, Table] = {}
+    tables: dict[Operation, ResultTable] = {}
     last: set[Operation] = set()
     for value, (op,) in reversed(chains.items()):
         users = [use.operation for use in value.uses]
@@ -61,7 +61,7 @@ def find_tables(block: Block, timed: Container[Operation]) -> tuple[dict[Operati
         if op in last and op in timed and any(one.name not in SPELLINGS for one in chain):
             copy = _copied(block, chain, value)
             if is_tabulated(copy):
-                tables[op] = Table(roots[value], tabulate(copy))
+                tables[op] = ResultTable(roots[value], tabulate(copy))
     needed: set[Operation] = set()
     waiting = [block.last_op] if block.last_op is not None else []
     while waiting:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir import OpResult, SSAValue
 
 from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of, geometry_of
-from penstock.compiler.backend.rtl.hazards import Use, check_apart, check_order
-from penstock.compiler.backend.rtl.lane_sv import Span
-from penstock.compiler.backend.rtl.lines import Lines, clog2, flat
-from penstock.compiler.backend.rtl.memory_sv import Site, bank_address, bank_signals, write_gather, write_scatter
+from penstock.compiler.backend.rtl.hazards import SharedUse, check_apart, check_order
+from penstock.compiler.backend.rtl.lane_sv import LaneSpan
+from penstock.compiler.backend.rtl.lines import SvLines, clog2, flat
+from penstock.compiler.backend.rtl.memory_sv import AccessSite, bank_address, bank_signals, write_gather, write_scatter
+from penstock.compiler.backend.rtl.nest_parts import NestParts
 from penstock.compiler.backend.rtl.numbers import type_bits, type_range
 from penstock.compiler.backend.rtl.ports import External
-from penstock.compiler.backend.rtl.stages import Value, wide
+from penstock.compiler.backend.rtl.stages import LaneVector, wide
 from penstock.compiler.backend.rtl.tables import Tables
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import banks_of
@@ -27,16 +28,13 @@ from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule import OperatorLibrary, build_memory
 
-if TYPE_CHECKING:
-    from penstock.compiler.backend.rtl.nest_sv import NestEmitter
-
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class _Load:
-    use: Use
-    site: Site
+    use: SharedUse
+    site: AccessSite
     raw: str
     """The signal of the banks' words."""
     now: bool
@@ -45,8 +43,8 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Store:
-    use: Use
-    site: Site
+    use: SharedUse
+    site: AccessSite
     shape: tuple[int, ...]
     lane: str
     """A lane's text, its index as {}."""
@@ -63,13 +61,15 @@ class TaskMemories:
     external: Mapping[SSAValue, External]
     names: Mapping[SSAValue, str]
     declarations: list[str] = field(default_factory=list[str])
-    out: Lines = field(default_factory=Lines)
+    out: SvLines = field(default_factory=SvLines)
     data: dict[str, str] = field(default_factory=dict[str, str])
     loads: dict[SSAValue, list[_Load]] = field(default_factory=dict[SSAValue, list[_Load]])
     stores: dict[SSAValue, list[_Store]] = field(default_factory=dict[SSAValue, list[_Store]])
-    offers: dict[str, list[tuple[Use, str, str]]] = field(default_factory=dict[str, list[tuple[Use, str, str]]])
-    words: dict[str, list[tuple[Use, str, str, str]]] = field(
-        default_factory=dict[str, list[tuple[Use, str, str, str]]]
+    offers: dict[str, list[tuple[SharedUse, str, str]]] = field(
+        default_factory=dict[str, list[tuple[SharedUse, str, str]]]
+    )
+    words: dict[str, list[tuple[SharedUse, str, str, str]]] = field(
+        default_factory=dict[str, list[tuple[SharedUse, str, str, str]]]
     )
     tables: Tables = field(init=False)
     geometries: dict[SSAValue, Geometry] = field(default_factory=dict[SSAValue, Geometry])
@@ -85,7 +85,7 @@ class TaskMemories:
 
     # -- what nests ask for
 
-    def offer(self, emitter: NestEmitter, op: nest.WriteOp, name: str, stage: int, flag: str | None) -> None:
+    def offer(self, emitter: NestParts, op: nest.WriteOp, name: str, stage: int, flag: str | None) -> None:
         """A token on its way out."""
         value = emitter.values[op.value]
         token = emitter.stages.declare(emitter.stages.fresh(f"{name}_token"), value.bits, value.lanes)
@@ -94,7 +94,7 @@ class TaskMemories:
         select = valid if flag is None else f"{valid} & {flag}"
         self.offers.setdefault(name, []).append((self._use(emitter, op, stage), select, token))
 
-    def load(self, emitter: NestEmitter, op: nest.LoadOp, span: Span, fire: str) -> Value:
+    def load(self, emitter: NestParts, op: nest.LoadOp, span: LaneSpan, fire: str) -> LaneVector:
         memory, (start, end) = op.memory, span
         if memory in self.external:
             return self._load_word(emitter, op, span, fire)
@@ -121,9 +121,9 @@ class TaskMemories:
         write_gather(emitter.out, geometry, late, shape, (raw, target), bits)
         use = self._use(emitter, op, start)
         self.loads.setdefault(memory, []).append(_Load(use, site, raw, now, emitter.stages.enable(start)))
-        return Value(target, shape, prod(shape), type_range(op.result.type), bits, there)
+        return LaneVector(target, shape, prod(shape), type_range(op.result.type), bits, there)
 
-    def store(self, emitter: NestEmitter, op: nest.StoreOp, stage: int, fire: str) -> None:
+    def store(self, emitter: NestParts, op: nest.StoreOp, stage: int, fire: str) -> None:
         memory, name = op.memory, self.names[op.memory]
         value = emitter.values[op.value]
         if memory in self.external:
@@ -144,9 +144,7 @@ class TaskMemories:
 
     # -- external memory and parameters
 
-    def _word_addresses(
-        self, emitter: NestEmitter, op: nest.LoadOp | nest.StoreOp, stage: int
-    ) -> list[tuple[str, str]]:
+    def _word_addresses(self, emitter: NestParts, op: nest.LoadOp | nest.StoreOp, stage: int) -> list[tuple[str, str]]:
         """Every port that the access takes, with the word that it moves there."""
         external, name = self.external[op.memory], self.names[op.memory]
         linear, steps, width = external.corner(op), external.steps(op), clog2(external.words)
@@ -162,7 +160,7 @@ class TaskMemories:
         """The accesses of all tasks that go the same way at an external memory."""
         return [a for a in accesses_of(op.memory) if isinstance(a, type(op))]
 
-    def _load_word(self, emitter: NestEmitter, op: nest.LoadOp, span: Span, fire: str) -> Value:
+    def _load_word(self, emitter: NestParts, op: nest.LoadOp, span: LaneSpan, fire: str) -> LaneVector:
         name, (start, end) = self.names[op.memory], span
         if end != start + 1:
             raise self._refuse(emitter, f"loads of {name} take {end - start} stages", "a memory port answers in one")
@@ -171,14 +169,16 @@ class TaskMemories:
             self.words.setdefault(f"{port}_re", []).append((self._use(emitter, op, start), fire, address, ""))
         shape, kind, width = _shape(op.result), type_range(op.result.type), type_bits(op.result.type)
         if len(ports) == 1:
-            return Value(f"{ports[0][0]}_rdata", shape, prod(shape), kind, width, end)
+            return LaneVector(f"{ports[0][0]}_rdata", shape, prod(shape), kind, width, end)
         target = emitter.stages.declare(emitter.stages.fresh(f"{name}_word"), width, prod(shape))
         lanes = self.external[op.memory].lanes
         for number, (port, _) in enumerate(ports):
             emitter.out.add(f"assign {target}[{_lanes(number, lanes)}] = {port}_rdata;")
-        return Value(target, shape, prod(shape), kind, width, end)
+        return LaneVector(target, shape, prod(shape), kind, width, end)
 
-    def _load_rom(self, emitter: NestEmitter, op: nest.LoadOp, rom: stream.RomOp, span: Span, fire: str) -> Value:
+    def _load_rom(
+        self, emitter: NestParts, op: nest.LoadOp, rom: stream.RomOp, span: LaneSpan, fire: str
+    ) -> LaneVector:
         geometry, bits, shape = self.geometry(op.memory), type_bits(op.result.type), _shape(op.result)
         name, (start, end), stages = self.names[op.memory], span, emitter.stages
         label = stages.fresh(f"{name}_load")
@@ -212,7 +212,7 @@ class TaskMemories:
         target = stages.declare(stages.fresh(f"{name}_now"), bits, prod(shape))
         write_gather(emitter.out, geometry, late, shape, (raw, target), bits)
         still = geometry.words == 1 and all(turn.isdigit() for turn in site.turns)
-        return Value(target, shape, prod(shape), type_range(op.result.type), bits, None if still else there)
+        return LaneVector(target, shape, prod(shape), type_range(op.result.type), bits, None if still else there)
 
     def _array(self, rom: stream.RomOp) -> Array:
         found = self.parameters.get(rom.parameter.data)
@@ -259,7 +259,7 @@ class TaskMemories:
             self.out.add(f"assign {name}_re = {load.enable};")
             self._addresses(geometry, load.site, f"{name}_addr", f"{name}_load_bank")
 
-    def _addresses(self, geometry: Geometry, site: Site, target: str, label: str) -> None:
+    def _addresses(self, geometry: Geometry, site: AccessSite, target: str, label: str) -> None:
         with self.out.lanes([d.banks for d in geometry.dims], label, "b") as index:
             at = bank_address(geometry, site, index, clog2(geometry.words))
             goal = f"{target}[{_flat_bank(geometry, index)}]" if geometry.banks > 1 else target
@@ -307,31 +307,31 @@ class TaskMemories:
                 f"  .re({load.enable}), .raddr({at}), .rdata({load.raw}{suffix}));",
             )
 
-    def _use(self, emitter: NestEmitter, op: nest.LoadOp | nest.StoreOp | nest.WriteOp, stage: int) -> Use:
+    def _use(self, emitter: NestParts, op: nest.LoadOp | nest.StoreOp | nest.WriteOp, stage: int) -> SharedUse:
         schedule = emitter.timing.schedule
         start, end = emitter.timing.spans[op]
-        return Use(emitter.op, op, stage, schedule.ii, emitter.stages.front, schedule.name, held=start == end)
+        return SharedUse(emitter.op, op, stage, schedule.ii, emitter.stages.front, schedule.name, held=start == end)
 
-    def _refuse(self, emitter: NestEmitter, what: str, limit: str) -> PenstockError:
+    def _refuse(self, emitter: NestParts, what: str, limit: str) -> PenstockError:
         return PenstockError(
             code="unsupported-nest", what=what, where=emitter.timing.schedule.name, limit=limit,
             hint="use an operator library of the open route",
         )  # fmt: skip
 
-    def _several(self, name: str, use: Use) -> PenstockError:
+    def _several(self, name: str, use: SharedUse) -> PenstockError:
         return PenstockError(
             code="unsupported-nest", what=f"block channel {name} is accessed several times an iteration",
             where=use.where, limit="a block has one port at each end", hint="report this defect of a pass",
         )  # fmt: skip
 
 
-def _delayed(emitter: NestEmitter, geometry: Geometry, site: Site, start: int, end: int) -> Site:
+def _delayed(emitter: NestParts, geometry: Geometry, site: AccessSite, start: int, end: int) -> AccessSite:
     """The turns that a load needs again when its words are there."""
     turns = [
         t if t.isdigit() else emitter.stages.later(t, start, end, clog2(d.banks))
         for t, d in zip(site.turns, geometry.dims, strict=True)
     ]
-    return Site(site.place, site.word, turns, site.fire)
+    return AccessSite(site.place, site.word, turns, site.fire)
 
 
 def rom_contents(geometry: Geometry, array: Array, bits: int) -> list[list[int]]:

@@ -11,14 +11,14 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of
 from penstock.compiler.backend.rtl.handshake import write_signals
-from penstock.compiler.backend.rtl.lines import Lines, clog2, packed
-from penstock.compiler.backend.rtl.nest_sv import NestEmitter
+from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
+from penstock.compiler.backend.rtl.nest_sv import NestSv
 from penstock.compiler.backend.rtl.numbers import type_bits
-from penstock.compiler.backend.rtl.ports import External, Pin, stream_pins
+from penstock.compiler.backend.rtl.ports import External, Signal, stream_pins
 from penstock.compiler.backend.rtl.primitives.registry import Primitive
-from penstock.compiler.backend.rtl.stages import Stages
+from penstock.compiler.backend.rtl.stages import PipelineStages
 from penstock.compiler.backend.rtl.task_memory import TaskMemories
-from penstock.compiler.backend.rtl.timing import Timing, time_nest
+from penstock.compiler.backend.rtl.timing import NestTiming, time_nest
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type
@@ -37,7 +37,7 @@ class TaskModule:
     task: stream.TaskOp
     module: str
     text: str
-    pins: tuple[Pin, ...]
+    pins: tuple[Signal, ...]
     data: Mapping[str, str]
     cores: Mapping[str, Primitive]
     tables: Mapping[str, str]
@@ -73,14 +73,16 @@ def emit_task(
     timings = [time_nest(op, library) for op in nests]
     starts = not any(_reads(op) for op in nests)
     cores: dict[str, Primitive] = {}
-    out = Lines()
+    out = SvLines()
     _head(out, task, nests, timings)
     prefixes = [f"n{i}_" if len(nests) > 1 else "" for i in range(len(nests))]
-    sections: list[Lines] = []
+    sections: list[SvLines] = []
     signals: dict[str, list[str]] = {}
     for position, (op, timing, prefix) in enumerate(zip(nests, timings, prefixes, strict=True)):
-        stages = Stages(timing.schedule.depth, front_of(op, timing), prefix, taken=set(taken) | set(own.values()))
-        emitter = NestEmitter(op, timing, own, memories, stages, used=cores, signals=signals)
+        stages = PipelineStages(
+            timing.schedule.depth, front_of(op, timing), prefix, taken=set(taken) | set(own.values())
+        )
+        emitter = NestSv(op, timing, own, stages, memories=memories, used=cores, signals=signals)
         before = f"{prefixes[position - 1]}ended"
         sections.append(emitter.emit(before, starts=starts and position == 0, begins=position == 0))
     memories.write()
@@ -92,7 +94,7 @@ def emit_task(
     out.add(*memories.declarations)
     for op, section in zip(nests, sections, strict=True):
         out.add("", f"// {op.sym_name.data}", *section.text)
-    told = Lines()
+    told = SvLines()
     write_signals(told, signals)
     out.add("", *told.text, "", *memories.out.text)
     if len(nests) > 1:
@@ -107,7 +109,7 @@ def emit_task(
     )
 
 
-def front_of(op: nest.NestOp, timing: Timing) -> int:
+def front_of(op: nest.NestOp, timing: NestTiming) -> int:
     """The last stage that takes from a channel."""
     return max((timing.start(one) for one in op.body.block.ops if _takes(one)), default=0)
 
@@ -122,7 +124,7 @@ def _takes(op: Any) -> bool:
     return isinstance(op, nest.LoadOp) and isinstance(op.memory.type, BlocksType)
 
 
-def _hands_on(op: nest.NestOp, timing: Timing) -> tuple[SSAValue, ...]:
+def _hands_on(op: nest.NestOp, timing: NestTiming) -> tuple[SSAValue, ...]:
     """Channels that the last iteration fills in its last stage."""
     last = [trip - 1 for trip in op.trips]
     found: list[SSAValue] = []
@@ -146,7 +148,7 @@ def _unique(label: str, taken: set[str]) -> str:
     return name
 
 
-def _head(out: Lines, task: stream.TaskOp, nests: list[nest.NestOp], timings: list[Timing]) -> None:
+def _head(out: SvLines, task: stream.TaskOp, nests: list[nest.NestOp], timings: list[NestTiming]) -> None:
     out.add(f"// Layer {task.layer.data}.")
     for op, timing in zip(nests, timings, strict=True):
         schedule = timing.schedule
@@ -161,8 +163,8 @@ def _head(out: Lines, task: stream.TaskOp, nests: list[nest.NestOp], timings: li
 def _pins(
     task: stream.TaskOp, names: Mapping[SSAValue, str], external: Mapping[SSAValue, External], memories: TaskMemories,
     *, starts: bool,
-) -> list[Pin]:  # fmt: skip
-    pins = [Pin("clk", False), Pin("rst", False), *([Pin("start", False)] if starts else [])]
+) -> list[Signal]:  # fmt: skip
+    pins = [Signal("clk", False), Signal("rst", False), *([Signal("start", False)] if starts else [])]
     for value, writes in met_channels(task):
         name = names[value]
         match value.type:
@@ -176,19 +178,19 @@ def _pins(
                 everyone = accesses_of(value, writes=writes)
                 ports = external[value].names(name, everyone)[: max(len(external[value].steps(a)) for a in ways)]
                 pins += [pin for port in ports for pin in external[value].pins(port, writes=writes)]
-    return [*pins, Pin("ended", True)]
+    return [*pins, Signal("ended", True)]
 
 
-def block_pins(name: str, geometry: Geometry, element_bits: int, *, writes: bool) -> list[Pin]:
+def block_pins(name: str, geometry: Geometry, element_bits: int, *, writes: bool) -> list[Signal]:
     banks = geometry.banks
-    address = Pin(f"{name}_addr", True, packed(banks, clog2(geometry.words)) + " ")
+    address = Signal(f"{name}_addr", True, packed(banks, clog2(geometry.words)) + " ")
     words = packed(banks, geometry.lanes * element_bits) + " "
     enables = f"[{banks - 1}:0] " if banks > 1 else ""
-    common = [Pin(f"{name}_{'free' if writes else 'full'}", False), Pin(f"{name}_claim", True),
-              Pin(f"{name}_release", True)]  # fmt: skip
+    common = [Signal(f"{name}_{'free' if writes else 'full'}", False), Signal(f"{name}_claim", True),
+              Signal(f"{name}_release", True)]  # fmt: skip
     if writes:
-        return [*common, Pin(f"{name}_we", True, enables), address, Pin(f"{name}_wdata", True, words)]
-    return [*common, Pin(f"{name}_re", True), address, Pin(f"{name}_rdata", False, words)]
+        return [*common, Signal(f"{name}_we", True, enables), address, Signal(f"{name}_wdata", True, words)]
+    return [*common, Signal(f"{name}_re", True), address, Signal(f"{name}_rdata", False, words)]
 
 
 def met_channels(task: stream.TaskOp) -> list[tuple[SSAValue, bool]]:

@@ -8,39 +8,39 @@ from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from penstock.compiler.analysis.nests import read_nest
-from penstock.compiler.backend.rtl.lane_sv import Span
+from penstock.compiler.backend.rtl.lane_sv import LaneSpan
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, schedule_nest
-from penstock.compiler.schedule.flatten import Step, flatten
+from penstock.compiler.schedule.flatten import FlatStep, flatten
 
 _FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
 _SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
 
 
 @dataclass
-class Timing:
+class NestTiming:
     """The schedule of one nest by operation; a reduction has a span for every level of its tree."""
 
     schedule: NestSchedule
-    spans: dict[Operation, Span] = field(default_factory=dict[Operation, Span])
-    levels: dict[Operation, list[Span]] = field(default_factory=dict[Operation, list[Span]])
+    spans: dict[Operation, LaneSpan] = field(default_factory=dict[Operation, LaneSpan])
+    levels: dict[Operation, list[LaneSpan]] = field(default_factory=dict[Operation, list[LaneSpan]])
 
     def start(self, op: Operation) -> int:
         return self.spans[op][0]
 
 
-def time_nest(op: nest.NestOp, library: OperatorLibrary) -> Timing:
+def time_nest(op: nest.NestOp, library: OperatorLibrary) -> NestTiming:
     schedule = schedule_nest(op, library)
     steps = flatten(read_nest(op), library)
     waiting = [(step, (at.start, at.end)) for step, at in zip(steps, schedule.stages, strict=True)]
-    timing = Timing(schedule)
+    timing = NestTiming(schedule)
     waiting.reverse()
 
-    def take(name: str) -> Span:
+    def take(name: str) -> LaneSpan:
         step, span = waiting.pop() if waiting else (None, (0, 0))
-        if not isinstance(step, Step) or step.name != name:
+        if not isinstance(step, FlatStep) or step.name != name:
             raise PenstockError(
                 code="unsupported-nest", what=f"the schedule has no place for {name}", where=schedule.name,
                 hint="this is a defect in the RTL backend; please report it",

@@ -172,7 +172,7 @@ CREATE TABLE penstock.idempotency_keys (
 );
 """
 
-# Frozen here as the schema is; db/states.py is what code reads, and a test compares the two.
+# Frozen here as the schema is; db/schema/states.py is what code reads, and a test compares the two.
 STEP_MOVES = """
     ('blocked', 'queued'), ('queued', 'running'), ('running', 'succeeded'), ('running', 'failed'),
     ('running', 'queued'), ('blocked', 'cancelled'), ('queued', 'cancelled'), ('running', 'cancelled')

@@ -10,14 +10,14 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from penstock.db.records import Event
-from penstock.db.states import RUN_TERMINAL
-from penstock.services.api.auth import Caller
-from penstock.services.api.context import Context, Ctx
-from penstock.services.api.documents import event_out
-from penstock.services.api.problems import Problem
-from penstock.services.api.routes.params import PROBLEMS, RunId, find_run
-from penstock.services.api.schemas import EventList
+from penstock.db.schema.records import Event
+from penstock.db.schema.states import RUN_TERMINAL
+from penstock.services.api.answers.documents import event_out
+from penstock.services.api.answers.params import PROBLEMS, RunId, find_run
+from penstock.services.api.answers.problems import Problem
+from penstock.services.api.answers.schemas import EventList
+from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.context import Context, Ctx
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 

@@ -15,17 +15,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
 from penstock.db import Transaction
-from penstock.db.ids import is_id
-from penstock.db.records import Model
-from penstock.services.api import idempotency
-from penstock.services.api.auth import Caller
-from penstock.services.api.context import Context, Ctx
-from penstock.services.api.documents import model_out
-from penstock.services.api.idempotency import IdempotencyKey
-from penstock.services.api.problems import Problem
-from penstock.services.api.routes.params import PROBLEMS, Cursor, Limit, check_cursor
-from penstock.services.api.schemas import LONGEST_NAME, ModelList, ModelOut, ZooReference
-from penstock.services.api.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
+from penstock.db.schema.ids import is_id
+from penstock.db.schema.records import Model
+from penstock.services.api.answers.documents import model_out
+from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, check_cursor
+from penstock.services.api.answers.problems import Problem
+from penstock.services.api.answers.schemas import LONGEST_NAME, ModelList, ModelOut, ZooReference
+from penstock.services.api.plumbing import idempotency
+from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.idempotency import IdempotencyHeader
+from penstock.services.api.plumbing.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
 from penstock.services.store import TooLargeError
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -59,7 +59,7 @@ _FORM_SCHEMA = {
     },
 )
 async def submit_model(
-    request: Request, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None
+    request: Request, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None
 ) -> JSONResponse:
     """Takes a Python, ONNX or linalg file (multipart/form-data) or names a model of the zoo (application/json)."""
     idempotency.check_key(idempotency_key)
@@ -80,7 +80,7 @@ async def submit_model(
 
 
 @router.get("", summary="List models")
-def list_models(context: Ctx, caller: Caller, limit: Limit = 50, cursor: Cursor = None) -> ModelList:
+def list_models(context: Ctx, caller: Caller, limit: PageLimit = 50, cursor: Cursor = None) -> ModelList:
     """Models, the newest first."""
     check_cursor(cursor, "mdl")
     with context.database.begin() as tx:

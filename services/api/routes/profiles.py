@@ -8,17 +8,17 @@ from typing import Any
 from fastapi import APIRouter
 
 from penstock.db import Transaction
-from penstock.db.records import Artifact, Run
-from penstock.services.api.auth import Caller
-from penstock.services.api.context import Context, Ctx
-from penstock.services.api.evidence import (
+from penstock.db.schema.records import Artifact, Run
+from penstock.services.api.answers.evidence import (
     Explanation,
     ProfileStatistics,
     RungDifferences,
     differences_out,
     profiles_out,
 )
-from penstock.services.api.routes.params import PROBLEMS, RunId, find_run
+from penstock.services.api.answers.params import PROBLEMS, RunId, find_run
+from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.store import MissingContentError
 
 router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)

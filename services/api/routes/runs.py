@@ -10,16 +10,16 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from penstock.db import lifecycle
-from penstock.db.states import RUN_TERMINAL, RunState
-from penstock.services.api import idempotency
-from penstock.services.api.auth import Caller
-from penstock.services.api.context import Context, Ctx
-from penstock.services.api.documents import run_detail, run_list
-from penstock.services.api.idempotency import IdempotencyKey
-from penstock.services.api.problems import Problem
+from penstock.db.schema.states import RUN_TERMINAL, RunState
+from penstock.services.api.answers.documents import run_detail, run_list
+from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, RunId, check_cursor, find_run, no_run
+from penstock.services.api.answers.problems import Problem
+from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunOptions, RunStateName
+from penstock.services.api.plumbing import idempotency
+from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.api.routes.models import check_disk, find_model
-from penstock.services.api.routes.params import PROBLEMS, Cursor, Limit, RunId, check_cursor, find_run, no_run
-from penstock.services.api.schemas import NewRun, RunDetail, RunList, RunOptions, RunStateName
 from penstock.services.steps.graph import run_steps
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
@@ -30,7 +30,7 @@ _OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
 
 
 @router.post("", status_code=202, response_model=RunDetail, summary="Start a run")
-def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None) -> JSONResponse:
+def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None) -> JSONResponse:
     """Queues a run of a model. Follow `Location`; the answer to a GET there changes until the run is over."""
     idempotency.check_key(idempotency_key)
     _check_trials(asked.trials, context)
@@ -62,7 +62,7 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
 def list_runs(
     context: Ctx,
     caller: Caller,
-    limit: Limit = 50,
+    limit: PageLimit = 50,
     cursor: Cursor = None,
     state: Annotated[list[RunStateName] | None, Query(description="only runs in these states")] = None,
     model: Annotated[str | None, Query(max_length=64, description="only runs of this model")] = None,

@@ -9,16 +9,16 @@ from fastapi import APIRouter, Path
 from fastapi.responses import JSONResponse
 
 from penstock.db import Transaction, lifecycle
-from penstock.db.records import Model, NewStep, Run, Step
-from penstock.db.states import RUN_TERMINAL, RunState, StepState
-from penstock.services.api import idempotency
-from penstock.services.api.auth import Caller
-from penstock.services.api.context import Context, Ctx
-from penstock.services.api.documents import chosen_trial, run_detail, trial_detail
-from penstock.services.api.idempotency import IdempotencyKey
-from penstock.services.api.problems import Problem
-from penstock.services.api.routes.params import PROBLEMS, RunId, find_run, no_run
-from penstock.services.api.schemas import MoreTrials, RunDetail, TrialDetail
+from penstock.db.schema.records import Model, NewStep, Run, Step
+from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail
+from penstock.services.api.answers.params import PROBLEMS, RunId, find_run, no_run
+from penstock.services.api.answers.problems import Problem
+from penstock.services.api.answers.schemas import MoreTrials, RunDetail, TrialDetail
+from penstock.services.api.plumbing import idempotency
+from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.steps.graph import (
     EXPLORE,
     FIRST_TURN,
@@ -54,7 +54,7 @@ def resume_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
 
 @router.post("/{run_id}/extend", status_code=202, summary="Add trials to a run")
 def extend_run(
-    run_id: RunId, more: MoreTrials, context: Ctx, caller: Caller, idempotency_key: IdempotencyKey = None
+    run_id: RunId, more: MoreTrials, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None
 ) -> JSONResponse:
     """Makes further trials of the same search.
 

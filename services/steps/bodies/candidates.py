@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from penstock.compiler.errors import PenstockError
-from penstock.db.records import Step, Trial
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.explore import choosable, select_best
-from penstock.dse.objectives import Goal
+from penstock.db.schema.records import Step, Trial
+from penstock.dse.evaluation.choosing import choosable, select_best
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.rungs import BEST, WIDER
-from penstock.dse.study import Told
+from penstock.dse.search.study import Told
 from penstock.profiling.protocol import ProfilingError, failure_kind
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.graph import TRIAL
@@ -24,7 +24,7 @@ POOL = 2 * WIDER * BEST
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedTrials:
     """The trials that have an answer, and the numbers of those that failed."""
 
     trials: tuple[Trial, ...]
@@ -32,7 +32,7 @@ class Tried:
     told: Mapping[int, Told]
 
     @staticmethod
-    def read(context: StepContext, goal: Goal) -> Tried:
+    def read(context: StepContext, goal: Goal) -> TriedTrials:
         """All trials of the run, by what it wants."""
         trials: list[Trial] = []
         with context.database.begin() as tx:
@@ -44,7 +44,7 @@ class Tried:
                 if cursor is None:
                     break
         failed = [int(step.payload["number"]) for step in steps_of(context, TRIAL, "failed")]
-        return Tried(tuple(trials), tuple(failed), {t.number: _told(t, goal) for t in trials})
+        return TriedTrials(tuple(trials), tuple(failed), {t.number: _told(t, goal) for t in trials})
 
     def everything(self) -> list[Told]:
         """Every trial that ended, by its number."""

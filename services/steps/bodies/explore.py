@@ -8,14 +8,14 @@ from penstock.compiler.frontend.context import make_context
 from penstock.compiler.pipeline.prepare import prepare
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.constraints import check_reachable
-from penstock.dse.evaluate import Evaluator
+from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.rungs import usable
-from penstock.dse.space.start import starting_settings
+from penstock.dse.search.start import starting_settings
 from penstock.services.steps.bodies.import_model import PROGRAM
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
-from penstock.services.steps.bodies.warm_start import Known, known_settings
+from penstock.services.steps.bodies.warm_start import KnownSetting, known_settings
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.graph import trial_steps
 from penstock.services.steps.registry import step_kind
@@ -25,7 +25,7 @@ from penstock.services.store import TREE_MEDIA_TYPE
 
 @step_kind("explore")
 def explore(context: StepContext) -> StepResult:
-    options = RunOptions.read(context.options)
+    options = StepOptions.read(context.options)
     platform = load_platform(options.platform)
     usable(options.evidence, platform, platform.check_clock(options.clock_mhz or platform.clock_mhz))
     context.progress(None, "preparing the program")
@@ -46,7 +46,7 @@ def explore(context: StepContext) -> StepResult:
     )
 
 
-def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[Known]) -> int | None:
+def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[KnownSetting]) -> int | None:
     """Make the study, with what is tried before it proposes anything; returns how many settings a grid has.
 
     A repeated attempt opens the study that is there, and queues what the one before it could not.
@@ -54,7 +54,7 @@ def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[Kno
     study = open_study(context, evaluator, create=True)
     try:
         if study.size is None:
-            choices = choices_of(evaluator, RunOptions.read(context.options))
+            choices = choices_of(evaluator, StepOptions.read(context.options))
             first = [(k.params, k.origin) for k in known]
             first += [(params, "") for params in starting_settings(evaluator, choices)]
             for params, origin in first[sum(study.counts().values()) :]:

@@ -12,8 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
-from penstock.db.records import Json
-from penstock.profiling.tool_runner import Outcome, ToolCommand, clean_environment
+from penstock.db.schema.records import Json
+from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, clean_environment
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.isolation import isolated
 from penstock.services.steps.registry import step_kind
@@ -53,7 +53,7 @@ def import_model(context: StepContext) -> StepResult:
     )
     result = context.tools.run(command)
     refusal = _refusal(out)
-    if result.outcome is Outcome.EXIT and refusal is not None:
+    if result.outcome is ToolOutcome.EXIT and refusal is not None:
         raise refusal
     if not result.ok:
         raise result.error("the import of the model", "run `penstock compile` on it locally to see more")

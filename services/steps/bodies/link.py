@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.compiler.backend.host.bitstream import FOLDER
+from penstock.compiler.package.bitstream import FOLDER
 from penstock.compiler.platforms import load_platform
+from penstock.services.jobs.link import LinkBench, Target, link_for_card
 from penstock.services.steps.bodies.tools import Telling, build_folder, build_limits, licences
 from penstock.services.steps.bodies.verify import EMITTED, read_design
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.flow.link import LinkBench, Target, link_for_card
 from penstock.services.steps.graph import bitstream_target
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.compiler.platforms import load_platform
-from penstock.db.records import Json
-from penstock.dse.objectives import DEFAULT_OBJECTIVES, Goal
+from penstock.db.schema.records import Json
+from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, Goal
 from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class StepOptions:
     platform: str
     trials: int
     quantize: str | None
@@ -31,9 +31,9 @@ class RunOptions:
         return Goal.of(self.objectives, self.limits).on(load_platform(self.platform))
 
     @staticmethod
-    def read(options: Json) -> RunOptions:
+    def read(options: Json) -> StepOptions:
         clock = options.get("clock_mhz")
-        return RunOptions(
+        return StepOptions(
             platform=str(options.get("platform") or "u55c"),
             trials=int(options.get("trials") or 24),
             quantize=options.get("quantize"),

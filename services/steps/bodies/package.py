@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from penstock.compiler.backend.host import collect_package, write_archive
-from penstock.compiler.backend.host.report import BitstreamInfo, Exploration, SynthesisInfo
+from penstock.compiler.package import collect_package, write_archive
+from penstock.compiler.package.report import BitstreamInfo, ExplorationReport, SynthesisInfo
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.platforms import Platform, load_platform
-from penstock.db.states import StepState
+from penstock.db.schema.states import StepState
 from penstock.profiling.evidence import Evidence
+from penstock.services.jobs.board import BoardBuild, build_for_board
+from penstock.services.jobs.check import Checked
+from penstock.services.jobs.link import failed_link
+from penstock.services.jobs.package import make_report
 from penstock.services.steps.bodies.candidates import failure_of
 from penstock.services.steps.bodies.link import BITSTREAM, INFO
 from penstock.services.steps.bodies.search import prepared_program
 from penstock.services.steps.bodies.select import EXPLORATION, SYNTHESIS
 from penstock.services.steps.bodies.verify import CHECKED, EMITTED, read_design
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.flow.board import BoardBuild, build_for_board
-from penstock.services.steps.flow.check import Checked
-from penstock.services.steps.flow.link import failed_link
-from penstock.services.steps.flow.package import make_report
 from penstock.services.steps.graph import LINK, NO_BITSTREAM, bitstream_target
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
@@ -53,7 +53,7 @@ def _synthesis(context: StepContext) -> SynthesisInfo | None:
 def package(context: StepContext) -> StepResult:
     program, design = prepared_program(context), read_design(context)
     platform = load_platform(design.platform)
-    exploration = Exploration.model_validate_json(context.input_file("select", EXPLORATION).read_bytes())
+    exploration = ExplorationReport.model_validate_json(context.input_file("select", EXPLORATION).read_bytes())
     checked = Checked.load(context.input_tree("verify", CHECKED))
     lowered = lower(program, design)
     chosen = context.result_of("select")

@@ -12,8 +12,8 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program
-from penstock.db.records import Trial
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.db.schema.records import Trial
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import PREPARED, make_evaluator
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind
@@ -28,7 +28,7 @@ def replay(context: StepContext) -> StepResult:
     run_id, number = str(context.payload["run"]), int(context.payload["number"])
     trial, prepared = _record(context, run_id, number)
     folder = context.store.extract_tree(prepared, context.folder / "prepared")
-    evaluator = make_evaluator(Program.load(folder, make_context()), RunOptions.read(context.options))
+    evaluator = make_evaluator(Program.load(folder, make_context()), StepOptions.read(context.options))
     context.check()
     evaluation = evaluator.evaluate(trial.params)
     differing = compare(trial.figures, evaluation.measures)

@@ -12,11 +12,11 @@ from typing import TypeVar
 
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.samplers import narrow
-from penstock.dse.study import Study
-from penstock.dse.tiling import Choices, TilingOptions
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.samplers import narrow
+from penstock.dse.search.study import Study
+from penstock.dse.space.tiling import Choices, TilingOptions
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.context import StepContext
 
 PREPARED = "prepared"
@@ -29,7 +29,7 @@ _studies: OrderedDict[str, Study] = OrderedDict()
 
 def evaluator_of(context: StepContext) -> Evaluator:
     """The evaluator of the run's prepared program on its platform."""
-    options = RunOptions.read(context.options)
+    options = StepOptions.read(context.options)
     artifact = context.artifact("explore", PREPARED)
     decided = (options.platform, options.clock_mhz, options.quantize, options.max_lanes, options.goal)
     key = f"{artifact.sha256} {decided}"
@@ -41,7 +41,7 @@ def prepared_program(context: StepContext) -> Program:
     return Program.load(context.input_tree("explore", PREPARED), make_context())
 
 
-def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
+def make_evaluator(program: Program, options: StepOptions) -> Evaluator:
     return Evaluator.create(
         program, options.platform, clock_mhz=options.clock_mhz, quantize=options.quantize,
         options=TilingOptions(max_lanes=options.max_lanes), goal=options.goal,
@@ -53,14 +53,14 @@ def study_of(context: StepContext, evaluator: Evaluator) -> Study:
     return _kept(_studies, context.run.id, lambda: open_study(context, evaluator))
 
 
-def choices_of(evaluator: Evaluator, options: RunOptions) -> Choices:
+def choices_of(evaluator: Evaluator, options: StepOptions) -> Choices:
     """The space as far as the user has not fixed it."""
     return narrow(evaluator.space.choices, options.fixed)
 
 
 def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = False) -> Study:
     """The run's study, or an error if it is gone: only the explore step makes one."""
-    options = RunOptions.read(context.options)
+    options = StepOptions.read(context.options)
     return Study.create_or_load(
         context.run.id,
         choices_of(evaluator, options),

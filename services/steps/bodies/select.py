@@ -6,25 +6,25 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.compiler.backend.host.report_search import ProfileUse
 from penstock.compiler.errors import PenstockError
-from penstock.db.records import Step
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.explore import pareto_front
+from penstock.compiler.package.report_search import ProfileUse
+from penstock.db.schema.records import Step
+from penstock.dse.evaluation.choosing import pareto_front
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.fifo import total_bits
 from penstock.dse.memory import memory_svg
 from penstock.dse.partition import partition_svg
 from penstock.dse.rungs import Measured, Ranked, in_order
-from penstock.dse.vitis import VITIS_RUNGS, vitis_lacks
+from penstock.dse.rungs.vitis import VITIS_RUNGS, vitis_lacks
 from penstock.profiling.evidence import EVIDENCE, Evidence
-from penstock.services.steps.bodies.candidates import Tried, failure_of, steps_of
+from penstock.services.jobs.explanation import explained, in_words
+from penstock.services.jobs.search import Choice, SearchSettings, choose, search_section, take
+from penstock.services.steps.bodies.candidates import TriedTrials, failure_of, steps_of
 from penstock.services.steps.bodies.measure import FALLBACK, MEASURED
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import evaluator_of, open_study
 from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.flow.explanation import explained, in_words
-from penstock.services.steps.flow.search import Choice, SearchSettings, choose, search_section, take
 from penstock.services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, RetryLaterError, StepResult
@@ -36,8 +36,8 @@ _SVG = "image/svg+xml"
 
 @step_kind("select")
 def select(context: StepContext) -> StepResult:
-    options = RunOptions.read(context.options)
-    tried = Tried.read(context, options.goal)
+    options = StepOptions.read(context.options)
+    tried = TriedTrials.read(context, options.goal)
     evaluator = evaluator_of(context)
     counts = _close(context, evaluator)
     candidates = tried.evaluations(evaluator)
@@ -84,7 +84,7 @@ def _synthesis(choice: Choice) -> dict[str, Output]:
 
 
 def _choose(
-    context: StepContext, options: RunOptions, evaluator: Evaluator, candidates: Mapping[int, Evaluation]
+    context: StepContext, options: StepOptions, evaluator: Evaluator, candidates: Mapping[int, Evaluation]
 ) -> Choice:
     """By what the steps before this one measured, or measured here and now."""
     bench = bench_of(context)

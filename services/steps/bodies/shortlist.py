@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.dse.rungs import shortlist as promoted
-from penstock.services.steps.bodies.candidates import Tried
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.candidates import TriedTrials
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import evaluator_of
 from penstock.services.steps.bodies.tools import bench_of
 from penstock.services.steps.context import StepContext
@@ -16,9 +16,9 @@ from penstock.services.steps.result import StepResult
 @step_kind("shortlist")
 def shortlist(context: StepContext) -> StepResult:
     """Promoted from the model over the simulator, by what earlier designs showed of their errors."""
-    options = RunOptions.read(context.options)
+    options = StepOptions.read(context.options)
     evaluator = evaluator_of(context)
-    candidates = Tried.read(context, options.goal).evaluations(evaluator)
+    candidates = TriedTrials.read(context, options.goal).evaluations(evaluator)
     chosen = {id(one) for one in promoted(evaluator, list(candidates.values()), options.evidence, bench_of(context))}
     numbers = [number for number, one in candidates.items() if id(one) in chosen]
     return StepResult({"trials": numbers}, new_steps=measure_steps(numbers, context.turn))

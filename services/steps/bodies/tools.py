@@ -10,7 +10,7 @@ from pathlib import Path
 
 from penstock.dse.rungs import Bench
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.vitis.job import Limits
+from penstock.profiling.vitis.job import JobLimits
 from penstock.services.history import SharedHistory
 from penstock.services.profiles import SharedProfiles
 from penstock.services.settings import Settings
@@ -67,15 +67,15 @@ def build_folder(context: StepContext) -> Path:
     return (context.settings.tool_folder or context.settings.home) / "builds"
 
 
-def hls_limits(settings: Settings) -> Limits:
+def hls_limits(settings: Settings) -> JobLimits:
     disk = int(settings.tool_disk_gb * (1 << 30))
-    return Limits(settings.tool_hours * 3600, _bytes(settings.tool_memory_gb), disk, keep=settings.tool_keep)
+    return JobLimits(settings.tool_hours * 3600, _bytes(settings.tool_memory_gb), disk, keep=settings.tool_keep)
 
 
-def build_limits(settings: Settings) -> Limits:
+def build_limits(settings: Settings) -> JobLimits:
     """A bitstream takes longer and more room than a synthesis."""
     disk = int(10 * settings.tool_disk_gb * (1 << 30))
-    return Limits(settings.build_hours * 3600, _bytes(settings.tool_memory_gb), disk)
+    return JobLimits(settings.build_hours * 3600, _bytes(settings.tool_memory_gb), disk)
 
 
 def _bytes(gigabytes: float | None) -> int | None:

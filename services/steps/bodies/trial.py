@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import time
 
-from penstock.db.records import TrialSummary
-from penstock.dse.evaluate import Evaluation, Evaluator
-from penstock.dse.study import Study
+from penstock.db.schema.records import TrialSummary
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.search.study import Study
 from penstock.services.steps.bodies.search import evaluator_of, forget_study, study_of
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind

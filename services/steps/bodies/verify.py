@@ -8,14 +8,14 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.emit import emit
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.db.records import Json
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.db.schema.records import Json
+from penstock.services.jobs.check import check_design
+from penstock.services.jobs.check_rtl import core_of_design
+from penstock.services.jobs.package import model_lowered, refuse_too_large
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import PREPARED, prepared_program
 from penstock.services.steps.bodies.select import DESIGN
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.flow.check import check_design
-from penstock.services.steps.flow.check_rtl import core_of_design
-from penstock.services.steps.flow.package import model_lowered, refuse_too_large
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
 from penstock.services.store import TREE_MEDIA_TYPE
@@ -25,7 +25,7 @@ CHECKED, EMITTED = "checked", "emitted"
 
 def _reuse_key(context: StepContext) -> Json:
     return {
-        "evidence": RunOptions.read(context.options).evidence,
+        "evidence": StepOptions.read(context.options).evidence,
         "design": context.artifact("select", DESIGN).sha256,
         "program": context.artifact("explore", PREPARED).sha256,
     }
@@ -46,7 +46,7 @@ def verify(context: StepContext) -> StepResult:
     context.progress(None, "emitting C++")
     emitted = context.folder / "emitted"
     emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
-    core = core_of_design(lowered, platform, RunOptions.read(context.options).evidence, emitted)
+    core = core_of_design(lowered, platform, StepOptions.read(context.options).evidence, emitted)
     checked = check_design(lowered, emitted, context.tools, lambda text: context.progress(None, text), core)
     context.check()
     if not checked.passed:

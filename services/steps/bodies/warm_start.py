@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from penstock.db.repositories.trials import EarlierTrial
-from penstock.dse.evaluate import Evaluator
-from penstock.dse.objectives import Goal
-from penstock.dse.samplers import means_something
-from penstock.dse.tiling import Choices, TilingSpace, Value
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.samplers import means_something
+from penstock.dse.space.tiling import Choices, TilingSpace, Value
 from penstock.services.steps.bodies.candidates import first_of_each
-from penstock.services.steps.bodies.options import RunOptions
+from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import PREPARED, choices_of
 from penstock.services.steps.context import StepContext
 
@@ -19,7 +19,7 @@ MOST_RUNS, MOST_SETTINGS = 8, 6
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownSetting:
     """A setting that was good before, and the trial that found it."""
 
     run: str
@@ -31,12 +31,12 @@ class Known:
         return f"{self.run} trial {self.trial}"
 
 
-def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) -> list[Known]:
+def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) -> list[KnownSetting]:
     """The best of earlier runs by what this run wants, no setting twice; at most half of the trials asked for.
 
     `prepared` is the content of the prepared program: models that come to the same program are the same model.
     """
-    options = RunOptions.read(context.options)
+    options = StepOptions.read(context.options)
     if not options.warm_start or options.sampler == "grid":
         return []
     choices = choices_of(evaluator, options)
@@ -48,7 +48,7 @@ def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) ->
     good = [t for t in earlier if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, choices, t.params)]
     good.sort(key=lambda t: evaluator.goal.values(t.figures))
     best = first_of_each(good, lambda t: dict(t.params))[: max(1, min(MOST_SETTINGS, options.trials // 2))]
-    return [Known(t.run_id, t.number, t.params) for t in best]
+    return [KnownSetting(t.run_id, t.number, t.params) for t in best]
 
 
 def _is_feasible(trial: EarlierTrial, goal: Goal) -> bool:

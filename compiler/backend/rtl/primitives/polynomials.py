@@ -49,7 +49,7 @@ class Segments:
 
 
 @dataclass(frozen=True)
-class Table:
+class SegmentTable:
     """Integer coefficients by segment, lowest degree first, and how far each product is shifted down."""
 
     rows: tuple[tuple[int, ...], ...]
@@ -57,7 +57,7 @@ class Table:
     """shifts[k - 1]: of d times what coefficient k begins."""
 
 
-def fit(segments: Segments) -> Table:
+def fit(segments: Segments) -> SegmentTable:
     """Coefficients rounded from the highest degree down, each refitted to what the rounded ones leave over."""
     half = 1 << (segments.d_bits - 1)
     nodes = half * np.cos(np.pi * (np.arange(_SAMPLES) + 0.5) / _SAMPLES)
@@ -68,7 +68,7 @@ def fit(segments: Segments) -> Table:
     exact = [_chebyshev(nodes / half, t, segments.degree) / half ** np.arange(segments.degree + 1) for t in targets]
     shifts = _shifts(segments, exact, half)
     rows = tuple(_round_row(segments, nodes, t, shifts) for t in targets)
-    return Table(rows, shifts)
+    return SegmentTable(rows, shifts)
 
 
 def _chebyshev(x: Floats, y: Floats, degree: int) -> Floats:

@@ -10,7 +10,7 @@ from penstock.compiler.errors import PenstockError
 
 
 @dataclass(frozen=True)
-class Argument:
+class BufferedArgument:
     """One memory argument of the core. Every reader has a copy of its own, and all are written alike."""
 
     name: str
@@ -24,7 +24,7 @@ class Argument:
         return self.writer or self.readers[0]
 
 
-def find_arguments(design: RtlDesign) -> tuple[Argument, ...]:
+def find_arguments(design: RtlDesign) -> tuple[BufferedArgument, ...]:
     """The arguments in the order of their first port.
 
     What the core only reads the host writes, what it only writes the host reads; what it writes and reads lies
@@ -40,7 +40,7 @@ def find_arguments(design: RtlDesign) -> tuple[Argument, ...]:
             )  # fmt: skip
         if port.argument not in names:
             names.append(port.argument)
-    arguments: list[Argument] = []
+    arguments: list[BufferedArgument] = []
     for name in names:
         arguments.append(_argument(design, name, sum(a.host is not None for a in arguments)))
     if not any(a.host is not None and a.host.direction == "read" for a in arguments):
@@ -51,7 +51,7 @@ def find_arguments(design: RtlDesign) -> tuple[Argument, ...]:
     return tuple(arguments)
 
 
-def _argument(design: RtlDesign, name: str, index: int) -> Argument:
+def _argument(design: RtlDesign, name: str, index: int) -> BufferedArgument:
     ports = [port for port in design.ports if port.argument == name]
     writers = [port for port in ports if port.kind == "memory_write"]
     readers = tuple(port for port in ports if port.kind == "memory_read")
@@ -65,6 +65,8 @@ def _argument(design: RtlDesign, name: str, index: int) -> Argument:
     writer = writers[0] if writers else None
     first = ports[0]
     if writer is not None and readers:
-        return Argument(name, writer, readers, None)
+        return BufferedArgument(name, writer, readers, None)
     direction = "read" if writer else "write"
-    return Argument(name, writer, readers, HostPort(index, name, direction, first.width, first.words, first.element))
+    return BufferedArgument(
+        name, writer, readers, HostPort(index, name, direction, first.width, first.words, first.element)
+    )

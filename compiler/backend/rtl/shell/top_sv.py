@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
-from penstock.compiler.backend.rtl.shell.buffers import Argument
+from penstock.compiler.backend.rtl.shell.buffers import BufferedArgument
 from penstock.compiler.backend.rtl.shell.identity import HostPort
 from penstock.compiler.backend.rtl.shell.pll import Pll, instance
 from penstock.compiler.platforms import Board
@@ -15,7 +15,12 @@ IDENTITY_FILE = "penstock_identity.hex"
 
 
 def top_text(
-    design: RtlDesign, board: Board, arguments: Sequence[Argument], pll: Pll | None, step: int, identity_bytes: int
+    design: RtlDesign,
+    board: Board,
+    arguments: Sequence[BufferedArgument],
+    pll: Pll | None,
+    step: int,
+    identity_bytes: int,
 ) -> str:
     """One module: everything that depends on the core's ports or on the board is written out here."""
     hosts = [a.host for a in arguments if a.host is not None]
@@ -89,7 +94,7 @@ def _constants(values: Sequence[int], bits: int) -> str:
     return "{" + ", ".join(f"{bits}'d{value}" for value in reversed(values)) + "}"
 
 
-def _argument(argument: Argument) -> str:
+def _argument(argument: BufferedArgument) -> str:
     """The wires of an argument's core ports and its frame buffers."""
     lines = [f"\n    // {argument.name}"]
     for port in (*((argument.writer,) if argument.writer else ()), *argument.readers):
@@ -126,7 +131,7 @@ def _wires(port: RtlPort) -> str:
     return f"    logic {port.name}_{enable};\n{address}\n    logic [{port.width - 1}:0] {port.name}_{data};"
 
 
-def _read_multiplexer(arguments: Sequence[Argument], bits: int) -> str:
+def _read_multiplexer(arguments: Sequence[BufferedArgument], bits: int) -> str:
     """The word that the host reads; the address is settled long before, so one register keeps this off the path."""
     choices: list[str] = []
     for argument in arguments:

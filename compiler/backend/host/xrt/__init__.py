@@ -1,5 +1,0 @@
-"""The host program for AMD devices: native C++ for XRT, of which one header is made from the design."""
-
-from penstock.compiler.backend.host.xrt.files import runs_on_xrt, xrt_files
-
-__all__ = ["runs_on_xrt", "xrt_files"]

@@ -1,0 +1,191 @@
+"""What goes into a package: every file as bytes, and the manifest that vouches for them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.host_parts import HostParts
+from penstock.compiler.package.render import render_bitstream_note, render_html, render_readme
+from penstock.compiler.package.report import Report
+from penstock.compiler.package.xrt import runs_on_xrt, xrt_files
+from penstock.compiler.program import Array, Port, Program
+from penstock.compiler.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
+
+RUNTIME = Path(__file__).parents[1] / "runtime"
+# Only what the emitter wrote: a folder in which the C simulation was run holds its program and data too.
+EMITTED = {
+    "hls": (".cpp", ".h", ".tcl", ".cfg"),
+    "csim": (".cpp", ".h"),
+    "rtl": (".sv", ".hex"),
+    "link": (".cfg", ".tcl"),
+    "parameters": (".bin",),
+    "ir": (".mlir",),
+}
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The interpreter's answers in the accelerator's own types: what every execution must give."""
+
+    samples: tuple[Array, ...] = ()
+    evaluation: Array | None = None
+
+
+@dataclass(frozen=True)
+class PackageContents:
+    """A whole package in memory. `files` are in sorted order and include manifest.json."""
+
+    name: str
+    digest: str
+    files: Mapping[str, bytes]
+
+    @property
+    def archive_name(self) -> str:
+        return f"{self.name}-{self.digest[:12]}.penstock.zip"
+
+
+def collect_package(
+    program: Program,
+    design: Design,
+    emitted: Path,
+    report: Report,
+    expected: Expected,
+    bitstream: Mapping[str, bytes] | None = None,
+) -> PackageContents:
+    """Put a package together from a compiled model.
+
+    `program` is the one that was lowered: its signature says how the host quantises. `emitted` is the
+    folder with the HLS sources, the csim program and interface.json. `bitstream` has that folder's files by their
+    paths in the package.
+    """
+    files = {
+        "design.json": (json.dumps(design.to_json(), indent=1, sort_keys=True) + "\n").encode(),
+        "report.json": report.to_json().encode(),
+        "report.html": render_html(report).encode(),
+        "README.md": render_readme(report, program).encode(),
+        "bitstream/README.md": render_bitstream_note(report).encode(),
+        **_emitted_files(emitted),
+        **_runtime_files(),
+        **_model_files(program, expected),
+        **_device_files(file_name(report.name), program, design, emitted),
+        **(_host_files(program.host) if program.host else {}),
+        **(bitstream or {}),
+    }
+    name = file_name(report.name)
+    manifest = _manifest(name, report, design, files)
+    files[MANIFEST] = (json.dumps(manifest, indent=1) + "\n").encode()
+    return PackageContents(name, str(manifest["digest"]), dict(sorted(files.items())))
+
+
+def file_name(name: str) -> str:
+    """A model's name as a part of file names on any system."""
+    kept = "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in name).strip("-")
+    return kept[:60] or "model"
+
+
+def _emitted_files(folder: Path) -> dict[str, bytes]:
+    if not (folder / "interface.json").is_file():
+        raise PenstockError(
+            code="no-interface", what="the folder of the emitted design holds no interface.json",
+            where=str(folder), hint="emit the design before packaging it",
+        )  # fmt: skip
+    files = {"interface.json": (folder / "interface.json").read_bytes()}
+    for part, suffixes in EMITTED.items():
+        for path in sorted((folder / part).rglob("*")):
+            if path.is_file() and path.suffix in suffixes:
+                files[path.relative_to(folder).as_posix()] = path.read_bytes()
+    return files
+
+
+def _runtime_files() -> dict[str, bytes]:
+    """The host runtime, copied as it is; `__main__.py` makes `python <archive>` work without unpacking."""
+    run = (RUNTIME / "run.py").read_bytes()
+    library = {f"penstock_runtime/{p.name}": p.read_bytes() for p in RUNTIME.glob("penstock_runtime/*.py")}
+    return {"run.py": run, "__main__.py": run, **library}
+
+
+def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
+    signature = {
+        "inputs": [_port(p) for p in program.signature.inputs],
+        "outputs": [_port(p) for p in program.signature.outputs],
+    }
+    files = {"model/signature.json": (json.dumps(signature, indent=1) + "\n").encode()}
+    if program.samples:
+        files |= _arrays("model/samples/input_", program.samples.inputs)
+        files |= _arrays("model/samples/output_", program.samples.outputs)
+        files |= _arrays("model/samples/expected_", expected.samples)
+    if program.evaluation:
+        held_out = program.evaluation
+        parts = {"inputs": held_out.inputs, "labels": held_out.labels, "outputs": held_out.outputs}
+        if expected.evaluation is not None:
+            parts["expected"] = expected.evaluation
+        files |= {f"model/evaluation/{part}.npy": _npy(values) for part, values in parts.items()}
+        files["model/evaluation/evaluation.json"] = (json.dumps({"name": held_out.name}) + "\n").encode()
+    return files
+
+
+def _device_files(name: str, program: Program, design: Design, emitted: Path) -> dict[str, bytes]:
+    """The native host program, for platforms that XRT serves."""
+    if not runs_on_xrt(design.platform):
+        return {}
+    return xrt_files(name, program, json.loads((emitted / "interface.json").read_text()))
+
+
+def _host_files(parts: HostParts) -> dict[str, bytes]:
+    """What runs on the host, with its tensors, and samples of the whole model."""
+    paths = {name: f"host/values/{index}.npy" for index, name in enumerate(parts.values)}
+    graph = {**parts.graph, "values": paths}
+    return {
+        "host/graph.json": (json.dumps(graph, indent=1) + "\n").encode(),
+        **{paths[name]: _npy(values) for name, values in parts.values.items()},
+        **_arrays("host/samples/input_", parts.inputs),
+        **_arrays("host/samples/output_", parts.outputs),
+    }
+
+
+def _manifest(name: str, report: Report, design: Design, files: Mapping[str, bytes]) -> dict[str, Any]:
+    manifest: dict[str, Any] = {
+        "schema": SCHEMA,
+        "product": report.product.model_dump(),
+        "name": name,
+        "model": {"name": report.model.name, "digest": report.model.digest},
+        "design": {"digest": design.digest(), "platform": design.platform},
+        "evidence": report.evidence(),
+        "tools": dict(sorted(report.tools.items())),
+        "files": [
+            {"path": path, "sha256": hashlib.sha256(files[path]).hexdigest(), "size": len(files[path])}
+            for path in sorted(files)
+        ],
+    }
+    return {**manifest, "digest": manifest_digest(manifest)}
+
+
+def _port(port: Port) -> dict[str, Any]:
+    scale = port.quant.scale if port.quant else None
+    return {
+        "name": port.name,
+        "shape": list(port.shape),
+        "dtype": port.dtype,
+        "scale": list(scale) if isinstance(scale, tuple) else scale,
+    }
+
+
+def _arrays(prefix: str, arrays: Sequence[Array]) -> dict[str, bytes]:
+    return {f"{prefix}{index}.npy": _npy(values) for index, values in enumerate(arrays)}
+
+
+def _npy(values: Array) -> bytes:
+    """One array as a .npy file: unlike .npz it carries no time stamps."""
+    stream = io.BytesIO()
+    np.save(stream, np.ascontiguousarray(values), allow_pickle=False)
+    return stream.getvalue()

@@ -1,0 +1,365 @@
+"""The report of a package, as typed records: report.json is their JSON, docs/report.schema.json their schema.
+
+A figure that nobody measured is None, never 0, and every section with a figure names its evidence.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from penstock.compiler.package.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
+from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
+from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
+from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
+from penstock.compiler.package.report_timing import (
+    KernelTiming,
+    PathStep,
+    SimulatedRun,
+    StallInfo,
+    TaskFigures,
+    TimeFigures,
+    Timing,
+)
+
+__all__ = [
+    "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo",
+    "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "Evidence", "ExplorationReport", "HostInfo",
+    "HostOperation", "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo",
+    "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacementReport", "PlatformInfo", "PortInfo", "Product",
+    "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SCHEMAS",
+    "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskFigures",
+    "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "WhyInfo", "json_schema",
+]  # fmt: skip
+
+
+class PortInfo(Record):
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = Field(description="what crosses the link to the accelerator")
+    quantised: bool = Field(description="the host converts from and to float32")
+
+
+class ModelInfo(Record):
+    name: str
+    digest: str = Field(description="sha256 over graph, signature and parameters as they were compiled")
+    layers: int
+    parameters: int = Field(description="number of weights")
+    quantisation: str | None = Field(description="for example w8a8; null: as the model came")
+    inputs: tuple[PortInfo, ...]
+    outputs: tuple[PortInfo, ...]
+
+
+class PlatformInfo(Record):
+    name: str
+    title: str
+    part: str
+    dies: int
+
+
+class KernelInfo(Record):
+    """How one tensor operation is walked; tuples are indexed by its iteration dims."""
+
+    name: str
+    operation: str = Field(description="what it computes, for people")
+    trips: tuple[int, ...]
+    tile: tuple[int, ...]
+    unroll: tuple[int, ...]
+    order: tuple[int, ...]
+    weights: str = Field(description="rom: on the chip; stream: in external memory")
+
+
+class ChannelInfo(Record):
+    """An edge of the dataflow. An empty source or target is the host's side."""
+
+    name: str
+    source: str
+    target: str
+    kind: str = Field(description="fifo, blocks or memory")
+    token: str = Field(description="the type of what one push carries")
+    width_bits: int | None
+    depth: int | None = Field(description="tokens or blocks that it holds")
+    tokens: Count = Field(default=None, description="pushed in one run")
+    high_water: Count = Field(default=None, description="modelled: the depth at which its writer never waits")
+    evidence: From = None
+    held: Count = Field(default=None, description="simulated: slots that were held at most; null: not simulated")
+    unsized_depth: Count = Field(default=None, description="a FIFO's depth by closed forms, without simulation")
+    saved_bits: int | None = Field(default=None, description="what sizing took off the unsized depth; null: no FIFO")
+    memory: str = Field(default="", description="what it is built of; empty: left to the tools")
+
+
+class ConverterInfo(Record):
+    """Where two neighbours want a tensor in different orders: what is kept in between."""
+
+    name: str
+    source: str = Field(description="the type of the stream that comes")
+    target: str = Field(description="the type of the stream that goes")
+    method: str = Field(description="one nest, or two blocks that are filled and emptied in turn")
+    buffer_elements: int
+    buffer_bits: int
+    live_elements: Count = Field(description="the most that are alive at once; null: too many to count")
+
+
+class DesignInfo(Record):
+    digest: str
+    clock_mhz: float
+    kernels: tuple[KernelInfo, ...]
+    channels: tuple[ChannelInfo, ...]
+    converters: tuple[ConverterInfo, ...] = ()
+
+
+class LevelCheck(Record):
+    """One level of the compiler executed and compared with another."""
+
+    level: str
+    against: str
+    equal: bool
+    values: int
+    note: str = ""
+
+
+class CsimCheck(Record):
+    """The emitted C++ against the interpreter, bit for bit."""
+
+    equal: bool | None
+    values: Count = None
+    values_equal: Count = None
+    samples: Count = None
+    evidence: From = None
+    note: str = ""
+
+
+class RtlCheck(Record):
+    """The SystemVerilog, simulated with data, against the interpreter and the emitted C++; and the times it took."""
+
+    equal: bool | None
+    values: Count = None
+    values_equal: Count = None
+    samples: Count = None
+    max_abs_error: float | None = None
+    tolerance: float | None = Field(default=None, description="of the largest output; 0: bit for bit")
+    evidence: From = None
+    times: TimeFigures | None = None
+    note: str = ""
+
+
+class PytorchCheck(Record):
+    """The accelerator's dequantised answers against PyTorch's."""
+
+    max_abs_error: float | None
+    tolerance: float | None
+    ok: bool | None
+    samples: Count = None
+    evidence: From = None
+    note: str = ""
+    reference: str = Field(default="PyTorch", description="who gave the answers that are compared with")
+
+
+class WholeCheck(Record):
+    """Host parts and emitted C++ together against PyTorch's whole model, on its example inputs."""
+
+    max_abs_error: float | None = Field(description="of float results; null: there are none")
+    tolerance: float | None
+    undefined: int = Field(default=0, description="float results that are NaN or infinite on one side alone")
+    indices: Count = Field(description="whole numbers among the results, such as the places of largest values")
+    indices_equal: Count
+    indices_must_equal: bool = Field(description="false for quantised designs: near ties may fall the other way")
+    ok: bool
+    evidence: Evidence = "simulated"
+
+
+class Verify(Record):
+    csim: CsimCheck
+    pytorch: PytorchCheck
+    levels: tuple[LevelCheck, ...] = ()
+    whole: WholeCheck | None = Field(default=None, description="null: nothing runs on the host")
+    rtl: RtlCheck | None = Field(default=None, description="null: no SystemVerilog was run")
+
+
+class Amount(Record):
+    used: Count
+    available: Count = Field(description="what the platform's shell leaves to a design")
+    limit: Count = Field(description="the most that still routes")
+    share: Share
+
+
+class KernelResources(Record):
+    kernel: str
+    lut: Count = None
+    ff: Count = None
+    dsp: Count = None
+    bram18: Count = None
+    uram: Count = None
+    evidence: From = None
+
+
+class BandwidthUse(Record):
+    """External memory at the design's own pace: traffic of a run by the interval between two inputs."""
+
+    memory: str = Field(description="the one that serves all ports")
+    used_gb_s: float = Field(ge=0)
+    sustained_gb_s: float = Field(gt=0, description="what it delivers for long")
+    share: Share
+    evidence: Evidence = Field(description="where the interval comes from")
+
+
+class ResourceUse(Record):
+    evidence: From
+    lut: Amount
+    ff: Amount
+    dsp: Amount
+    bram18: Amount
+    uram: Amount
+    kernels: tuple[KernelResources, ...] = ()
+    bandwidth: BandwidthUse | None = Field(
+        default=None, description="null: the platform has no memory of its own, or no interval is known"
+    )
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _evidence_is_named(self) -> Self:
+        used = [self.lut.used, self.ff.used, self.dsp.used, self.bram18.used, self.uram.used]
+        check_evidence(self.evidence, used)
+        return self
+
+
+class Accuracy(Record):
+    """Classification of a held-out set: PyTorch's float model beside the accelerator."""
+
+    dataset: str
+    examples: int = Field(gt=0)
+    float_accuracy: Ratio
+    accelerator_accuracy: Ratio
+    agreement: Ratio = Field(description="share of examples to which both give the same class")
+    evidence: Evidence
+
+
+class TrialInfo(Record):
+    number: int
+    state: str = Field(description="complete, infeasible, failed or pruned")
+    latency_cycles: Cycles = None
+    resource_share: Share = Field(default=None, description="the largest share of any resource's limit")
+    values: dict[str, float] = Field(default={}, description="what the search kept small, by its figure")
+    params: dict[str, int | str | bool] = Field(default={}, description="what the search decided")
+    evidence: From = None
+    on_front: bool = Field(default=False, description="no other trial is better in every objective")
+    chosen: bool = False
+    note: str = Field(default="", description="why it was passed over, if it was")
+    measured: tuple[TimeFigures, ...] = Field(default=(), description="by stronger evidence than the search had")
+
+
+class ExplorationReport(Record):
+    trials: tuple[TrialInfo, ...]
+    complete: int
+    infeasible: int
+    failed: int
+    sampler: str = ""
+    seed: int | None = None
+    objectives: tuple[str, ...] = Field(default=(), description="what was kept small, the most important first")
+    limits: tuple[str, ...] = Field(default=(), description="hard limits that the user gave")
+    chosen_by: From = None
+    why: WhyInfo | None = None
+    rung_errors: tuple[RungErrorInfo, ...] = ()
+    correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")
+    profiles: ProfileUse | None = None
+
+
+class SearchResult(Record):
+    """What `penstock explore --json` prints."""
+
+    design: dict[str, Any] = Field(description="the best design's record, for penstock compile --design")
+    exploration: ExplorationReport
+
+
+class HostOperation(Record):
+    operation: str = Field(description="its name in PyTorch")
+    layer: str
+    why: str = Field(description="why it is not on the accelerator")
+
+
+class HostInfo(Record):
+    """What of the model runs on the host through PyTorch. The sections above are about the accelerator in between."""
+
+    inputs: tuple[PortInfo, ...] = Field(description="of the whole model")
+    outputs: tuple[PortInfo, ...]
+    before: tuple[HostOperation, ...]
+    after: tuple[HostOperation, ...]
+    bytes: int = Field(description="of the tensors that these operations read")
+
+
+class BitstreamInfo(Record):
+    """The bitstream for a board: what place and route made of the design, or why there is none."""
+
+    board: str
+    part: str
+    clock_mhz: float
+    path: str | None = Field(description="in the package; null: not built")
+    target: str = Field(default="", description="hw or hw_emu where v++ linked it; empty: the open route")
+    fmax_mhz: float | None = Field(default=None, description="the fastest clock that the placed design meets")
+    reached_mhz: float | None = Field(default=None, description="the clock that v++ says the kernel runs at")
+    worst_slack_ns: float | None = Field(default=None, description="of the routed chip, shell and all")
+    usage: tuple[ChipUse, ...] = ()
+    notes: tuple[str, ...] = ()
+    evidence: From = None
+    failure: str = Field(default="", description="why there is none")
+
+
+class Product(Record):
+    name: str = "penstock"
+    version: str
+
+
+class Report(Record):
+    """Everything that is known of one accelerator, and how it is known."""
+
+    schema_version: Literal[1] = 1
+    product: Product
+    name: str
+    model: ModelInfo
+    platform: PlatformInfo
+    design: DesignInfo
+    verify: Verify
+    timing: Timing
+    resources: ResourceUse
+    accuracy: Accuracy | None = Field(description="null: the model came without a held-out set")
+    exploration: ExplorationReport | None = Field(description="null: the design was given, not searched for")
+    host: HostInfo | None = Field(default=None, description="null: the accelerator does all of the model")
+    tools: dict[str, str] = Field(description="versions of the tools that took part")
+    placement: PlacementReport | None = Field(default=None, description="null: left to the tools")
+    synthesis: SynthesisInfo | None = Field(default=None, description="null: AMD's tools did not measure it")
+    bitstream: BitstreamInfo | None = Field(default=None, description="null: none was asked for")
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        return self.model_dump_json(indent=1) + "\n"
+
+    def evidence(self) -> dict[str, Evidence]:
+        """Where each group of figures comes from, by its path; what was not measured is left out."""
+        found: dict[str, Evidence | None] = {
+            "verify.csim": self.verify.csim.evidence,
+            "verify.rtl": self.verify.rtl.evidence if self.verify.rtl else None,
+            "verify.pytorch": self.verify.pytorch.evidence,
+            "verify.whole": self.verify.whole.evidence if self.verify.whole else None,
+            "timing": self.timing.evidence,
+            "resources": self.resources.evidence,
+            "synthesis": self.synthesis.evidence if self.synthesis else None,
+            "placement": self.placement.evidence if self.placement else None,
+            "accuracy": self.accuracy.evidence if self.accuracy else None,
+            "bitstream": self.bitstream.evidence if self.bitstream else None,
+        }
+        return {path: evidence for path, evidence in found.items() if evidence is not None}
+
+
+# Every schema in docs/ that is made from these records.
+SCHEMAS: dict[str, type[Record]] = {"report.schema.json": Report, "explore.schema.json": SearchResult}
+
+
+def json_schema(record: type[Record]) -> str:
+    """The JSON Schema of what a record prints, as docs/ holds it."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **record.model_json_schema(mode="serialization"),
+    }
+    return json.dumps(schema, indent=1) + "\n"

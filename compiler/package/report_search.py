@@ -1,0 +1,66 @@
+"""What a search learned, as records of a report: why its design, how far rungs differ, what tools were spared."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from penstock.compiler.package.record import Cycles, Evidence, Record, Share
+
+
+class NeighbourInfo(Record):
+    """The chosen design with one parameter one step away."""
+
+    parameter: str
+    value: bool | int | str
+    other: bool | int | str
+    latency_cycles: Cycles
+    objective_ratio: float | None = Field(description="to the chosen design's; null: it could not be modelled")
+    resource_share: Share
+    binding: str = Field(description="the resource that is nearest to its limit, or farthest beyond it")
+    feasible: bool
+    same_design: bool
+    failure: str = ""
+
+
+class ImportanceInfo(Record):
+    parameter: str
+    share: float = Field(
+        ge=0, le=1, description="of the variance of the objective's logarithm, beyond the parameters before it"
+    )
+
+
+class WhyInfo(Record):
+    """Why the chosen design: all of it is modelled, as the search was."""
+
+    evidence: Evidence
+    objective: str
+    sentences: tuple[str, ...]
+    neighbours: tuple[NeighbourInfo, ...]
+    left_out: int = Field(description="steps that were not modelled, of a space with very many parameters")
+    importances: tuple[ImportanceInfo, ...]
+    trials: int
+    picture: str = Field(description="SVG")
+
+
+class RungErrorInfo(Record):
+    """What designs on record say of one rung of evidence against the next that measured them."""
+
+    weaker: Evidence
+    stronger: Evidence
+    family: str = Field(description="platforms that share an operator library")
+    this_model: bool = Field(description="of this model alone; else of all models")
+    designs: int
+    median_ratio: float = Field(description="stronger over weaker")
+    typical: float = Field(description="half of the designs are off by no more than this share")
+    worst: float
+    believed: bool = Field(description="whether there are enough designs to correct a ranking by them")
+    sentence: str
+
+
+class ProfileUse(Record):
+    """Where this search's measurements came from."""
+
+    measured: int = Field(description="by tools, now")
+    kept: int = Field(description="known from before")
+    waited: int = Field(description="made by somebody else at the same time")
+    seconds_saved: float

@@ -1,0 +1,1 @@
+"""What the database holds: tables, the records that repositories give, states and ids."""

@@ -1,0 +1,293 @@
+"""What repositories return: frozen records, detached from the database, safe to pass between threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from penstock.db.schema.states import RUN_TERMINAL, STEP_TERMINAL
+
+Json = Mapping[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Some rows of a list, and the cursor of the next ones; no cursor means that there are no more."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class Token:
+    id: str
+    name: str
+    prefix: str
+    digest: bytes
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """A submitted model. `kind` is python, onnx, linalg or zoo; `source` what the user named.
+
+    Its bytes, where it has any, are the content `sha256` of the store. `details` holds what an importer
+    needs beyond them, such as the function of a Python file.
+    """
+
+    id: str
+    name: str
+    kind: str
+    source: str
+    sha256: str | None
+    size: int | None
+    details: Json
+    owner: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Run:
+    id: str
+    model_id: str
+    name: str
+    state: str
+    options: Json
+    summary: Json
+    error: Json | None
+    owner: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    paused: bool
+    """Its trials wait; whatever else it consists of goes on."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in RUN_TERMINAL
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of a run's graph. `key` names it within its run: "import", "trial/0007".
+
+    `memo` is what one attempt leaves for the next one, such as what it began in another system.
+    """
+
+    id: str
+    run_id: str
+    kind: str
+    key: str
+    queue: str
+    state: str
+    payload: Json
+    may_fail: bool
+    attempt: int
+    max_attempts: int
+    fence: int
+    owner: str | None
+    lease_until: datetime | None
+    cancel_requested: bool
+    input_hash: str | None
+    reused_from: str | None
+    progress: float | None
+    progress_text: str | None
+    memo: Json
+    result: Json
+    error: Json | None
+    created_at: datetime
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in STEP_TERMINAL
+
+
+@dataclass(frozen=True)
+class NewStep:
+    """A step to add to a run. `needs` and `needed_by` are keys of steps of the same run.
+
+    With `may_fail` the steps that need it go on without it when it fails, and so does the run.
+    """
+
+    kind: str
+    key: str
+    queue: str
+    payload: Json = field(default_factory=dict[str, Any])
+    needs: tuple[str, ...] = ()
+    needed_by: tuple[str, ...] = ()
+    may_fail: bool = False
+    max_attempts: int = 3
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One claim of a step. `outcome` is the name of the transition that ended it; None while it runs."""
+
+    step_id: str
+    fence: int
+    number: int
+    worker: str
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: str | None
+    error: Json | None
+
+
+@dataclass(frozen=True)
+class OutboxEntry:
+    id: int
+    step_id: str
+    queue: str
+
+
+@dataclass(frozen=True)
+class Artifact:
+    id: str
+    run_id: str
+    step_id: str
+    name: str
+    sha256: str
+    size: int
+    media_type: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class NewArtifact:
+    name: str
+    sha256: str
+    size: int
+    media_type: str
+
+
+@dataclass(frozen=True)
+class TrialSummary:
+    """What a trial found. `figures` maps an objective's name to its value; all carry `evidence`.
+
+    `state` is complete or infeasible; a trial that could not be done is a failed step without a summary. `origin` is
+    the trial of an earlier run whose setting this one took over; `version` is that of the code that evaluated it.
+    """
+
+    number: int
+    state: str
+    params: Json
+    figures: Json
+    evidence: str
+    design: Json | None
+    seconds: float
+    origin: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial(TrialSummary):
+    step_id: str
+    run_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ProfileRow:
+    key: str
+    platform: str
+    tool: str
+    evidence: str
+    figures: Json
+    created_at: datetime
+    label: str
+    seconds: float
+    uses: int
+    used_at: datetime
+
+
+@dataclass(frozen=True)
+class NewProfile:
+    """A profile to keep. `seconds` is how long it took to measure, `label` what people know it by."""
+
+    key: str
+    platform: str
+    tool: str
+    evidence: str
+    figures: Json
+    seconds: float
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class ProfileKind:
+    """What is kept of one tool: how many profiles, how often they spared a measurement, what they cost."""
+
+    tool: str
+    evidence: str
+    profiles: int
+    uses: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Citations:
+    """What a run cites: profiles that were a hit, a miss or a wait, and how long they took to measure."""
+
+    how: str
+    profiles: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class RungPair:
+    """One design's cycles on two rungs of evidence. `mix` says what kind of work sets its pace."""
+
+    model: str
+    design: str
+    weaker: str
+    stronger: str
+    family: str
+    mix: str
+    weaker_cycles: float
+    stronger_cycles: float
+
+
+@dataclass(frozen=True)
+class RungDifference:
+    """What pairs say of one rung against a stronger one. Shares of the stronger figure, ratio stronger to weaker."""
+
+    family: str
+    weaker: str
+    stronger: str
+    designs: int
+    median_ratio: float
+    typical: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a run. Within one run, ids rise in the order of commits."""
+
+    id: int
+    run_id: str
+    kind: str
+    data: Json
+    at: datetime
+
+
+@dataclass(frozen=True)
+class IdempotencyKey:
+    """A request that was made once. `status` is None while the first one is still in flight."""
+
+    scope: str
+    key: str
+    request_hash: str
+    status: int | None
+    headers: Json | None
+    body: Any
+    created_at: datetime

@@ -1,0 +1,1 @@
+"""What a design costs, and how that meets what is wanted."""

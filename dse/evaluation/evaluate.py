@@ -1,0 +1,282 @@
+"""From a setting of the space's parameters to figures: design, network, FIFO depths, time, area, constraints."""
+
+from __future__ import annotations
+
+import difflib
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, Resources, load_platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluation.assemble import Assembler
+from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
+from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DIE_SHARE, UNBOUNDED, Goal
+from penstock.dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
+from penstock.dse.partition.quick import DieCheck
+from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.model import DesignFigures, DesignModel
+from penstock.profiling.network import TaskNetwork
+from penstock.profiling.simulated import simulate_design
+
+SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
+"""Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One point of the search: what a design costs, as far as the model says, and how that meets the goal."""
+
+    params: Mapping[str, Value]
+    design: Design
+    figures: DesignFigures
+    shares: Mapping[str, float]
+    cost: RunCost
+    goal: Goal = DEFAULT_GOAL
+    fullest_die: float | None = None
+    """The share that its fullest die takes, above 1 where tasks cannot be divided among the dies; None of one die."""
+    evidence: Evidence = "modelled"
+
+    @cached_property
+    def measures(self) -> dict[str, float]:
+        """Every figure by its name, as objectives, limits and a trial's record speak of them."""
+        return self.measures_at(self.figures.latency, self.figures.interval)
+
+    def measures_at(self, latency: int, interval: int) -> dict[str, float]:
+        """The same with times that a stronger rung found: energy and bandwidth go with them."""
+        latency_us = latency / self.design.clock_mhz
+        energy = self.cost.energy_uj(latency_us)
+        busy = self.figures.memory_cycles
+        return {
+            "latency_cycles": float(latency),
+            "latency_us": latency_us,
+            "interval_cycles": float(interval),
+            "interval_us": interval / self.design.clock_mhz,
+            "resource_share": min(max(self.shares.values()), UNBOUNDED),
+            "energy_uj": energy,
+            "power_w": energy / latency_us,
+            "traffic_bytes": float(self.cost.traffic_bytes),
+            **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
+            **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
+        } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """What the goal keeps small, the most important first."""
+        return self.goal.values(self.measures)
+
+    @property
+    def constraints(self) -> dict[str, float]:
+        """By how much each resource and each of the goal's limits is missed: feasible means none above 0."""
+        return self.goal.constraints(self.measures)
+
+    @property
+    def feasible(self) -> bool:
+        return all(violation <= 0 for violation in self.constraints.values())
+
+    @property
+    def latency_ms(self) -> float:
+        return self.figures.latency / (self.design.clock_mhz * 1e3)
+
+    @property
+    def binding_resource(self) -> str:
+        """The resource that is nearest to its limit, or farthest beyond it."""
+        return max(self.shares, key=lambda name: self.shares[name])
+
+    @property
+    def explanation(self) -> str:
+        """Why this design is as fast and as large as it is, in one sentence or two."""
+        slowest = next(t for t in self.figures.tasks if t.name == self.figures.bottleneck)
+        text = (
+            f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
+            f"{self.binding_resource} is at {self.shares[self.binding_resource]:.0%} of its limit."
+        )
+        return text if self.feasible else f"{text} Over the limit: {', '.join(self._exceeded())}."
+
+    def _exceeded(self) -> list[str]:
+        return [name for name, violation in self.constraints.items() if violation > 0]
+
+
+def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
+    """A depth for a channel that the design has not is a mistake, not a wish."""
+    if unknown := sorted(set(given) - set(channels)):
+        near = difflib.get_close_matches(unknown[0], sorted(channels), 1)
+        raise PenstockError(
+            code="unknown-channel", what="there is no such FIFO in the design", where=f"fifo_depths.{unknown[0]}",
+            limit=f"{len(channels)} of them",
+            hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+        )  # fmt: skip
+
+
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates designs of one canonical program on one platform. Pieces that were seen before cost nothing."""
+
+    program: Program
+    platform: Platform
+    clock_mhz: float
+    quantize: str | None = None
+    options: TilingOptions = field(default_factory=TilingOptions)
+    goal: Goal = DEFAULT_GOAL
+
+    @staticmethod
+    def create(
+        program: Program,
+        platform: str,
+        *,
+        clock_mhz: float | None = None,
+        quantize: str | None = None,
+        options: TilingOptions | None = None,
+        goal: Goal | None = None,
+    ) -> Evaluator:
+        """`program` is what `pipeline.prepare` returned; the clock defaults to the platform's."""
+        board = load_platform(platform)
+        clock = board.check_clock(board.clock_mhz if clock_mhz is None else clock_mhz)
+        wanted = (goal or DEFAULT_GOAL).on(board)
+        return Evaluator(program, board, clock, quantize, options or TilingOptions(), wanted)
+
+    def __post_init__(self) -> None:
+        graph = read_graph(self.program.module)
+        if not graph.operations:
+            raise PenstockError(
+                code="empty-model", what="the model computes nothing", where=self.program.name,
+                hint="submit a model with at least one operation on its inputs",
+            )  # fmt: skip
+        space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options)
+        object.__setattr__(self, "_space", space)
+        object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
+        object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
+        object.__setattr__(self, "_dies", DieCheck(self.platform))
+        object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
+        object.__setattr__(self, "_arithmetic_uj", operations_uj(graph))
+
+    @property
+    def space(self) -> TilingSpace:
+        return self.__dict__["_space"]
+
+    @property
+    def arithmetic_uj(self) -> float:
+        """What the model's own operations take, whatever the design."""
+        return self.__dict__["_arithmetic_uj"]
+
+    @property
+    def assembler(self) -> Assembler:
+        return self.__dict__["_assembler"]
+
+    def evaluate(self, params: Params) -> Evaluation:
+        """Model the design that a setting means, with FIFO depths that let it run at its own pace.
+
+        Many settings mean the same design; one that was modelled lately is not modelled again.
+        """
+        design = self.space.design(params)
+        seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
+        key = self.meaning(design)
+        if key not in seen:
+            seen[key] = self._model(design, dict(params))
+            if len(seen) > _REMEMBERED:
+                seen.popitem(last=False)
+        return replace(seen[key], params=dict(params))
+
+    def means(self, params: Params) -> Hashable:
+        """What two settings have in common exactly if they mean the same design."""
+        return self.meaning(self.space.design(params))
+
+    @staticmethod
+    def meaning(design: Design) -> Hashable:
+        """What two designs of this space have in common exactly if they are the same: quicker than a digest."""
+        kernels = [
+            (layer, k.tile, k.unroll, k.order, k.weights, tuple(sorted(k.bindings.items())))
+            for layer, k in design.kernels.items()
+        ]
+        return tuple(kernels), tuple(sorted(design.groups.items()))
+
+    def evaluate_design(self, design: Design) -> Evaluation:
+        """Model a design given by hand. Depths that it names are kept, the others are found."""
+        if design.platform != self.platform.name:
+            raise PenstockError(
+                code="bad-design", what=f"the design is for platform {design.platform}", where="platform",
+                limit=f"it is evaluated for {self.platform.name}", hint="change the record or the option",
+            )  # fmt: skip
+        return self._model(replace(design, clock_mhz=self.clock_mhz), {})
+
+    def tightened(
+        self,
+        evaluation: Evaluation,
+        *,
+        keep: Mapping[str, int] | None = None,
+        frames: int = SIZING_FRAMES,
+        simulations: int = SIMULATIONS,
+        network: TaskNetwork | None = None,
+    ) -> Evaluation:
+        """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
+
+        None of several inputs in a row ends later than with unbounded FIFOs: of `frames`, or of more where a longer
+        run shows that these depths only put a wait off. Depths to `keep` are kept; where the others would be too
+        shallow beside them, these stay as they are. `network` is the design's with what a tool says of its pipelines.
+        """
+        kept = dict(keep or {})
+        planned = self.assembler.network(evaluation.design)
+        fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
+        if fifos <= set(kept):
+            return evaluation
+        found = self._sized(network or planned, frames, simulations)
+        if network is not None and not runs_through(planned, self.platform, self.clock_mhz, found):
+            also = self._sized(planned, frames, simulations)  # deep enough for either: deeper ones never harm
+            found = {name: max(depth, also[name]) for name, depth in found.items()}
+        depths = {**found, **{name: depth for name, depth in kept.items() if name in fifos}}
+        if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
+            return evaluation
+        return replace(self._model(evaluation.design.with_fifo_depths(depths), {}), params=evaluation.params)
+
+    def _sized(self, network: TaskNetwork, frames: int, simulations: int) -> Mapping[str, int]:
+        """Depths for `frames` inputs, or for twice as many again and again until three times as many lose nothing."""
+        while True:
+            sizing = size_design(network, self.platform, self.clock_mhz, frames=frames, simulations=simulations)
+            longer = 3 * frames
+            free = simulate_design(network, self.platform, self.clock_mhz, frames=longer, bounded=False)
+            bound = simulate_design(network, self.platform, self.clock_mhz, frames=longer, depths=sizing.depths)
+            if bound.frame_ends <= free.frame_ends or 2 * frames > MOST_SIZING_FRAMES:
+                return sizing.depths
+            frames *= 2
+
+    def _check_depths(self, network: TaskNetwork, free: DesignFigures, depths: Mapping[str, int]) -> None:
+        """Depths that are not safe whatever the times are must be seen to run through."""
+        try:
+            check_depths(free.channels, depths)
+        except PenstockError as unsafe:
+            simulation = simulate_design(network, self.platform, self.clock_mhz, depths=depths)
+            if simulation.deadlock is None:
+                return
+            full = [wait.channel for wait in simulation.deadlock.cycle if wait.cause == "full"]
+            named = next((name for name in full if name in depths), unsafe.where)
+            enough = safe_depths(free.channels).get(named, 0)
+            raise PenstockError(
+                code="unsafe-depth", what=f"the design stops for ever: {simulation.deadlock}",
+                where=f"fifo_depths.{named}", limit=f"its depth is {depths.get(named)}",
+                hint=f"give it {enough} tokens, or leave its depth to the tool",
+            ) from unsafe  # fmt: skip
+
+    def _model(self, design: Design, params: dict[str, Value]) -> Evaluation:
+        timing: DesignModel = self.__dict__["_timing"]
+        network = self.assembler.network(design)
+        free = timing.figures(network, bounded=False)
+        depths = safe_depths(free.channels)
+        if design.fifo_depths:
+            _check_named(design.fifo_depths, depths)
+            depths |= design.fifo_depths
+            self._check_depths(network, free, depths)
+        design = design.with_fifo_depths(depths)
+        figures = timing.with_depths(free, network, depths)
+        limits: Resources = self.platform.limits
+        cost = run_cost(network, self.platform, self.arithmetic_uj)
+        dies: DieCheck = self.__dict__["_dies"]
+        shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
+        return Evaluation(params, design, figures, shares, cost, self.goal, fullest)

@@ -1,0 +1,1 @@
+"""Why a design: what sets its pace, what binds, which parameters mattered."""

@@ -1,0 +1,1 @@
+"""What a chosen design still lacks: FIFO depths, dies, memories."""

@@ -1,0 +1,91 @@
+"""What a chosen design still lacks: FIFOs no larger than they need be, a die for every task, a kind for every memory.
+
+The search does without, because each takes seconds; only what it chooses is finished.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.finishing.placement import NO_PLACE, Placement, place
+from penstock.dse.rungs import Ranked
+from penstock.profiling.network import TaskNetwork
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A design with every decision made, what the model says of it, and where everything stands."""
+
+    evaluation: Evaluation
+    placement: Placement
+
+    @property
+    def design(self) -> Design:
+        return self.evaluation.design
+
+
+def finish(
+    evaluator: Evaluator,
+    evaluation: Evaluation,
+    *,
+    simulate: bool = True,
+    keep: Mapping[str, int] | None = None,
+    divide: bool = False,
+    network: TaskNetwork | None = None,
+) -> Finished:
+    """Size the FIFOs by simulation (or leave them as they are), then place everything.
+
+    With `divide` a design is refused that cannot be divided among the dies. What the record says of dies, memories
+    and the depths to `keep` is kept, and refused where it cannot be. FIFOs are sized for `network`, if it is given: the
+    design as a tool synthesised it.
+    """
+    tight = evaluator.tightened(evaluation, keep=keep, network=network) if simulate else evaluation
+    planned = evaluator.assembler.network(tight.design)
+    placement = place(planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide)
+    design = placement.record(tight.design).allocated()
+    return Finished(replace(tight, design=design), placement)
+
+
+def finish_first(
+    evaluator: Evaluator,
+    ranked: Sequence[Ranked],
+    *,
+    simulate: bool = True,
+    synthesised: Callable[[Evaluation], TaskNetwork | None] = lambda _: None,
+) -> tuple[Finished, Ranked, Mapping[int, str]]:
+    """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
+
+    A design may fit a chip whose dies it cannot be divided among. Where none can be divided, the first that fits
+    the chip is taken, and where its tasks stand is left to the tools. `synthesised` gives a network as a tool made it.
+    """
+    passed_over: dict[int, str] = {}
+    first: PenstockError | None = None
+    for divide, (position, one) in product((True, False), enumerate(ranked)):
+        if one.measured is None:
+            passed_over[position] = one.failure
+            continue
+        try:
+            network = synthesised(one.candidate)
+            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide, network=network)
+            return done, one, {p: why for p, why in passed_over.items() if p != position}
+        except PenstockError as error:
+            if error.code not in NO_PLACE:
+                raise
+            first = first or error
+            passed_over[position] = error.one_line()
+    raise first or _commonest([one.error for one in ranked if one.error is not None]) or PenstockError(
+        code="nothing-evaluated", what="none of the best designs could be measured", where=evaluator.program.name,
+        limit=next(iter(passed_over.values()), "there is none"), hint="choose with --evidence modelled",
+    )  # fmt: skip
+
+
+def _commonest(errors: Sequence[PenstockError]) -> PenstockError | None:
+    """The cause that most of them share, of the best of these designs."""
+    codes = Counter(error.code for error in errors)
+    return max(errors, key=lambda error: codes[error.code], default=None)

@@ -1,0 +1,126 @@
+"""Where everything of a design stands and what its memories are built of, in one step; into the design record."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.dse.memory import Allocation, StoredItem, allocate, memory_svg, memory_table, stored_items
+from penstock.dse.memory.items import WHOLE_CHIP
+from penstock.dse.partition import Partition, Site, partition, partition_svg, partition_table, placement_graph, site_of
+from penstock.profiling.network import TaskNetwork
+
+NO_PLACE = ("does-not-fit", "memory-short", "memory-too-large")
+"""Codes of errors that say that a design finds no place on the platform's dies."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A die for every task, and a way to build every memory of each die."""
+
+    partition: Partition
+    allocation: Allocation
+    family: str
+    undivided: str = ""
+    """Why the tasks are not divided among the dies, if they are not: all stand on the chip as a whole."""
+
+    @property
+    def resources(self) -> Resources:
+        """What the whole design takes, its memories built as they were allocated."""
+        return total([self.allocation.used(region) for region in self.allocation.limits])
+
+    def record(self, design: Design) -> Design:
+        """The design with both in it; external memory has no choice and is not recorded."""
+        if self.undivided:
+            return design.with_placement({}, {name: use.kind for name, use in self.allocation.uses.items()})
+        fixed = {t.name for t in self.partition.graph.things if t.die is not None and t.resources == Resources()}
+        dies = {task: die for task, die in self.partition.dies.items() if task not in fixed}
+        return design.with_placement(dies, {name: use.kind for name, use in self.allocation.uses.items()})
+
+    def svg(self) -> str:
+        """Both pictures, one below the other, as HTML that needs nothing else."""
+        return f"<div>{partition_svg(self.partition)}</div><div>{memory_svg(self.allocation)}</div>"
+
+    def table(self) -> str:
+        return f"{partition_table(self.partition)}\n{memory_table(self.allocation, self.family)}"
+
+
+def place(
+    network: TaskNetwork,
+    platform: Platform,
+    library: OperatorLibrary,
+    design: Design | None = None,
+    *,
+    divide: bool = False,
+) -> Placement:
+    """Place a scheduled design on a platform; what the design record says already is kept.
+
+    A design that fits the chip, but not its dies with each task on one, is refused with `divide` or where the record
+    names dies; else where its tasks stand is left to the tools, which may divide tasks too.
+    Memories are first built for the chip as a whole, so that no die is asked for more of a scarce kind than there
+    is, then tasks are placed, then the memories of each die are built for good.
+    """
+    kinds = dict(design.memories) if design is not None else {}
+    site = site_of(platform)
+    logic = {t.name: total([n.logic for n in t.nests]) for t in network.tasks}
+    items = decided(stored_items(network, library), kinds)
+    whole = allocate(items, {WHOLE_CHIP: platform.limits}, {WHOLE_CHIP: total(list(logic.values()))})
+    graph = placement_graph(network, platform, library, whole.uses)
+    if design is not None:
+        _check_dies(design.dies, [t.name for t in network.tasks], site)
+        graph = graph.pinned(dict(design.dies))
+    undivided = ""
+    try:
+        placed = partition(graph, site)
+    except PenstockError as error:
+        if divide or error.code != "does-not-fit" or (design is not None and design.dies):
+            raise
+        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: platform.limits}, ())
+        things = tuple(replace(t, die=None) for t in graph.things)
+        placed = partition(replace(graph, things=things), site)
+    here = decided(stored_items(network, library, placed.dies), kinds)
+    besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
+    family = "ECP5" if platform.part.startswith("LFE5") else "UltraScale+"
+    return Placement(placed, allocate(here, site.limits, besides), family, undivided)
+
+
+def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> None:
+    """What a design record says of dies must be of tasks and dies that there are."""
+    for task, die in dies.items():
+        if task not in tasks:
+            near = difflib.get_close_matches(task, tasks, 1)
+            raise PenstockError(
+                code="unknown-task", what="there is no such task in the design", where=f"dies.{task}",
+                limit=f"{len(tasks)} tasks",
+                hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+            )  # fmt: skip
+        if die not in site.dies:
+            raise PenstockError(
+                code="unknown-die", what=f"there is no die {die!r}", where=f"dies.{task}",
+                limit=f"{site.name} has " + ", ".join(site.dies), hint="name one of these dies",
+            )  # fmt: skip
+
+
+def decided(items: Sequence[StoredItem], kinds: Mapping[str, str]) -> tuple[StoredItem, ...]:
+    """The memories with only the choices that a design record leaves them."""
+    known = {item.name for item in items}
+    if unknown := sorted(set(kinds) - known):
+        raise PenstockError(
+            code="unknown-memory", what="there is no such buffer or FIFO in the design", where=f"memories.{unknown[0]}",
+            limit=f"{len(known)} of them", hint="check the names in the design record",
+        )  # fmt: skip
+    found: list[StoredItem] = []
+    for item in items:
+        ways = tuple(c for c in item.choices if c.kind == kinds.get(item.name, c.kind))
+        if not ways:
+            raise PenstockError(
+                code="bad-design", what=f"it cannot be built of {kinds[item.name]}", where=f"memories.{item.name}",
+                limit="it can be built of " + ", ".join(c.kind for c in item.choices), hint="choose one of these",
+            )  # fmt: skip
+        found.append(replace(item, choices=ways))
+    return tuple(found)

@@ -1,0 +1,349 @@
+"""From a walk for every kernel to a design: the fastest pace at which all of them together still fit the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from math import prod
+
+from xdsl.ir import OpResult
+
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.design import Design, KernelDesign, WeightStore
+from penstock.compiler.dialects.affine import projected_dims
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.compiler.transforms.pad_dims import Dims
+from penstock.dse.lanes.binding import bindings_of, operand_bits
+from penstock.dse.lanes.factors import Lanes, cheapest, pareto_lanes, useful_factors
+from penstock.dse.lanes.mixing import (
+    Changeable,
+    Changes,
+    changeable_in_a_lane,
+    changes_towards,
+    row_of,
+    slowest_running_sum,
+)
+from penstock.dse.lanes.neighbours import leader_of, shared_dims
+from penstock.dse.lanes.walks import KernelWalk, kernel_design
+
+Sizes = Mapping[int, int]
+"""What dims are padded to, by the number of a class of dims that are walked together."""
+NO_PADDING: Sizes = {}
+MOST_PADDING = 1.06
+_STORED = 3
+"""Stages of a running sum besides its adder: the word is loaded, stored, and seen by the next load."""
+
+
+OfLane = tuple[str, str, str]
+"""A layer, what its adders are built of, and its multipliers."""
+
+
+@dataclass(frozen=True)
+class KnownLanes:
+    """What was found about single lanes, whatever there may be of them: fitters of one graph and library share it."""
+
+    costs: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    least: dict[OfLane, Resources] = field(default_factory=dict[OfLane, Resources])
+    changeable: dict[OfLane, list[Changeable]] = field(default_factory=dict[OfLane, list[Changeable]])
+    bindings: dict[OfLane, dict[str, str]] = field(default_factory=dict[OfLane, dict[str, str]])
+
+
+@dataclass(frozen=True)
+class Fitter:
+    """Fits designs of one graph to a device.
+
+    Layers in `fixed` are as somebody decided; the others have at most `most_lanes` together, beside those that
+    elementwise kernels take from their leaders, and no tile above `largest_tile` but those with more lanes.
+    """
+
+    graph: Graph
+    platform: str
+    clock_mhz: float
+    library: OperatorLibrary
+    weights: WeightStore = "rom"
+    multipliers: str = ""
+    fixed: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
+    most_lanes: int | None = None
+    largest_tile: int | None = None
+    known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
+
+    def design(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
+    ) -> Design:
+        """The fastest design with these walks within `limits`, as far as operators alone say.
+
+        With `luts`, mixed operators of the same lanes take no more than these, as far as there are DSPs.
+        """
+        lanes = self._fastest(walks, limits, sizes)[1]
+        within = limits if luts is None else replace(limits, lut=luts)
+        return Design(self.platform, self.clock_mhz, self._record(walks, within, sizes, lanes))
+
+    def kernels(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING
+    ) -> dict[str, KernelDesign]:
+        """The kernels of that design; where nothing fits, those with one lane each."""
+        found = self._search(walks, limits, sizes)
+        lanes = {op.layer: self._single(op, sizes) for op in self.graph.operations} if found is None else found[1]
+        return self._record(walks, limits, sizes, lanes)
+
+    def fits(self, walks: Mapping[str, KernelWalk], limits: Resources) -> bool:
+        """Whether the fewest lanes are within the limits."""
+        return self._search(walks, limits, NO_PADDING) is not None
+
+    def pace(self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes) -> float:
+        """How many cycles the slowest kernel of that design takes."""
+        return self._fastest(walks, limits, sizes)[0]
+
+    def padding(self, walks: Mapping[str, KernelWalk], limits: Resources, most: int | None = None) -> Sizes:
+        """Sizes that dims are padded to, so that lanes can be shared out more evenly: one dim after the other.
+
+        With `most`, after so many tries dims stay as they are.
+        """
+        found: dict[int, int] = {}
+        best = self.pace(walks, limits, found)
+        sizes = ((n, self.dims.sizes[n]) for n in self.dims.paddable if n not in self._held)
+        tries = ((n, padded) for n, size in sizes for padded in range(size + 1, int(size * MOST_PADDING) + 1))
+        for number, padded in islice(tries, most):
+            pace = self.pace(walks, limits, {**found, number: padded})
+            if pace < best:
+                best, found = pace, {**found, number: padded}
+        return found
+
+    @cached_property
+    def _held(self) -> frozenset[int]:
+        """Dims that layers with a decided design walk."""
+        walked = [op for op in self.graph.operations if op.layer in self.fixed]
+        return frozenset(self.dims.of_loop(op, d) for op in walked for d in range(len(op.trips)))
+
+    @cached_property
+    def dims(self) -> Dims:
+        return Dims(self.graph)
+
+    def trips(self, op: TensorOp, sizes: Sizes) -> tuple[int, ...]:
+        if not sizes:
+            return op.trips
+        return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
+
+    def _fastest(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes
+    ) -> tuple[float, Mapping[str, Lanes]]:
+        found = self._search(walks, limits, sizes)
+        if found is None:
+            raise PenstockError(
+                code="nothing-fits", what="not even one lane a kernel fits", where=self.platform,
+                limit=f"{limits.dsp} DSPs and {limits.lut} LUTs", hint="take a larger budget",
+            )  # fmt: skip
+        return found
+
+    def _search(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes
+    ) -> tuple[float, Mapping[str, Lanes]] | None:
+        """The fastest pace and what it takes, by bisection; None where not even the slowest fits."""
+        paces = sorted(
+            {
+                o.cycles * walks[op.layer].slowness
+                for op in self.heavy
+                if op.layer not in self.fixed
+                for o in self._options(op, walks[op.layer], limits, sizes)
+            }
+        ) or [1.0]
+        low, high = 0, len(paces) - 1
+        found = self._lanes(walks, paces[high], limits, sizes)
+        if found is None:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            lanes = self._lanes(walks, paces[middle], limits, sizes)
+            if lanes is None:
+                low = middle + 1
+            else:
+                found, high = lanes, middle
+        return paces[high], found
+
+    @cached_property
+    def heavy(self) -> tuple[TensorOp, ...]:
+        """What has a walk of its own: the reductions, and elementwise kernels on nothing but inputs."""
+        return tuple(op for op in self.graph.operations if self.leader(op) is None)
+
+    def leader(self, op: TensorOp) -> TensorOp | None:
+        """The kernel whose result an elementwise one walks along with; none for a reduction."""
+        return self._leaders[op.layer]
+
+    @cached_property
+    def _leaders(self) -> Mapping[str, TensorOp | None]:
+        return {op.layer: leader_of(op, self.graph) for op in self.graph.operations}
+
+    def lane_cost(self, op: TensorOp, adders: str) -> Resources:
+        """The operators of one lane."""
+        key = (op.layer, adders, self.multipliers)
+        if key not in self.known.costs:
+            self.known.costs[key] = self._lane_cost(op, adders)
+        return self.known.costs[key]
+
+    def _lane_cost(self, op: TensorOp, adders: str) -> Resources:
+        bits, bindings = operand_bits(op), self.bindings(op, adders)
+        scales = self.library.knows("scale")
+        inside = [i.name for i in op.op.body.block.ops if not (scales and scaling_of(i)) and self.library.knows(i.name)]
+        return total([row_of(op, name, self.library, bindings.get(name)).area(bits) for name in inside])
+
+    def changeable(self, op: TensorOp, walk: KernelWalk) -> list[Changeable]:
+        """The operators of one lane that may be built of something else where their own kind does not suffice."""
+        if not walk.mixed or op.layer in self.fixed:
+            return []
+        key = (op.layer, walk.adders, self.multipliers)
+        if key not in self.known.changeable:
+            found = changeable_in_a_lane(op, self.library, self.bindings(op, walk.adders))
+            self.known.changeable[key] = found
+        return self.known.changeable[key]
+
+    def least_cost(self, op: TensorOp, walk: KernelWalk) -> Resources:
+        """What one lane takes at least of each resource, whatever its operators are built of."""
+        key = (op.layer, walk.adders, self.multipliers)
+        if not walk.mixed or op.layer in self.fixed:
+            return self.lane_cost(op, walk.adders)
+        if key not in self.known.least:
+            self.known.least[key] = self._least_cost(op, walk)
+        return self.known.least[key]
+
+    def _least_cost(self, op: TensorOp, walk: KernelWalk) -> Resources:
+        cost = self.lane_cost(op, walk.adders)
+        if not (changeable := self.changeable(op, walk)):
+            return cost
+        saved = [one.saved * one.count for one in changeable]
+        lut, dsp = sum(max(0, s.lut) for s in saved), sum(max(0, s.dsp) for s in saved)
+        return replace(cost, lut=cost.lut - lut, dsp=cost.dsp - dsp)
+
+    def bindings(self, op: TensorOp, adders: str) -> dict[str, str]:
+        """What a kernel's design record says of its operators; nothing where it is the library's own choice."""
+        key = (op.layer, adders, self.multipliers)
+        if key not in self.known.bindings:
+            wanted = {"adders": adders, "multipliers": self.multipliers}
+            self.known.bindings[key] = bindings_of(op, self.library, wanted)
+        return dict(self.known.bindings[key])
+
+    def _walk(self, op: TensorOp, walks: Mapping[str, KernelWalk]) -> KernelWalk:
+        """A kernel's own walk, or that of what it goes along with."""
+        leader = self.leader(op)
+        return walks[op.layer] if leader is None else self._walk(leader, walks)
+
+    def _options(self, op: TensorOp, walk: KernelWalk, limits: Resources, sizes: Sizes) -> tuple[Lanes, ...]:
+        cost = self.least_cost(op, walk)
+        most = min(limits.dsp // cost.dsp if cost.dsp else 1 << 20, limits.lut // cost.lut if cost.lut else 1 << 20)
+        trips = self.trips(op, sizes)
+        most = max(1, min(most, prod(trips), self.most_lanes or most))
+        most = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
+        tensors = tensor_dims(op) if walk.compact else ()
+        return pareto_lanes(trips, op.reductions, most, walk.without_lanes, tensors)
+
+    def _lanes(
+        self, walks: Mapping[str, KernelWalk], pace: float, limits: Resources, sizes: Sizes
+    ) -> dict[str, Lanes] | None:
+        """The cheapest lanes of every kernel that keep up; None where they do not fit together."""
+        found: dict[str, Lanes] = {}
+        least, count = Resources(), 0
+        for op in self.graph.operations:
+            leader, walk = self.leader(op), self._walk(op, walks)
+            if op.layer in self.fixed:
+                chosen = self._single(op, sizes)
+            elif leader is None:
+                chosen = cheapest(self._options(op, walks[op.layer], limits, sizes), pace / walks[op.layer].slowness)
+            else:
+                enough = 0.0 if walk.whole_tokens else pace / walk.hurry
+                chosen = self._alongside(op, leader, found[leader.layer], enough, sizes)
+            if chosen is None:
+                return None
+            found[op.layer] = chosen
+            least = least + self.least_cost(op, walk) * chosen.count
+            count += chosen.count if leader is None and op.layer not in self.fixed else 0
+            if least.dsp > limits.dsp or least.lut > limits.lut or (self.most_lanes and count > self.most_lanes):
+                return None
+        return found if self._changes(walks, limits, found)[1] else None
+
+    def _changes(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, lanes: Mapping[str, Lanes]
+    ) -> tuple[Changes, bool]:
+        """Which operators are built otherwise so that all fit, and whether they do."""
+        if not any(walk.mixed for walk in walks.values()):
+            return {}, True
+        area, candidates = Resources(), list[Changeable]()
+        for op in self.graph.operations:
+            walk, count = self._walk(op, walks), lanes[op.layer].count
+            area = area + self.lane_cost(op, walk.adders) * count
+            candidates += [replace(one, count=one.count * count) for one in self.changeable(op, walk)]
+        return changes_towards(area, limits, candidates)
+
+    def _single(self, op: TensorOp, sizes: Sizes) -> Lanes:
+        """One lane, or those that somebody decided."""
+        unroll = self.fixed[op.layer].unroll if op.layer in self.fixed else (1,) * len(op.trips)
+        return Lanes(-(-prod(self.trips(op, sizes)) // prod(unroll)), unroll)
+
+    def _alongside(self, op: TensorOp, leader: TensorOp, leading: Lanes, pace: float, sizes: Sizes) -> Lanes:
+        """As few lanes as keep up, parts of the tokens that the leader sends; at most all of a token."""
+        dims = shared_dims(op, leader)
+        unroll = tuple(leading.unroll[dims[d]] for d in range(len(op.trips)))
+        work = prod(self.trips(op, sizes))
+        for d in sorted(range(len(unroll)), key=lambda d: -unroll[d]):
+            others = prod(unroll) // unroll[d]
+            fewer = [n for n in useful_factors(unroll[d]) if work <= pace * n * others]
+            unroll = tuple(fewer[0] if p == d and fewer else lanes for p, lanes in enumerate(unroll))
+        return Lanes(-(-work // prod(unroll)), unroll)
+
+    def _record(
+        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes, lanes: Mapping[str, Lanes]
+    ) -> dict[str, KernelDesign]:
+        kernels: dict[str, KernelDesign] = {}
+        changes = self._changes(walks, limits, lanes)[0]
+        for op in self.graph.operations:
+            if op.layer in self.fixed:
+                kernels[op.layer] = self.fixed[op.layer]
+                continue
+            leader, unroll = self.leader(op), lanes[op.layer].unroll
+            walk = self._walk(op, walks)
+            bindings = self._mixed(op, walk, lanes[op.layer], changes)
+            if leader is None:
+                rest = self._rest(op, walk, lanes[op.layer], changes)
+                kernels[op.layer] = kernel_design(
+                    op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights, bindings, self.largest_tile
+                )
+                continue
+            made, dims = kernels[leader.layer], shared_dims(op, leader)
+            rank = range(len(op.trips))
+            tile = tuple(made.tile[dims[d]] for d in rank)
+            order = tuple(sorted(rank, key=lambda d: made.order.index(dims[d])))
+            kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights, bindings)
+        return kernels
+
+    def _mixed(self, op: TensorOp, walk: KernelWalk, lanes: Lanes, changes: Changes) -> dict[str, str]:
+        """What a kernel's record says of its operators, some of which are changed."""
+        bindings = self.bindings(op, walk.adders)
+        for one in self.changeable(op, walk):
+            changed = changes.get((op.layer, one.operation), 0)
+            if changed:
+                bindings[one.operation] = replace(one, count=one.count * lanes.count).binding(changed)
+        return bindings
+
+    def _rest(self, op: TensorOp, walk: KernelWalk, lanes: Lanes, changes: Changes) -> int:
+        """For how many iterations a partial result must rest so that the kernel can go on every cycle."""
+        combining = op.op.body.block.last_op
+        assert combining is not None
+        source = combining.operands[0]
+        if not op.reductions or not isinstance(source, OpResult):
+            return 1
+        name = source.op.name
+        for one in self.changeable(op, walk):
+            if one.operation == name:
+                running = prod(n for d, n in enumerate(lanes.unroll) if d not in op.reductions)
+                changed = changes.get((op.layer, name), 0)
+                return slowest_running_sum(replace(one, count=one.count * lanes.count), changed, running) + _STORED
+        return row_of(op, name, self.library, self.bindings(op, walk.adders).get(name)).latency + _STORED
+
+
+def tensor_dims(op: TensorOp) -> tuple[tuple[int, ...], ...]:
+    """The dims of each tensor that a kernel meets in an iteration; a partial result is both loaded and stored."""
+    maps = (*op.operand_maps, op.result_map, op.result_map)
+    return tuple(tuple(d for d in projected_dims(m) if d is not None) for m in maps)

@@ -1,0 +1,83 @@
+"""In which order a kernel walks: the dims that move slowly, and from these the tile, unroll and order of its design."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from math import prod
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.dse.lanes.steps import divisors
+
+
+@dataclass(frozen=True)
+class KernelWalk:
+    """The outermost loops of a kernel, one step of its lanes at a time; all other dims are walked whole inside them.
+
+    `slowness` favours (above 1) or neglects (below 1) the kernel when the pace is shared out: it counts as so many
+    times as slow. `adders` is what its floating-point adders are built of; with `mixed`, operators are built of what
+    else there is where their own kind does not suffice. Of lanes that are equally many and fast, `compact` takes those
+    with the fewest words an iteration, not those that add up most. A `fine` walk has no lanes along its outermost dim,
+    so that whatever lanes a neighbour has there, both pass the same slices in the same order. The elementwise
+    kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
+    what comes in bursts is gone sooner.
+    """
+
+    outer: tuple[int, ...]
+    slowness: float = 1.0
+    adders: str = "fabric"
+    fine: bool = False
+    whole_tokens: bool = False
+    hurry: int = 1
+    mixed: bool = False
+    compact: bool = False
+
+    @property
+    def without_lanes(self) -> tuple[int, ...]:
+        return self.outer[:1] if self.fine else ()
+
+
+def walks_of(op: TensorOp) -> Iterator[KernelWalk]:
+    """Every choice of one or two outermost dims; where results come in order is where the next kernel can start."""
+    dims = [d for d, trip in enumerate(op.trips) if trip > 1]
+    for fine in (False, True):
+        for count in (2, 1):
+            for outer in permutations(dims, count):
+                if count < len(dims) or count == 1:
+                    yield KernelWalk(outer, fine=fine)
+
+
+def kernel_design(
+    op: TensorOp,
+    trips: Sequence[int],
+    unroll: Sequence[int],
+    walk: KernelWalk,
+    rest: int,
+    weights: WeightStore,
+    bindings: dict[str, str],
+    largest_tile: int | None = None,
+) -> KernelDesign:
+    """The design record of a walk. A partial sum rests for at least `rest` iterations before it is added to again.
+
+    With `largest_tile` dims are not walked whole inside the outermost ones, but in tiles up to that size.
+    """
+    steps = [trip // lanes for trip, lanes in zip(trips, unroll, strict=True)]
+    inside = [1 if d in walk.outer else count for d, count in enumerate(steps)]
+    if largest_tile is not None:
+        inside = [
+            max(n for n in divisors(count) if n == 1 or n * lanes <= largest_tile)
+            for count, lanes in zip(inside, unroll, strict=True)
+        ]
+    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
+    if prod(steps[d] for d in op.reductions) > 1:
+        for d in reversed([d for d in walk.outer if d in parallel]):
+            resting = prod(inside[p] for p in parallel)
+            if resting >= rest:
+                break
+            wanted = -(-rest // resting)
+            inside[d] = min(n for n in range(1, steps[d] + 1) if steps[d] % n == 0 and (n >= wanted or n == steps[d]))
+    tile = tuple(count * lanes for count, lanes in zip(inside, unroll, strict=True))
+    order = (*walk.outer, *(d for d in range(len(op.trips)) if d not in walk.outer))
+    return KernelDesign(tile, tuple(unroll), order, weights, bindings)

@@ -1,0 +1,137 @@
+"""What two rungs of evidence said of the same design, kept over searches: how far the weaker one is off."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.profiling import store
+from penstock.profiling.cache import CacheStore
+from penstock.profiling.evidence import EVIDENCE, Evidence
+
+NEWEST = 2000
+"""Pairs of one family that are kept."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One design's cycles on two rungs. `family` is the platforms' operator library, `mix` what sets the pace."""
+
+    model: str
+    design: str
+    weaker: Evidence
+    stronger: Evidence
+    family: str
+    mix: str
+    weaker_cycles: float
+    stronger_cycles: float
+
+    @property
+    def ratio(self) -> float:
+        """What the weaker figure must be multiplied by to be the stronger one."""
+        return self.stronger_cycles / self.weaker_cycles
+
+
+class History(Protocol):
+    """Where pairs are kept."""
+
+    def pairs(self, family: str) -> Sequence[Pair]:
+        """All of a family of platforms, the newest last."""
+        ...
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        """Keep pairs; what is known of the same design is replaced."""
+        ...
+
+
+def mix_of(evaluation: Evaluation) -> str:
+    """What kind of work sets a design's pace: designs that are alike in this are off by alike shares."""
+    figures = evaluation.figures
+    slowest = next(task for task in figures.tasks if task.name == figures.bottleneck)
+    if slowest.ii_reason.startswith("external memory") or slowest.layer.startswith(("load.", "store.")):
+        pace = "external memory"
+    else:
+        pace = "II = 1" if slowest.ii == 1 else "II > 1"
+    return pace if figures.exact_times else f"{pace}, sampled times"
+
+
+def model_of(evaluator: Evaluator) -> str:
+    """The model's name, and what tells it from others of the same name."""
+    program = evaluator.program
+    told = [program.name, evaluator.quantize, sorted((name, array.shape) for name, array in program.params.items())]
+    return f"{program.name}.{hashlib.sha256(repr(told).encode()).hexdigest()[:8]}"
+
+
+def pairs_of(evaluator: Evaluator, evaluation: Evaluation, cycles: Mapping[Evidence, float]) -> list[Pair]:
+    """Each rung of one design against the next stronger one that was measured."""
+    known: list[tuple[Evidence, float]] = [(rung, float(cycles[rung])) for rung in EVIDENCE if cycles.get(rung, 0) > 0]
+    model, design, family, mix = (
+        model_of(evaluator), evaluation.design.digest(), evaluator.platform.operators, mix_of(evaluation),
+    )  # fmt: skip
+    return [
+        Pair(model, design, weaker, stronger, family, mix, less, more)
+        for (weaker, less), (stronger, more) in pairwise(known)
+    ]
+
+
+class MemoryHistory:
+    """The pairs of one process."""
+
+    def __init__(self, pairs: Sequence[Pair] = ()) -> None:
+        self._pairs: dict[tuple[str, ...], Pair] = {}
+        self._lock = threading.Lock()
+        self.add(pairs)
+
+    def pairs(self, family: str) -> Sequence[Pair]:
+        with self._lock:
+            return [pair for pair in self._pairs.values() if pair.family == family]
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        with self._lock:
+            self._pairs = _merged(self._pairs.values(), pairs)
+
+
+class FolderHistory:
+    """Pairs in the cache folder, one file a family."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self._root = root
+
+    @property
+    def _files(self) -> CacheStore:
+        return CacheStore("rungs", 64, self._root or store.kept_folder())
+
+    def pairs(self, family: str) -> Sequence[Pair]:
+        return _read(self._files.read(family))
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        files = self._files
+        for family in sorted({pair.family for pair in pairs}):
+            with files.making(family):
+                new = [pair for pair in pairs if pair.family == family]
+                merged = list(_merged(_read(files.read(family)), new).values())[-NEWEST:]
+                files.write(family, [asdict(pair) for pair in merged])
+
+
+def _merged(old: Iterable[Pair], new: Sequence[Pair]) -> dict[tuple[str, ...], Pair]:
+    found: dict[tuple[str, ...], Pair] = {}
+    for pair in (*old, *new):
+        key = (pair.model, pair.design, pair.weaker, pair.stronger)
+        found.pop(key, None)  # the newest comes last
+        found[key] = pair
+    return found
+
+
+def _read(document: Any) -> list[Pair]:
+    """What is of another form is forgotten: it only served to correct rankings."""
+    entries: list[Any] = document or []
+    try:
+        return [Pair(**entry) for entry in entries]
+    except TypeError:
+        return []

@@ -1,0 +1,97 @@
+"""What a rung of evidence is: a function of an evaluator, one of its evaluations and a bench with the tools it may use.
+
+Here, apart from the rungs themselves, so that every rung can be written without knowing the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.compiler.platforms import Resources
+from penstock.compiler.simulator import Simulation
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.rungs.history import FolderHistory, History
+from penstock.profiling.evidence import Evidence
+from penstock.profiling.store import FolderProfiles, ProfileStore
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.profiling.vitis.job import JobLimits
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a rung may use: tools that can be cancelled, kept profiles, a place for work, somebody who listens."""
+
+    tools: ToolRunner = field(default_factory=ToolRunner)
+    profiles: ProfileStore = field(default_factory=FolderProfiles)
+    progress: Callable[[str], None] = lambda _: None
+    work_root: Path | None = None
+    line: Callable[[str], None] | None = None
+    """Called with each line that a tool writes."""
+    history: History = field(default_factory=FolderHistory)
+    """What rungs said of earlier designs."""
+    results: Path | None = None
+    """Keeps the reports and logs of HLS tools, a folder for each profile that they made."""
+    limits: JobLimits = field(default_factory=JobLimits)
+    """What one job of an HLS tool may use."""
+
+
+FRAMES = 6
+"""Inputs in a row from which the interval between two is taken."""
+
+
+def steady_interval(simulation: Simulation) -> int | None:
+    """Cycles between two inputs once the pipeline is full: over the second half of all frames, rounded up."""
+    ends = simulation.frame_ends[len(simulation.frame_ends) // 2 - 1 :]
+    return -(-(ends[-1] - ends[0]) // (len(ends) - 1)) if len(simulation.frame_ends) > 1 else None
+
+
+@dataclass(frozen=True)
+class Times:
+    """Cycles of one input, until its first output, and between two inputs."""
+
+    latency: int
+    initial_delay: int | None
+    interval: int | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one rung says of a design; what it does not measure is None."""
+
+    evidence: Evidence
+    latency: int
+    initial_delay: int | None
+    interval: int | None
+    resources: Resources | None = None
+    fmax_mhz: float | None = None
+    profiles: tuple[str, ...] = ()
+    """Keys of the kept profiles that these figures come from."""
+    retimed: Times | None = None
+    """What the simulator says of the design with the II and depth that a tool's report gives each pipeline."""
+
+    @property
+    def times(self) -> Times:
+        """What designs are ranked by: csynth's own latency is known to be wrong on stream designs."""
+        if self.evidence == "csynth" and self.retimed is not None:
+            return self.retimed
+        return Times(self.latency, self.initial_delay, self.interval)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "profiles": list(self.profiles)}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> Measured:
+        """Read what `to_json` wrote."""
+        fields = dict(document)
+        area = fields["resources"]
+        fields["resources"] = None if area is None else Resources(**area)
+        fields["profiles"] = tuple(fields["profiles"])
+        retimed = fields["retimed"]
+        fields["retimed"] = None if retimed is None else Times(**retimed)
+        return Measured(**fields)
+
+
+Rung = Callable[[Evaluator, Evaluation, Bench], Measured]

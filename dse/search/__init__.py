@@ -1,0 +1,1 @@
+"""Which design to try next, and what was tried."""

@@ -1,0 +1,393 @@
+"""The search's memory: an Optuna study, in Postgres for the service or in the process for the command line.
+
+Ask and tell are separate, because a trial runs under the lease of a worker that may die: who asked need not be
+who tells. Whoever finds a dead worker's trial calls `fail`, which ends it and puts its parameters back in the
+queue. Nothing is kept outside the study's storage.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+import weakref
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+import optuna
+from optuna.exceptions import StorageInternalError
+from optuna.samplers import BaseSampler
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm.exc import StaleDataError
+
+from penstock.compiler.errors import PenstockError
+from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES
+from penstock.dse.search.local import MEANS, LocalSampler, Meaning
+from penstock.dse.search.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
+from penstock.dse.search.storage import OwnStorage, SharedStorage
+from penstock.dse.space.tiling import Choices, Conditions, Params, Value
+
+Storage = OwnStorage | SharedStorage
+
+_OBJECTIVES, _ORIGIN = "objectives", "origin"
+
+optuna.logging.get_logger("optuna").setLevel(logging.WARNING)  # a line a trial is the caller's to write
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A trial to run: its number in the study, and its parameters."""
+
+    number: int
+    params: dict[str, Value]
+
+
+@dataclass(frozen=True)
+class Told:
+    """A trial as the study remembers it. `values` is None until it is complete."""
+
+    number: int
+    state: Literal["running", "complete", "fail", "waiting"]
+    params: dict[str, Value]
+    values: tuple[float, ...] | None
+    constraints: dict[str, float]
+    origin: str = ""
+    """Where its setting was found before, if it was."""
+    figures: Mapping[str, float] = field(default_factory=dict[str, float])
+    """All that is known of it, where somebody kept it: a study remembers its objectives only."""
+
+    @property
+    def feasible(self) -> bool:
+        return self.values is not None and all(v <= 0 for v in self.constraints.values())
+
+
+class Study:
+    """One search: a space, objectives to minimise, and the trials so far."""
+
+    def __init__(
+        self,
+        study: optuna.Study,
+        choices: Choices,
+        storage: Storage,
+        conditions: Conditions,
+        objectives: tuple[str, ...],
+        settings: Sequence[Params] | None,
+    ) -> None:
+        self._study = study
+        self._name = study.study_name
+        # also when it is merely forgotten: an open connection would outlive its use
+        self._closing = weakref.finalize(self, _close_storage, storage)
+        self._choices = choices
+        self._conditions = conditions
+        self._objectives = objectives
+        self._distributions = {name: distribution(choices[name]) for name in in_order(choices, conditions)}
+        self._grid = settings
+
+    @staticmethod
+    def create_or_load(
+        name: str,
+        choices: Choices,
+        *,
+        conditions: Conditions | None = None,
+        objectives: Sequence[str] = DEFAULT_OBJECTIVES,
+        storage_url: str | None = None,
+        sampler: str = "local",
+        seed: int = 0,
+        worker: int = 0,
+        first: Sequence[Params] = (),
+        create: bool = True,
+        meaning: Meaning | None = None,
+    ) -> Study:
+        """Open the study, or create it with the `first` settings queued. Any number of processes may do so.
+
+        Without `storage_url` the study lives in this process. `worker` keeps the samplers of several processes
+        with one seed from proposing the same. With `create=False` a study that is gone is an error. By `meaning`
+        the sampler `local` knows which settings are the same design, and need not be tried.
+        """
+        storage = OwnStorage() if storage_url is None else SharedStorage(storage_url)
+        wanted, own_seed = tuple(objectives), seed + 7919 * worker
+        is_local = sampler == "local"
+        proposer = (
+            LocalSampler(choices, conditions or {}, own_seed, meaning) if is_local else make_sampler(sampler, own_seed)
+        )
+        try:
+            made, created = _open_study(name, storage, proposer, wanted, create)
+        except BaseException:
+            _close_storage(storage)
+            raise
+        settings = grid(choices, conditions or {}, seed) if sampler == "grid" else None
+        study = Study(made, choices, storage, conditions or {}, wanted, settings)
+        if created and settings is None:
+            for params in first:
+                study.enqueue(params)
+        return study
+
+    def close(self) -> None:
+        """Give the connections back. The study itself stays in the storage."""
+        self._closing()
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def size(self) -> int | None:
+        """How many settings there are to try, where all of them are known."""
+        return None if self._grid is None else len(self._grid)
+
+    def ask(self, index: int | None = None) -> Asked:
+        """The next trial: a queued setting if there is one, else what the sampler proposes.
+
+        Of a grid, the setting at `index`; without one, as many as there were trials before. Whoever asks for the
+        same index again, since an attempt was lost, gets the same setting.
+        """
+        if self._grid is not None:
+            with self._still_there():
+                return self._ask_grid(self._grid, index)
+        sampler = self._study.sampler
+        if isinstance(sampler, LocalSampler):
+            with self._still_there():
+                trials = self._study.get_trials(deepcopy=False)
+                if not any(trial.state == TrialState.WAITING for trial in trials):
+                    return self._ask_local(sampler, trials)
+        with warnings.catch_warnings(), self._still_there(), self._written_at_once() as written:
+            # a queued setting may lack parameters; the sampler fills them in, which Optuna remarks upon
+            warnings.simplefilter("ignore", category=UserWarning)
+            trial = self._study.ask()
+            written.append(self._trial_id(trial.number))
+            params: dict[str, Value] = {}
+            for name, kind in self._distributions.items():
+                if means_something(name, params, self._conditions):
+                    found = trial._suggest(name, kind)  # pyright: ignore[reportPrivateUsage]
+                    params |= self._decode({name: found})
+        return Asked(trial.number, params)
+
+    def _ask_local(self, sampler: LocalSampler, trials: Sequence[FrozenTrial]) -> Asked:
+        """What the sampler proposes is a whole setting and is written as one, not parameter by parameter."""
+        storage = self._storage
+        trial_id, number = storage.begin(self._study_id)
+        proposal = sampler.propose(trials, number)
+        setting = {name: (self._distributions[name], v) for name, v in self._encode(proposal.params).items()}
+        storage.write(trial_id, setting, {} if proposal.means is None else {MEANS: proposal.means})
+        return Asked(number, proposal.params)
+
+    def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
+        position = sum(self.counts().values()) if index is None else index
+        if position >= len(settings):
+            raise PenstockError(
+                code="grid-exhausted", what="every setting of the space was tried", where=self.name,
+                limit=f"there are {len(settings)}", hint="nothing is left to search",
+            )  # fmt: skip
+        params = dict(settings[position])
+        known = {name: self._distributions[name] for name in params}
+        template = create_trial(state=TrialState.RUNNING, params=self._encode(params), distributions=known)
+        trial_id = self._storage.create_new_trial(self._study_id, template)
+        return Asked(self._storage.get_trial(trial_id).number, params)
+
+    @contextmanager
+    def _written_at_once(self) -> Generator[list[int], None, None]:
+        """A setting is written when it is whole, to the trial that is given: a sampler must not wait for a disk."""
+        storage = self._storage
+        made: list[int] = []
+        if not isinstance(storage, SharedStorage):
+            yield made
+            return
+        storage.collect()
+        try:
+            yield made
+        finally:
+            storage.write_params(made[0] if made else None)
+
+    def tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
+        """Finish a trial. False, and nothing changed, if it was finished before: the first answer stands.
+
+        False also where the database's server crashed since the trial was asked for, and with it the trial is lost.
+        """
+        if len(values) != len(self._objectives):
+            raise PenstockError(
+                code="bad-objectives", what=f"{len(values)} values for {len(self._objectives)} objectives",
+                where=f"{self.name}, trial {number}", hint="give one for each of " + ", ".join(self._objectives),
+            )  # fmt: skip
+        with self._still_there():
+            return self._tell(number, values, constraints)
+
+    def _tell(self, number: int, values: Sequence[float], constraints: Mapping[str, float]) -> bool:
+        storage = self._storage
+        if isinstance(storage, SharedStorage) and storage.rdb.answer(self._trial_id(number), values, constraints):
+            return True
+        frozen = self._frozen(number)
+        if frozen.state.is_finished() or (isinstance(storage, SharedStorage) and storage.rdb.is_another(frozen)):
+            return False
+        trial = self._trial(number)
+        for key, value in constraints.items():
+            if key not in frozen.constraints:
+                trial.set_constraint(key, value)
+        try:
+            self._study.tell(number, list(values))
+        except ValueError:
+            if self._frozen(number).state.is_finished():
+                return False  # somebody else was faster
+            raise
+        return True
+
+    def fail(self, number: int, *, retry: bool) -> bool:
+        """End a trial without an answer; with `retry` its setting is queued again. False if it was finished."""
+        with self._still_there():
+            return self._fail(number, retry)
+
+    def _fail(self, number: int, retry: bool) -> bool:
+        frozen = self._frozen(number)
+        if frozen.state.is_finished():
+            return False
+        try:
+            self._study.tell(number, state=TrialState.FAIL)
+        except ValueError:
+            if self._frozen(number).state.is_finished():
+                return False
+            raise
+        if retry and frozen.params and self._grid is None:
+            self._study.enqueue_trial(frozen.params, user_attrs={"retry_of": number})
+        return True
+
+    def enqueue(self, params: Params, *, origin: str = "") -> None:
+        """Have a setting tried before the sampler's own proposals. `origin` says where it was found."""
+        self._study.enqueue_trial(self._encode(params), user_attrs={_ORIGIN: origin} if origin else None)
+
+    def orphans(self, leased: Iterable[int]) -> tuple[int, ...]:
+        """Running trials that nobody holds a lease for: whoever asked for them is dead."""
+        held = set(leased)
+        running = self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        return tuple(t.number for t in running if t.number not in held)
+
+    def trials(self) -> tuple[Told, ...]:
+        """The trials in order of their numbers, all of them unless the study is long: see `counts`."""
+        return tuple(self._told(t) for t in self._study.get_trials(deepcopy=False))
+
+    def counts(self) -> dict[str, int]:
+        """How many trials are in each state; of a long study `trials` knows the newest and the best only."""
+        if isinstance(self._storage, SharedStorage):
+            return self._storage.counts(self._study_id)
+        states = [t.state.name.lower() for t in self._study.get_trials(deepcopy=False)]
+        return {state: states.count(state) for state in states}
+
+    def trial(self, number: int) -> Told:
+        with self._still_there():
+            return self._told(self._frozen(number))
+
+    @contextmanager
+    def _still_there(self) -> Generator[None, None, None]:
+        """Whatever a missing row looks like, the reason may be that somebody deleted the study: then say so."""
+        try:
+            yield
+        except (KeyError, PenstockError, IntegrityError, StaleDataError, StorageInternalError) as error:
+            try:
+                found = self._storage.get_study_id_from_name(self.name)
+            except KeyError:
+                raise _gone(self.name) from error
+            if found != self._study_id:
+                raise _gone(self.name) from error
+            raise
+
+    def _told(self, trial: FrozenTrial) -> Told:
+        values = tuple(trial.values) if trial.state == TrialState.COMPLETE else None
+        state = cast(Literal["running", "complete", "fail", "waiting"], trial.state.name.lower())
+        origin = str(trial.user_attrs.get(_ORIGIN, ""))
+        return Told(trial.number, state, self._decode(trial.params), values, dict(trial.constraints), origin)
+
+    def _frozen(self, number: int) -> FrozenTrial:
+        storage = self._storage
+        return storage.get_trial(self._trial_id(number))
+
+    def _trial(self, number: int) -> Trial:
+        return Trial(self._study, self._trial_id(number))
+
+    def _trial_id(self, number: int) -> int:
+        try:
+            return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+        except KeyError as error:
+            raise PenstockError(
+                code="unknown-trial", what=f"there is no trial {number}", where=self.name,
+                hint="trials are numbered from 0",
+            ) from error  # fmt: skip
+
+    @property
+    def _study_id(self) -> int:
+        return self._study._study_id  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def _storage(self) -> Storage:
+        return cast(Storage, self._study._storage)  # pyright: ignore[reportPrivateUsage]
+
+    def _encode(self, params: Params) -> dict[str, Any]:
+        """Values to what Optuna samples: ordered choices are positions, the others themselves."""
+        encoded: dict[str, Any] = {}
+        for name, value in params.items():
+            values = self._choices.get(name, ())
+            if value not in values:
+                raise PenstockError(
+                    code="bad-parameter", what=f"{name} cannot be {value!r}", where=self.name,
+                    limit="choices: " + ", ".join(map(str, values)), hint="take one of the choices",
+                )  # fmt: skip
+            encoded[name] = values.index(value) if is_ordered(values) else value
+        return encoded
+
+    def _decode(self, params: Mapping[str, Any]) -> dict[str, Value]:
+        decoded: dict[str, Value] = {}
+        for name, value in params.items():
+            if name in self._choices:
+                values = self._choices[name]
+                decoded[name] = values[int(value)] if is_ordered(values) else value
+        return decoded
+
+
+def _close_storage(storage: Storage) -> None:
+    if isinstance(storage, SharedStorage):
+        storage.close()
+
+
+def _open_study(
+    name: str, storage: Storage, sampler: BaseSampler, objectives: tuple[str, ...], create: bool
+) -> tuple[optuna.Study, bool]:
+    """The study, and whether this call created it. One that was made for something else is refused."""
+    created = False
+    try:
+        study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+    except KeyError:
+        if not create:
+            raise _gone(name) from None
+        directions = [StudyDirection.MINIMIZE] * len(objectives)
+        try:
+            study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, directions=directions)
+            study.set_user_attr(_OBJECTIVES, list(objectives))
+            created = True
+        except optuna.exceptions.DuplicatedStudyError:
+            study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+    made_for = tuple(study.user_attrs.get(_OBJECTIVES, objectives))
+    if made_for != objectives or len(study.directions) != len(objectives):
+        raise PenstockError(
+            code="other-objectives", what=f"the study was made for {', '.join(made_for)}", where=name,
+            limit=f"it is asked for {', '.join(objectives)}", hint="start a run of its own for other objectives",
+        )  # fmt: skip
+    return study, created
+
+
+def _gone(name: str) -> PenstockError:
+    return PenstockError(
+        code="study-gone", what="the study of this run is not there any more", where=name,
+        limit="its trials so far are kept, but the search has lost its memory",
+        hint="somebody deleted it: start the run again",
+    )  # fmt: skip
+
+
+def delete_study(name: str, storage_url: str) -> None:
+    """Forget a study and all its trials; one that is not there is forgotten already."""
+    storage = SharedStorage(storage_url)
+    try:
+        optuna.delete_study(study_name=name, storage=storage)
+    except KeyError:
+        return
+    finally:
+        storage.close()

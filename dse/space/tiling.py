@@ -1,0 +1,398 @@
+"""The tiling and unrolling space of a model, and how its few parameters become a design for every kernel.
+
+One default tile size for every dim, and one overall number of lanes. Lanes are handed out by a max-heap to whichever
+kernel takes longest (StreamTensor's scheme), or in proportion to the work with factors that connected kernels agree on
+(HIDA's, `alignment.py`), or for one pace (`fitting/`). On top of it: elementwise kernels walk like their producer,
+and a consumer may take its operand with as many lanes as it is made with where that costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import ceil, prod
+
+from penstock.compiler.analysis.default_design import weights_placement
+from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
+from penstock.compiler.design import Design, KernelDesign, WeightStore
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import Platform
+from penstock.compiler.schedule import OperatorLibrary, load_library
+from penstock.compiler.transforms.pad_dims import Dims, pad_module
+from penstock.dse.lanes.alignment import Along, LoopNest, unroll_factors
+from penstock.dse.lanes.binding import PARAMETERS, binding_choices, bindings_of
+from penstock.dse.lanes.steps import (
+    DIMS_BALANCED,
+    DIMS_PARALLEL,
+    DIMS_REDUCTION,
+    divisors,
+    lane_cost,
+    loop_nests,
+    powers_of_two,
+    slowest_first,
+    with_halfway,
+)
+from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.orders import (
+    AS_OTHERS,
+    ORDER_CONNECTED,
+    ORDER_PARALLEL,
+    ORDER_REDUCTION,
+    LoopOrder,
+    connected_order,
+    corresponding,
+    made_in,
+    named_order,
+    order_choices,
+    order_of,
+    same_lanes,
+    walk_alike,
+)
+from penstock.dse.space.paced import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
+from penstock.dse.space.padding import can_pad, padded_sizes
+
+Value = int | str | bool
+Params = Mapping[str, Value]
+Choices = Mapping[str, tuple[Value, ...]]
+Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
+"""Parameters that mean something only where others, by name, have one of some values."""
+
+SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
+_MOST_BOOSTED_KERNELS = 8
+_MOST_ORDERED_KERNELS = 3
+_NARROWEST_PORT, _WIDEST_PORT = 32, 512
+_REMEMBERED = 256
+_GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
+
+
+@dataclass(frozen=True)
+class TilingOptions:
+    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
+
+    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
+    max_lanes: int | None = None
+    weights: WeightStore | None = None
+    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
+    per_kernel: bool = True
+    """Whether the search may also shift lanes between kernels."""
+
+
+@dataclass(frozen=True)
+class TilingSpace:
+    """The parameters of one model on one platform, and the design that each setting of them means."""
+
+    graph: Graph
+    platform: Platform
+    clock_mhz: float
+    quantize: str | None = None
+    options: TilingOptions = field(default_factory=TilingOptions)
+
+    @cached_property
+    def choices(self) -> Choices:
+        """Every parameter with its values. Numbers are in order; the search may rely on it."""
+        longest = max((trip for op in self.graph.operations for trip in op.trips), default=1)
+        tiles = powers_of_two(4, longest)
+        table: dict[str, tuple[Value, ...]] = {
+            "default_tile_size": tuple(tiles),
+            "overall_unroll_size": with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "allocation": (SLOWEST_FIRST, ALIGNED),
+            "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
+            "order": (ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED),
+            "connect": (True, False),
+        }
+        if can_pad(self.dims, tiles, self.options.kernels):
+            table["padding"] = (False, True)
+        table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
+        table |= grouping_choices(self.graph, self.platform)
+        if self._of_paced:
+            table |= {"allocation": (SLOWEST_FIRST, ALIGNED, PACED), **self._of_paced}
+        if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
+            table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
+        if self.options.per_kernel and len(self.heavy) <= _MOST_ORDERED_KERNELS:
+            orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy}
+            table |= {name: values for name, values in orders.items() if len(values) > 2}
+        return table
+
+    @property
+    def conditions(self) -> Conditions:
+        """What each way to share out lanes leaves to decide: see `dse/README.md`.
+
+        A budget for converters matters where kernels are put into groups at all.
+        """
+        boosted = tuple(way for way in self.choices["allocation"] if way != ALIGNED)
+        table: dict[str, Mapping[str, tuple[Value, ...]]] = {"connect": {"allocation": (SLOWEST_FIRST,)}}
+        table |= {name: {"allocation": boosted} for name in self.choices if name.startswith("boost.")}
+        if self._of_paced:
+            table |= {"unroll_along": {"allocation": (SLOWEST_FIRST, ALIGNED)}}
+            table |= {name: {"allocation": (PACED,)} for name in self._of_paced}
+        return table | {name: needs for name, needs in GROUPED_BY.items() if name in self.choices}
+
+    @property
+    def max_lanes(self) -> int:
+        """More lanes than the DSPs and LUTs could ever hold are not worth asking about."""
+        work = sum(prod(op.trips) for op in self.heavy) or max((op.work for op in self.graph.operations), default=1)
+        limits = self.platform.limits
+        fits = max(limits.dsp, limits.lut // 60, 1)
+        return max(2, min(work, fits, self.options.max_lanes or fits))
+
+    @cached_property
+    def heavy(self) -> tuple[TensorOp, ...]:
+        """The kernels that lanes are handed out to: the reductions, or everything where there is none."""
+        free = [op for op in self.graph.operations if op.layer in self._free]
+        return tuple(op for op in free if op.reductions) or tuple(free)
+
+    @cached_property
+    def _free(self) -> frozenset[str]:
+        """The layers that nobody decided by hand."""
+        return frozenset(op.layer for op in self.graph.operations) - set(self.options.kernels)
+
+    @cached_property
+    def library(self) -> OperatorLibrary:
+        return load_library(self.platform.operators, self.clock_mhz)
+
+    @cached_property
+    def port_bits(self) -> int:
+        """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
+        cycle = [memory.port_gb_s * 8000 / self.clock_mhz for memory in self.platform.memories]
+        return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
+
+    @cached_property
+    def weights(self) -> WeightStore:
+        if self.options.weights is not None:
+            return self.options.weights
+        return weights_placement(self.graph, self.platform)
+
+    def default_params(self) -> dict[str, Value]:
+        """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
+        guess = {name: value for name, value in self._unsaid.items() if name not in self._of_paced}
+        tiles = [t for t in self.choices["default_tile_size"] if int(t) <= _GOOD_TILE]
+        sizes = self.choices["overall_unroll_size"]
+        fitting = [n for n in sizes if int(n) <= self.lanes_that_fit]
+        return guess | {
+            "default_tile_size": tiles[-1],
+            "overall_unroll_size": fitting[-1] if fitting else sizes[0],
+            "unroll_along": DIMS_REDUCTION,
+            "connect": False,
+        }
+
+    def first_settings(self) -> tuple[dict[str, Value], ...]:
+        """What a search should try before it proposes anything itself: the first guess, and bolder ones."""
+        guess, sizes = self.default_params(), self.choices["overall_unroll_size"]
+        bolder = sizes[sizes.index(guess["overall_unroll_size"]) + 1 :][:1]
+        settings = [guess, *({**guess, "overall_unroll_size": n} for n in bolder)]
+        settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
+        settings += [{**guess, "allocation": ALIGNED}]
+        other_operators = {name: self.choices[name][1] for name in self.choices if name in PARAMETERS.values()}
+        settings += [{**guess, "padding": True}] if "padding" in self.choices else []
+        settings += [{**setting, **other_operators} for setting in settings[:2] if other_operators]
+        return tuple(settings)
+
+    def paced_settings(self) -> tuple[dict[str, Value], ...]:
+        """Lanes fitted to a pace with half of the LUTs: each kernel for itself, and in step with the largest.
+
+        There are none where lanes cannot be fitted.
+        """
+        if not self._of_paced:
+            return ()
+        most = {name: self.choices[name][-1] for name in ("overall_unroll_size", "default_tile_size")}
+        paced = {**self._unsaid, **self.default_params(), **most, "allocation": PACED}
+        return paced, {**paced, "order": ORDER_CONNECTED}
+
+    @cached_property
+    def lanes_that_fit(self) -> int:
+        """A cautious estimate of how many lanes of the dearest reduction the device holds."""
+        costs = [lane_cost(op, self.library) for op in self.heavy]
+        limits = self.platform.limits
+        by_dsp = [limits.dsp // c.dsp for c in costs if c.dsp]
+        by_lut = [limits.lut // (2 * c.lut) for c in costs if c.lut]
+        return max(1, min([*by_dsp, *by_lut], default=self.max_lanes))
+
+    def design(self, params: Params) -> Design:
+        """The design that a setting means. The same setting always means the same design."""
+        settings = self._check(params)
+        key = tuple(settings.values())
+        if key not in self._designs:
+            self._designs[key] = self._design(settings)
+            if len(self._designs) > _REMEMBERED:
+                self._designs.popitem(last=False)
+        return self._designs[key]
+
+    @cached_property
+    def _designs(self) -> OrderedDict[tuple[Value, ...], Design]:
+        """The latest: who looks whether a setting means something new mostly has its design modelled then."""
+        return OrderedDict()
+
+    def _design(self, settings: Mapping[str, Value]) -> Design:
+        if settings["allocation"] == PACED:
+            return self._paced(settings)
+        aligned = settings["allocation"] == ALIGNED
+        size = int(settings["default_tile_size"])
+        sizes = padded_sizes(self.dims, size, self.options.kernels) if settings.get("padding") else dict[int, int]()
+        tiles = {op.layer: self._tiles(op, size, sizes) for op in self.graph.operations}
+        unrolls = self._aligned(tiles, settings) if aligned else self._allocate(tiles, settings)
+        kernels: dict[str, KernelDesign] = {}
+        for op in self.graph.operations:
+            if op.layer in self.options.kernels:
+                kernels[op.layer] = self.options.kernels[op.layer]
+                continue
+            bindings = self._bindings(op, settings)
+            order = order_of(op, str(settings["order"]))
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
+            kernel = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
+            kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
+        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return self._grouped(design, sizes, settings)
+
+    def _paced(self, settings: Mapping[str, Value]) -> Design:
+        """Every kernel with the lanes that a common pace asks of it."""
+        kernels = dict(self._pacing.kernels(settings))
+        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return self._grouped(design, self.dims.padded(design) if settings.get("padding") else {}, settings)
+
+    @cached_property
+    def _pacing(self) -> Pacing:
+        fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
+        return Pacing(self.graph, self.platform, self.clock_mhz, self.library, self.weights, fixed, most)
+
+    def _ordered(
+        self,
+        op: TensorOp,
+        kernel: KernelDesign,
+        kernels: Mapping[str, KernelDesign],
+        sizes: Mapping[int, int],
+        settings: Mapping[str, Value],
+    ) -> KernelDesign:
+        """With tile loops in an order of its own, or in the one that fits the kernels before it."""
+        own = str(settings.get(f"order.{op.layer}", AS_OTHERS))
+        if own != AS_OTHERS:
+            return replace(kernel, order=named_order(own))
+        if settings["order"] != ORDER_CONNECTED or not op.reductions:
+            return kernel
+        producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self.graph.makers.get(v))]
+        streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
+        return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
+
+    def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
+        if settings.get("fusion", FUSED) == FUSED:
+            return design
+        most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
+        grouping = Grouping(str(settings["fusion"]), kib, most)
+        return replace(design, groups=grouping.groups(self._padded_graph(sizes), design))
+
+    def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
+        key = tuple(sorted(sizes.items()))
+        if key not in self._padded_before:
+            self._padded_before[key] = read_graph(pad_module(self.dims, sizes)) if sizes else self.graph
+        return self._padded_before[key]
+
+    @cached_property
+    def _padded_before(self) -> dict[Hashable, Graph]:
+        return {}
+
+    @cached_property
+    def _unsaid(self) -> dict[str, Value]:
+        """What a parameter is where a setting does not say."""
+        table = {name: values[0] for name, values in self.choices.items()}
+        return table | ({OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {})
+
+    @cached_property
+    def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:
+        """Parameters that paced designs alone have."""
+        return paced_choices(self.graph.operations, self.library) if self.options.per_kernel and self.heavy else {}
+
+    def _check(self, params: Params) -> dict[str, Value]:
+        settings = {**self._unsaid, **params}
+        for name, value in settings.items():
+            if name not in self.choices:
+                raise PenstockError(
+                    code="unknown-parameter", what=f"the space has no parameter {name!r}",
+                    limit="parameters: " + ", ".join(self.choices), hint="correct its name",
+                )  # fmt: skip
+            if value not in self.choices[name]:
+                raise PenstockError(
+                    code="bad-parameter", what=f"{name} cannot be {value!r}",
+                    limit="choices: " + ", ".join(map(str, self.choices[name])), hint="take one of the choices",
+                )  # fmt: skip
+        return settings
+
+    @cached_property
+    def dims(self) -> Dims:
+        """Which dims are walked together, and so padded together."""
+        return Dims(self.graph)
+
+    def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
+        return tuple(max(d for d in divisors(trip) if d <= size) for trip in self._trips(op, sizes))
+
+    def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
+        """Of the loops, padded."""
+        return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
+
+    def _allocate(
+        self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
+    ) -> dict[str, tuple[int, ...]]:
+        """Lanes to the slowest kernel first. A boost makes it look slower."""
+        single = {op.layer: (1,) * len(op.trips) for op in self.graph.operations}
+        lanes, along = int(settings["overall_unroll_size"]), str(settings["unroll_along"])
+        boosts = {op.layer: 2.0 ** int(settings.get(f"boost.{op.layer}", 0)) for op in self.heavy}
+        key = (lanes, along, *boosts.values(), *tiles.values())
+        if key not in self._allocated_before:
+            found = slowest_first(self.heavy, single, tiles, lanes, along, lambda op: boosts[op.layer])
+            self._allocated_before[key] = found
+        return self._allocated_before[key]
+
+    @cached_property
+    def _allocated_before(self) -> dict[Hashable, dict[str, tuple[int, ...]]]:
+        return {}
+
+    def _aligned(
+        self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
+    ) -> dict[str, tuple[int, ...]]:
+        """Lanes in proportion to the work, as many as the total allows, in factors that neighbours share."""
+        operations = self.graph.operations
+        busiest = max(op.work for op in operations)
+        most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
+        along: Along = DIMS_PARALLEL if settings["unroll_along"] == DIMS_PARALLEL else DIMS_BALANCED
+        along = DIMS_REDUCTION if settings["unroll_along"] == DIMS_REDUCTION else along
+        key = (most, along, *tiles.values())
+        if key not in self._aligned_before:
+            allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}
+            self._aligned_before[key] = unroll_factors(self.loop_nests, max(1, most), along=along, allowed=allowed)
+        return dict(self._aligned_before[key])
+
+    @cached_property
+    def _aligned_before(self) -> dict[Hashable, dict[str, tuple[int, ...]]]:
+        return {}
+
+    @cached_property
+    def loop_nests(self) -> tuple[LoopNest, ...]:
+        return loop_nests(self.graph.operations)
+
+    def _follow_producer(
+        self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool
+    ) -> KernelDesign:
+        """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
+        for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
+            producer = self.graph.makers.get(value)
+            if producer is None or producer.layer not in kernels:
+                continue
+            dims = corresponding(producer, op, operand_dims)
+            if dims is None:
+                continue
+            made = kernels[producer.layer]
+            if not op.reductions and len(dims) == len(op.trips):
+                return walk_alike(kernel, made, dims)
+            if connect and op.reductions:
+                return same_lanes(op, kernel, made, dims)
+        return kernel
+
+    @cached_property
+    def _bindings_before(self) -> dict[Hashable, dict[str, str]]:
+        return {}
+
+    def _bindings(self, op: TensorOp, settings: Mapping[str, Value]) -> dict[str, str]:
+        key = (op.layer, *(settings.get(name) for name in PARAMETERS.values()))
+        if key not in self._bindings_before:
+            self._bindings_before[key] = bindings_of(op, self.library, settings)
+        return self._bindings_before[key]

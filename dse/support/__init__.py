@@ -1,0 +1,1 @@
+"""What several rooms use: linear programs, drawings and text tables."""

@@ -1,0 +1,292 @@
+"""From database records to what the API gives: one function for each kind of document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from penstock.db import Transaction
+from penstock.db.repositories.trials import BestTrial, TrialRow
+from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
+from penstock.db.schema.states import RUN_TERMINAL, STEP_TERMINAL, StepState
+from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
+from penstock.services.api.answers.schemas import (
+    ArtifactOut,
+    AttemptOut,
+    Best,
+    Chosen,
+    ErrorOut,
+    EventOut,
+    ModelOut,
+    ModelRef,
+    Progress,
+    RunDetail,
+    RunOut,
+    StepOut,
+    TrialDetail,
+    TrialOut,
+)
+
+TRIAL_KIND = "trial"
+CHOSEN_KEY = "chosen_trial"
+_LONG_WAIT = timedelta(seconds=15)
+
+
+def model_out(model: Model) -> ModelOut:
+    return ModelOut.model_validate(
+        {field: getattr(model, field) for field in ("id", "name", "kind", "source", "sha256", "size", "created_at")}
+        | {"url": f"/v1/models/{model.id}"}
+    )
+
+
+def error_out(error: Json | None) -> ErrorOut | None:
+    """An error as it was recorded; whatever lacks a code or a sentence still says so."""
+    if error is None:
+        return None
+    fields = {name: str(error[name]) for name in ("where", "limit", "hint", "log_tail") if error.get(name)}
+    return ErrorOut(
+        code=str(error.get("code") or "unknown"),
+        what=str(error.get("what") or "no reason was recorded"),
+        **fields,
+    )
+
+
+def run_list(tx: Transaction, runs: Sequence[Run]) -> list[RunOut]:
+    """Runs with their models, progress and best trials, in a fixed number of queries.
+
+    Runs that have chosen show that: for the best trial all trials of a run must be read.
+    """
+    ids = [run.id for run in runs]
+    models = tx.models.by_ids(sorted({run.model_id for run in runs}))
+    counts = tx.steps.counts_by_kind(ids)
+    best = best_trials(tx, [run for run in runs if _chosen(run) is None])
+    return [
+        RunOut.model_validate(_run_fields(run, models[run.model_id], counts[run.id], best.get(run.id))) for run in runs
+    ]
+
+
+def best_trials(tx: Transaction, runs: Sequence[Run]) -> dict[str, BestTrial]:
+    """For each run its best trial by what it wants first; a query for each such figure."""
+    by_figure: dict[str, list[str]] = {}
+    for run in runs:
+        by_figure.setdefault(first_figure(run), []).append(run.id)
+    return {run: best for figure, ids in by_figure.items() for run, best in tx.trials.best(ids, figure).items()}
+
+
+def first_figure(run: Run) -> str:
+    """The figure of the objective that decides; a run of an older release may name one that is no more."""
+    asked = run.options.get("objectives") or DEFAULT_OBJECTIVES
+    return OBJECTIVES[asked[0] if asked[0] in OBJECTIVES else DEFAULT_OBJECTIVES[0]].figure
+
+
+def run_detail(tx: Transaction, run: Run) -> RunDetail:
+    """One run with its steps (trials have a list of their own) and what it waits for."""
+    # The event id is read first: whoever follows from it may see a change twice, but never misses one.
+    last_event_id = tx.events.newest_id(run.id)
+    model = tx.models.by_ids([run.model_id])[run.model_id]
+    counts = tx.steps.counts_by_kind([run.id])[run.id]
+    best = best_trials(tx, [run]).get(run.id)
+    steps = tx.steps.list_except(run.id, TRIAL_KIND)
+    attempts = tx.attempts.of_steps([step.id for step in steps])
+    return RunDetail.model_validate(
+        _run_fields(run, model, counts, best)
+        | {
+            "summary": dict(run.summary),
+            "steps": [step_out(step, attempts[step.id]) for step in steps],
+            "waiting_for": _waiting_for(run, steps, counts),
+            "last_event_id": last_event_id,
+        }
+    )
+
+
+def step_out(step: Step, attempts: Sequence[Attempt]) -> StepOut:
+    return StepOut(
+        id=step.id,
+        kind=step.kind,
+        key=step.key,
+        queue=step.queue,
+        state=step.state,  # pyright: ignore[reportArgumentType]
+        attempt=step.attempt,
+        max_attempts=step.max_attempts,
+        worker=step.owner,
+        lease_until=step.lease_until,
+        reused=step.reused_from is not None,
+        progress=step.progress,
+        progress_text=step.progress_text,
+        error=error_out(step.error),
+        attempts=[
+            AttemptOut(
+                number=attempt.number,
+                worker=attempt.worker,
+                started_at=attempt.started_at,
+                finished_at=attempt.finished_at,
+                outcome=attempt.outcome,
+                error=error_out(attempt.error),
+            )
+            for attempt in attempts
+        ],
+        queued_at=step.queued_at,
+        started_at=step.started_at,
+        finished_at=step.finished_at,
+    )
+
+
+def trial_out(row: TrialRow, chosen: int | None) -> TrialOut:
+    """A trial's step and what it found. A step that succeeded without a summary cannot be."""
+    number = row.number if row.number is not None else trial_number(row.key)
+    return TrialOut(
+        number=number,
+        state=row.state if row.state is not None else _unfinished(row.step_state),  # pyright: ignore[reportArgumentType]
+        chosen=chosen is not None and number == chosen,
+        params=dict(row.params or {}),
+        figures=dict(row.figures or {}),
+        evidence=row.evidence,
+        seconds=row.seconds,
+        attempt=row.attempt,
+        worker=row.owner,
+        error=error_out(row.error),
+        created_at=row.created_at,
+        origin=row.origin or "",
+        version=row.version or "",
+    )
+
+
+def trial_detail(row: TrialRow, chosen: int | None, design: Json | None) -> TrialDetail:
+    """A trial with its design, once it has one."""
+    known = trial_out(row, chosen).model_dump()
+    return TrialDetail.model_validate(known | {"design": dict(design) if design is not None else None})
+
+
+def artifact_out(artifact: Artifact, steps: Mapping[str, str]) -> ArtifactOut:
+    return ArtifactOut(
+        id=artifact.id,
+        name=artifact.name,
+        step=steps.get(artifact.step_id, ""),
+        sha256=artifact.sha256,
+        size=artifact.size,
+        media_type=artifact.media_type,
+        created_at=artifact.created_at,
+        url=f"/v1/artifacts/{artifact.id}",
+    )
+
+
+def event_out(event: Event) -> EventOut:
+    return EventOut(id=event.id, kind=event.kind, at=event.at, data=dict(event.data))
+
+
+def chosen_trial(run: Run) -> int | None:
+    """The number of the trial that the run settled on."""
+    value = run.summary.get(CHOSEN_KEY)
+    return value if isinstance(value, int) else None
+
+
+def trial_number(key: str) -> int:
+    """7 of `trial/0007`."""
+    digits = key.rpartition("/")[2]
+    return int(digits) if digits.isdecimal() else -1
+
+
+def _unfinished(step_state: str) -> str:
+    return "complete" if step_state == StepState.SUCCEEDED else step_state
+
+
+def _run_fields(
+    run: Run, model: Model, counts: Mapping[tuple[str, str], int], best: BestTrial | None
+) -> dict[str, Any]:
+    fields = ("id", "name", "state", "paused", "created_at", "started_at", "finished_at")
+    return {field: getattr(run, field) for field in fields} | {
+        "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
+        "options": dict(run.options),
+        "progress": _progress(run, counts),
+        "best": _best(best),
+        "chosen": _chosen(run),
+        "error": error_out(run.error),
+        "url": f"/v1/runs/{run.id}",
+        "page": f"/runs/{run.id}",
+    }
+
+
+def _best(best: BestTrial | None) -> Best | None:
+    if best is None:
+        return None
+    return Best(
+        trial=best.number,
+        latency=_number(best.figures.get("latency_cycles")),
+        latency_us=_number(best.figures.get("latency_us")),
+        resource_share=_number(best.figures.get("resource_share")),
+        evidence=best.evidence,
+    )
+
+
+def _chosen(run: Run) -> Chosen | None:
+    """From the summary that choosing leaves behind; whatever lacks a figure shows none."""
+    summary, trial = run.summary, chosen_trial(run)
+    latency, latency_us = (_number(summary.get(name)) for name in ("latency_cycles", "latency_us"))
+    if trial is None or latency is None or latency_us is None:
+        return None
+    return Chosen(
+        trial=trial,
+        latency=latency,
+        latency_us=latency_us,
+        evidence=str(summary.get("evidence") or "modelled"),
+        resource_share=_number(summary.get("resource_share")),
+        share_evidence=str(summary.get("share_evidence") or "modelled"),
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
+    trials = {state: count for (kind, state), count in counts.items() if kind == TRIAL_KIND}
+    steps = dict.fromkeys(StepState, 0)
+    for (kind, state), count in counts.items():
+        if kind != TRIAL_KIND:
+            steps[StepState(state)] += count
+    known = sum(trials.values())
+    return Progress(
+        steps_done=steps[StepState.SUCCEEDED],
+        steps_total=sum(steps.values()),
+        trials_done=trials.get(StepState.SUCCEEDED, 0) + trials.get(StepState.FAILED, 0),
+        trials_failed=trials.get(StepState.FAILED, 0),
+        trials_running=trials.get(StepState.RUNNING, 0),
+        trials_total=max(_asked_trials(run), known) if run.state not in RUN_TERMINAL else known,
+    )
+
+
+def _asked_trials(run: Run) -> int:
+    """Those of the start and those that were added; a grid may have fewer settings than that."""
+    counts = [run.options.get(name) for name in ("trials", "extended")]
+    return sum(count for count in counts if isinstance(count, int))
+
+
+def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str], int]) -> str:
+    """Why nothing moves: a silent worker, or a queue that nobody serves. Trials that run are movement."""
+    if run.state in RUN_TERMINAL:
+        return ""
+    if run.paused and not counts.get((TRIAL_KIND, StepState.RUNNING), 0):
+        return "the run is paused: no trial starts until it is resumed"
+    now = datetime.now(UTC)
+    running = [step for step in steps if step.state == StepState.RUNNING]
+    for step in running:
+        if step.lease_until is not None and step.lease_until < now:
+            silent = round((now - step.lease_until).total_seconds())
+            return f"the worker of step {step.key} is silent for {silent} s too long; another will take over"
+    trials_running = counts.get((TRIAL_KIND, StepState.RUNNING), 0)
+    queued = [step for step in steps if step.state == StepState.QUEUED and step.queued_at is not None]
+    if running or trials_running or not (queued or counts.get((TRIAL_KIND, StepState.QUEUED), 0)):
+        return ""
+    if not queued:
+        return "trials are queued and no worker has taken one yet"
+    since = min(step.queued_at for step in queued if step.queued_at is not None)
+    first = next(step for step in queued if step.queued_at == since)
+    if now - since < _LONG_WAIT:
+        return ""
+    seconds = round((now - since).total_seconds())
+    return f"step {first.key} has waited for {seconds} s for a worker of queue '{first.queue}'"
+
+
+def is_over(step: StepOut) -> bool:
+    return step.state in STEP_TERMINAL

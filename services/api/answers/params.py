@@ -1,0 +1,52 @@
+"""Parameters and look-ups that several addresses share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Path, Query
+
+from penstock.db import Transaction
+from penstock.db.schema.ids import is_id
+from penstock.db.schema.records import Run
+from penstock.services.api.answers.problems import Problem
+from penstock.services.api.answers.schemas import ProblemOut
+
+PageLimit = Annotated[int, Query(ge=1, le=100, description="how many to give at most")]
+Cursor = Annotated[str | None, Query(max_length=64, description="`next_cursor` of the page before")]
+RunId = Annotated[str, Path(max_length=64, description="the id of a run")]
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "model": ProblemOut,
+        "description": "Every error is a problem document (RFC 9457) with a stable `type`.",
+    }
+}
+
+
+def find_run(tx: Transaction, run_id: str) -> Run:
+    """The run with that id, or the problem that there is none."""
+    run = tx.runs.get(run_id) if is_id(run_id, "run") else None
+    if run is None:
+        raise no_run(run_id)
+    return run
+
+
+def no_run(run_id: str) -> Problem:
+    return Problem(
+        "run-not-found",
+        f"there is no run '{run_id[:64]}'",
+        where="path",
+        hint="GET /v1/runs lists the runs; `penstock runs` prints them",
+    )
+
+
+def check_cursor(cursor: str | None, prefix: str) -> None:
+    """Refuses a cursor that no list of ours has given out."""
+    if cursor is not None and not is_id(cursor, prefix):
+        raise Problem(
+            "bad-cursor",
+            f"'{cursor}' is not a cursor of this list",
+            where="query.cursor",
+            hint="pass `next_cursor` of the page before, or leave it out to begin",
+        )

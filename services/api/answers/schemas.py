@@ -1,0 +1,372 @@
+"""What the API takes and gives, as types; docs/openapi.json is made from them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic_core import PydanticCustomError
+
+from penstock.compiler.platforms import platform_names
+from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES
+from penstock.services.api.answers.goals import LimitTexts, Objectives, Sampler, check_goal
+
+Quantise = Literal["w8a8"]
+Rung = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim"]
+Target = Literal["hw", "hw_emu", "none"]
+RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
+StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
+
+DEFAULT_PLATFORM = "u55c"
+DEFAULT_TRIALS = 24
+MOST_TRIALS = 10_000
+MOST_LANES = 1_000_000
+LARGEST_SEED = 2**31 - 1
+LONGEST_NAME = 200
+
+
+def plain_text(text: str) -> str:
+    """Refuses what neither a database nor a terminal should see: control characters."""
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise PydanticCustomError("control_character", "contains a control character")
+    return text
+
+
+def _known_platform(name: str) -> str:
+    known = platform_names()
+    if name in known:
+        return name
+    close = difflib.get_close_matches(name, known, n=1)
+    raise PydanticCustomError(
+        "unknown_platform",
+        "there is no platform '{name}'",
+        {
+            "name": name[:80],
+            "limit": "the platforms are " + ", ".join(known),
+            "hint": f"did you mean '{close[0]}'?" if close else "choose one of these",
+        },
+    )
+
+
+PlainText = Annotated[str, AfterValidator(plain_text)]
+
+
+class RequestBody(BaseModel):
+    """A request body: unknown members are refused, so that a typing error never passes in silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class RunOptions(RequestBody):
+    """What a run is to do with its model."""
+
+    platform: Annotated[PlainText, AfterValidator(_known_platform)] = Field(
+        DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service"
+    )
+    trials: StrictInt = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
+    quantize: Quantise | None = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
+    seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
+    objectives: Objectives = list(DEFAULT_OBJECTIVES)
+    limits: LimitTexts = []
+    sampler: Sampler = Field("local", description="how settings are proposed; grid: all settings of a small space once")
+    fix: list[Annotated[PlainText, Field(max_length=120)]] = Field(
+        [], max_length=32, description="parameters of the space that are not searched, as order=parallel-outer"
+    )
+    warm_start: bool = Field(
+        True, description="begin with the best settings of earlier runs of the same model on the same platform"
+    )
+    max_lanes: StrictInt | None = Field(
+        None,
+        ge=2,
+        le=MOST_LANES,
+        description="the most operations side by side in all kernels together; null: as many as the device holds",
+    )
+    evidence: Rung = Field(
+        "simulated",
+        description="what the choice among the best designs and its figures come from; the search itself is modelled",
+    )
+    bitstream: Target | None = Field(
+        None,
+        description="hw: for the card, or the open route's board; hw_emu: for the card's emulation; none; "
+        "null: for the card where the evidence is csynth or cosim, for a board of the open route always",
+    )
+
+    @model_validator(mode="after")
+    def _limits_agree(self) -> Self:
+        check_goal(self.objectives, self.limits, self.platform)
+        return self
+
+
+class NewRun(RunOptions):
+    """A run to start."""
+
+    model: PlainText = Field(min_length=1, max_length=64, description="the id of a model")
+    name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the run; default: the model's name")
+
+
+OPTION_NAMES = tuple(NewRun.model_fields)
+
+
+class MoreTrials(RequestBody):
+    """How far to extend a run."""
+
+    trials: StrictInt = Field(ge=1, le=MOST_TRIALS, description="further designs to try")
+
+
+class ZooReference(RequestBody):
+    """A model that Penstock brings along, with its arguments."""
+
+    zoo: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="its name")
+    arguments: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, max_length=32, description="arguments of its entry function"
+    )
+    name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its zoo name")
+
+
+class Given(BaseModel):
+    """A response body."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class ErrorOut(Given):
+    """Why something failed: what, where, which limit, and what to do next."""
+
+    code: str
+    what: str
+    where: str = ""
+    limit: str = ""
+    hint: str = ""
+    log_tail: str = Field("", description="the last lines of the log of what failed")
+
+
+class ModelOut(Given):
+    id: str
+    name: str
+    kind: Literal["python", "onnx", "linalg", "zoo"]
+    source: str = Field(description="what was submitted: a file's name and entry, or a zoo reference")
+    sha256: str | None
+    size: int | None
+    created_at: datetime
+    url: str
+
+
+class ModelRef(Given):
+    id: str
+    name: str
+    kind: str
+    url: str
+
+
+class Progress(Given):
+    """How far a run is, in steps and in trials."""
+
+    steps_done: int
+    steps_total: int
+    trials_done: int = Field(description="trials that ended, whether they fit the platform, do not, or failed")
+    trials_failed: int
+    trials_running: int
+    trials_total: int
+
+
+class Best(Given):
+    """The best design so far by the run's first objective that keeps its limits."""
+
+    trial: int
+    latency: float | None = Field(description="in cycles")
+    latency_us: float | None
+    resource_share: float | None = Field(description="the largest share of any resource")
+    evidence: str
+
+
+class Chosen(Given):
+    """The design that the run settled on, by the evidence that it was chosen by."""
+
+    trial: int
+    latency: float = Field(description="in cycles")
+    latency_us: float
+    evidence: str = Field(description="of the latency")
+    resource_share: float | None = Field(description="the largest share of any resource's limit")
+    share_evidence: str = Field(description="of the resources")
+
+
+class RunOut(Given):
+    id: str
+    name: str
+    state: RunStateName
+    paused: bool = Field(description="its trials are held back until it is resumed")
+    model: ModelRef
+    options: dict[str, Any]
+    progress: Progress
+    best: Best | None = Field(description="null: no trial is any good yet; in lists also where the run has chosen")
+    chosen: Chosen | None = Field(description="null: the run has not chosen yet")
+    error: ErrorOut | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    url: str
+    page: str = Field(description="the page that shows this run to people")
+
+
+class AttemptOut(Given):
+    number: int
+    worker: str
+    started_at: datetime
+    finished_at: datetime | None
+    outcome: str | None = Field(description="the name of the transition that ended it; null while it runs")
+    error: ErrorOut | None
+
+
+class StepOut(Given):
+    id: str
+    kind: str
+    key: str
+    queue: str
+    state: StepStateName
+    attempt: int
+    max_attempts: int
+    worker: str | None
+    lease_until: datetime | None = Field(description="until when its worker is believed alive")
+    reused: bool = Field(description="its outputs were already known")
+    progress: float | None
+    progress_text: str | None
+    error: ErrorOut | None
+    attempts: list[AttemptOut] = Field(description="earlier attempts and the current one; empty for trials")
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class RunDetail(RunOut):
+    summary: dict[str, Any] = Field(description="what the run found, once it has")
+    steps: list[StepOut] = Field(description="every step but the trials, which have a list of their own")
+    waiting_for: str = Field(description="why nothing moves, if so: in one sentence; else empty")
+    last_event_id: int = Field(description="where to begin reading events")
+
+
+class TrialOut(Given):
+    number: int
+    state: Literal["complete", "infeasible", "failed", "cancelled", "running", "queued", "blocked"]
+    chosen: bool
+    params: dict[str, Any]
+    figures: dict[str, Any]
+    evidence: str | None = Field(description="where all figures of this trial come from; null while there are none")
+    seconds: float | None
+    attempt: int
+    worker: str | None
+    error: ErrorOut | None
+    created_at: datetime | None
+    origin: str = Field("", description="the trial of an earlier run whose setting it took over, if it did")
+    version: str = Field("", description="of Penstock, its code and its tables, when it was evaluated")
+
+
+class TrialDetail(TrialOut):
+    design: dict[str, Any] | None = Field(description="the design's record, for penstock compile --design")
+
+
+class ArtifactOut(Given):
+    id: str
+    name: str
+    step: str
+    sha256: str
+    size: int
+    media_type: str
+    created_at: datetime
+    url: str
+
+
+class EventOut(Given):
+    id: int
+    kind: str
+    at: datetime
+    data: dict[str, Any]
+
+
+class RunList(Given):
+    items: list[RunOut]
+    next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")
+
+
+class ModelList(Given):
+    items: list[ModelOut]
+    next_cursor: str | None
+
+
+class TrialList(Given):
+    items: list[TrialOut]
+    next_cursor: str | None
+
+
+class ArtifactList(Given):
+    items: list[ArtifactOut]
+
+
+class EventList(Given):
+    items: list[EventOut]
+
+
+class PlatformOut(Given):
+    name: str
+    title: str
+    part: str
+    clock_mhz: float
+
+
+class PlatformList(Given):
+    items: list[PlatformOut]
+
+
+class PartHealth(Given):
+    status: Literal["ok", "warning", "down"]
+    detail: str
+
+
+class WorkerHealth(Given):
+    name: str
+    queues: list[str]
+    concurrency: int = Field(description="steps that it runs at once")
+    last_sign_of_life: datetime
+    alive: bool
+
+
+class QueueHealth(Given):
+    name: str
+    waiting: int
+    running: int
+
+
+class HealthOut(Given):
+    """Whether the service can do its work, part by part."""
+
+    status: Literal["ok", "degraded", "down"] = Field(
+        description="ok; degraded: it takes requests but nothing moves; down: it cannot take requests"
+    )
+    version: str
+    auth: str = Field(description="who may ask")
+    database: PartHealth
+    broker: PartHealth
+    disk: PartHealth
+    workers_alive: int
+    workers: list[WorkerHealth]
+    queues: list[QueueHealth]
+    python_models: bool = Field(description="whether Python models are taken")
+
+
+class ProblemOut(Given):
+    """RFC 9457: what every error looks like."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: str
+    what: str
+    where: str | None = None
+    limit: str | None = None
+    hint: str | None = None
+    errors: list[Mapping[str, str]] | None = None
+    request_id: str

@@ -1,0 +1,1 @@
+"""What every request passes: tokens, limits, logs, context, health."""

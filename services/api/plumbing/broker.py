@@ -1,0 +1,28 @@
+"""Asks the broker whether it is there, and which workers gave a sign of life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import redis
+
+from penstock.services.api.plumbing.health import Look
+from penstock.services.settings import SettingError, Settings
+from penstock.services.worker.sign_of_life import connect, signs
+
+
+def look_at_workers(settings: Settings) -> Callable[[], Look]:
+    """A function that looks once."""
+    try:
+        client = connect(settings.require_redis_url())
+    except (SettingError, ValueError) as error:
+        problem = str(error)
+        return lambda: Look(problem, ())
+
+    def look() -> Look:
+        try:
+            return Look("", tuple(signs(client)))
+        except redis.RedisError as error:
+            return Look(f"does not answer: {str(error) or type(error).__name__}", ())
+
+    return look

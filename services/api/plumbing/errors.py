@@ -1,0 +1,173 @@
+"""Turns what frameworks and libraries raise into problem documents; nothing else reaches a client."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, Response
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+
+from penstock.db.database import is_transient
+from penstock.services.api.answers.problems import RETRY_SOON_SECONDS, Problem
+from penstock.services.api.answers.schemas import OPTION_NAMES
+from penstock.services.api.plumbing.logs import get_logger
+from penstock.web.render import render_problem
+
+log = get_logger()
+_UNDEFINED_TABLE = "42P01"
+
+_HTTP_CODES = {
+    400: "malformed-body",
+    401: "unauthenticated",
+    404: "not-found",
+    405: "method-not-allowed",
+    413: "too-large",
+    415: "unsupported-media-type",
+    416: "range-not-satisfiable",
+}
+
+# Errors raised by our own validators carry the code of their problem in their type.
+_OWN_TYPES = {
+    "unknown_platform": "unknown-platform",
+    "unknown_objective": "unknown-objective",
+    "unknown_limit": "unknown-limit",
+    "contradictory_limits": "contradictory-limits",
+    "bad_cursor": "bad-cursor",
+    "extra_forbidden": "unknown-option",
+}
+
+
+def place(location: Sequence[Any]) -> str:
+    """('body', 'objectives', 0) as `body.objectives[0]`."""
+    text = ""
+    for part in location:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _one_error(error: Mapping[str, Any]) -> dict[str, str]:
+    where = place(error["loc"])
+    context = error.get("ctx") or {}
+    fields = {"where": where, "what": str(error["msg"]), "code": str(error["type"]).replace("_", "-")}
+    if error["type"] == "extra_forbidden":
+        name = str(error["loc"][-1])
+        close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
+        fields["what"] = f"there is no option '{name}'"
+        fields["limit"] = "the options are " + ", ".join(OPTION_NAMES)
+        fields["hint"] = f"did you mean '{close[0]}'?" if close else "remove it"
+    for key in ("limit", "hint"):
+        if isinstance(context.get(key), str):
+            fields[key] = context[key]
+    return fields
+
+
+def from_validation(error: RequestValidationError) -> Problem:
+    """The problem for a request that does not fit its schema; never repeats the input."""
+    found = error.errors()
+    if any(entry["type"] == "json_invalid" for entry in found):
+        entry = next(entry for entry in found if entry["type"] == "json_invalid")
+        reason = str((entry.get("ctx") or {}).get("error", "syntax error"))
+        offset = entry["loc"][-1]
+        return Problem(
+            "malformed-body",
+            f"this is not JSON: {reason}",
+            where=f"body, character {offset}",
+            hint="send JSON",
+        )
+    errors = [_one_error(entry) for entry in found]
+    first = errors[0]
+    code = _OWN_TYPES.get(str(found[0]["type"]), "invalid-request")
+    return Problem(
+        code,
+        first["what"],
+        where=first["where"],
+        limit=first.get("limit", ""),
+        hint=first.get("hint", ""),
+        errors=errors,
+    )
+
+
+def from_http(error: HTTPException, request: Request) -> Problem:
+    """The problem for an error that the framework raised on its own."""
+    if isinstance(error, Problem):
+        return error
+    if error.status_code == 404:
+        return Problem("not-found", f"{request.url.path} leads nowhere", hint="see /openapi.json for what exists")
+    if error.status_code == 405:
+        allowed = ", ".join(_methods_of(request))
+        return Problem(
+            "method-not-allowed",
+            f"{request.url.path} does not take {request.method}",
+            limit=f"allowed: {allowed}" if allowed else "",
+            headers={"Allow": allowed} if allowed else None,
+        )
+    code = _HTTP_CODES.get(error.status_code, "bad-request" if error.status_code < 500 else "internal")
+    return Problem(code, str(error.detail))
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What the address takes: the framework names the methods of the first of its routes only."""
+    found: set[str] = set()
+    for method in ("GET", "HEAD", "POST"):
+        scope = {**request.scope, "method": method}
+        if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
+            found.add(method)
+    return sorted(found)
+
+
+def database_unavailable() -> Problem:
+    """The problem while Postgres does not answer: nothing is lost, try again."""
+    return Problem(
+        "database-unavailable",
+        "the database does not answer",
+        hint="nothing was lost: try again in a few seconds; /healthz says when it is back",
+        headers={"Retry-After": str(RETRY_SOON_SECONDS)},
+    )
+
+
+def respond(problem: Problem, request: Request) -> Response:
+    """The response for a problem, tied to the request it answers: a page for people, else a document."""
+    request_id = str(getattr(request.state, "request_id", ""))
+    if wants_page(request):
+        document = problem.document(instance=request.url.path, request_id=request_id)
+        page = render_problem(document)
+        return HTMLResponse(page, status_code=problem.status_code, headers=dict(problem.headers or {}))
+    return problem.response(instance=request.url.path, request_id=request_id)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person in a browser waits for the answer; below /v1 it is always a program's."""
+    return not request.url.path.startswith("/v1") and "text/html" in request.headers.get("accept", "")
+
+
+def install(app: FastAPI) -> None:
+    """Registers the handlers of the application."""
+
+    def on_validation(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        return respond(from_validation(error), request)
+
+    def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return respond(from_http(error, request), request)
+
+    def on_database(request: Request, error: Exception) -> Response:
+        if not is_transient(error) and not _has_no_tables(error):
+            raise error  # a bug of ours: the outermost middleware logs it and answers
+        log.warning("the database does not answer", reason=str(getattr(error, "orig", error)).strip())
+        return respond(database_unavailable(), request)
+
+    app.add_exception_handler(RequestValidationError, on_validation)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(SQLAlchemyError, on_database)
+
+
+def _has_no_tables(error: Exception) -> bool:
+    """Whether the service was started before its database was migrated."""
+    return getattr(getattr(error, "orig", None), "sqlstate", None) == _UNDEFINED_TABLE

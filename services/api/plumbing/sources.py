@@ -1,0 +1,140 @@
+"""Looks at a model file before it is taken in, so that a mistake is told at once and in the user's words.
+
+Only what can be said without running anything: whether it is Python that defines the entry function, or bytes
+that can be an ONNX model, or text. The import step, in its own process, has the last word.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import importlib.util
+import re
+from pathlib import Path
+from urllib.parse import quote_plus
+
+from penstock.services.api.answers.problems import Problem
+from penstock.services.api.answers.schemas import ZooReference
+
+_ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+# First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
+_ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
+
+
+def check_python(source: bytes, file: str, entry: str) -> None:
+    """Refuses a file that is not Python or does not define the entry function."""
+    if not entry:
+        raise Problem(
+            "entry-missing",
+            f"{file} needs the name of the function that returns the model",
+            where="field entry",
+            hint="send it as the form field `entry`; on the command line: file.py:FUNCTION",
+        )
+    if not _ENTRY.fullmatch(entry):
+        raise Problem(
+            "entry-not-found",
+            f"'{entry[:80]}' is no name of a function",
+            where="field entry",
+            hint="use the name of a function that the file defines",
+        )
+    try:
+        tree = ast.parse(source, filename=file)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        reason = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply or not text"
+        raise Problem(
+            "model-file-invalid",
+            f"this is not Python: {reason}",
+            where=f"{file}{line}",
+            hint="run the file with python; what it cannot read, the service cannot either",
+        ) from None
+    names = _top_level_names(tree)
+    if names is not None and entry not in names:
+        close = difflib.get_close_matches(entry, names, n=1)
+        raise Problem(
+            "entry-not-found",
+            f"{file} does not define '{entry}'",
+            where="field entry",
+            limit=f"it defines: {', '.join(sorted(names)[:20])}" if names else "it defines nothing",
+            hint=f"did you mean '{close[0]}'?" if close else "name a function at the top level of the file",
+        )
+
+
+def check_onnx(head: bytes, file: str) -> None:
+    """Refuses bytes that cannot begin an ONNX model."""
+    if not head or head[0] not in _ONNX_TAGS:
+        raise Problem(
+            "model-file-invalid",
+            "these bytes are not an ONNX model",
+            where=file,
+            hint="export it with torch.onnx.export, or check that the download is whole",
+        )
+
+
+def check_linalg(head: bytes, file: str) -> None:
+    """Refuses bytes that cannot begin a text."""
+    if not head or b"\0" in head:
+        raise Problem(
+            "model-file-invalid",
+            "these bytes are not linalg text" if head else "the file is empty",
+            where=file,
+            hint="send MLIR as text, with linalg on tensors in one function @main",
+        )
+
+
+def zoo_names() -> tuple[str, ...]:
+    """The models that Penstock brings along, by the names of their files: importing them would need torch."""
+    package = importlib.util.find_spec("penstock.compiler")
+    assert package is not None
+    assert package.submodule_search_locations is not None
+    folder = Path(package.submodule_search_locations[0]) / "zoo"
+    return tuple(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
+
+
+def zoo_source(reference: ZooReference) -> str:
+    """The reference as `zoo:name?key=value`, or the problem with it."""
+    known = zoo_names()
+    if reference.zoo not in known:
+        close = difflib.get_close_matches(reference.zoo, known, n=1)
+        raise Problem(
+            "model-not-found",
+            f"the zoo has no model '{reference.zoo}'",
+            where="body.zoo",
+            limit="it has " + ", ".join(known),
+            hint=f"did you mean '{close[0]}'?" if close else "choose one of these",
+        )
+    for key, value in reference.arguments.items():
+        if not _ENTRY.fullmatch(key) or len(str(value)) > 200 or not str(value).isprintable():
+            raise Problem(
+                "zoo-reference-invalid",
+                f"'{key[:80]}' is no argument of a zoo model",
+                where="body.arguments",
+                limit="names as in Python; values of up to 200 printable characters",
+                hint="write zoo:NAME?key=value",
+            )
+    options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in reference.arguments.items())
+    return f"zoo:{reference.zoo}" + (f"?{options}" if options else "")
+
+
+def _text(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _top_level_names(tree: ast.Module) -> set[str] | None:
+    """Names bound at the top level; None if an import of everything makes them unknowable."""
+    names: set[str] = set()
+    stack: list[ast.stmt] = list(tree.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            if any(alias.name == "*" for alias in node.names):
+                return None
+            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names.update(name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
+            stack.extend(child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node)
+    return names

@@ -1,0 +1,263 @@
+"""The correctness chain of one design, and what of it goes into the report and the package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.package import Expected
+from penstock.compiler.package.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify, WholeCheck
+from penstock.compiler.package.sections import accuracy_section
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.pipeline.verify import (
+    FLOAT_TOLERANCE,
+    W8A8_TOLERANCE,
+    Comparison,
+    compare,
+    make_inputs,
+    stream_work,
+    verify_csim,
+    verify_levels,
+    verify_pytorch,
+)
+from penstock.compiler.program import Array, EvaluationSet
+from penstock.compiler.runtime.penstock_runtime import PackageError
+from penstock.compiler.runtime.penstock_runtime.host import HostGraph, compare_whole
+from penstock.dse.rungs.open_rtl import Core
+from penstock.profiling.csim import build_csim
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.jobs.check_rtl import check_rtl
+
+SayProgress = Callable[[str], None]
+
+# The interpreter is slow beside the compiled design. It answers for as many held-out batches as some seconds
+# allow; the number follows from the model's work and not from the clock, so that packages stay deterministic.
+MOST_INTERPRETED, LEAST_INTERPRETED = 400, 8
+INTERPRETED_WORK = 20_000_000
+MOST_STREAM_SLOTS = 60_000_000
+"""A minute or two of the stream interpreter. Beyond, the compiled C++, made from the same nests, answers for it."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found, and the interpreter's exact answers that every later execution is held to."""
+
+    verify: Verify
+    accuracy: Accuracy | None
+    expected: Expected
+
+    @property
+    def passed(self) -> bool:
+        levels = all(level.equal for level in self.verify.levels)
+        whole = self.verify.whole is None or self.verify.whole.ok
+        rtl = self.verify.rtl is None or self.verify.rtl.equal is True
+        return levels and whole and rtl and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        document = {
+            "verify": self.verify.model_dump(),
+            "accuracy": self.accuracy.model_dump() if self.accuracy else None,
+        }
+        (folder / "checked.json").write_text(json.dumps(document, indent=1) + "\n")
+        arrays: dict[str, Any] = {f"sample_{i}": a for i, a in enumerate(self.expected.samples)}
+        if self.expected.evaluation is not None:
+            arrays["evaluation"] = self.expected.evaluation
+        np.savez(folder / "expected.npz", **arrays)
+
+    @staticmethod
+    def load(folder: Path) -> Checked:
+        document = json.loads((folder / "checked.json").read_text())
+        with np.load(folder / "expected.npz", allow_pickle=False) as arrays:
+            count = sum(1 for name in arrays.files if name.startswith("sample_"))
+            samples = tuple(arrays[f"sample_{i}"] for i in range(count))
+            evaluation = arrays["evaluation"] if "evaluation" in arrays.files else None
+        accuracy = document["accuracy"]
+        return Checked(
+            verify=Verify.model_validate(document["verify"]),
+            accuracy=Accuracy.model_validate(accuracy) if accuracy else None,
+            expected=Expected(samples, evaluation),
+        )
+
+
+def check_design(
+    lowered: Lowered,
+    emitted: Path,
+    tools: ToolRunner,
+    progress: SayProgress = lambda _: None,
+    core: Core | None = None,
+) -> Checked:
+    """Run every level, the compiled C++ and the core's SystemVerilog on samples, random inputs and the held-out set.
+
+    The C++ is compiled and run in a copy: `emitted` stays as it was written.
+    """
+    try:
+        return _check(lowered, emitted, tools, progress, core)
+    except PackageError as error:
+        raise PenstockError(
+            code="host-part", what=error.what, where=lowered.program.name,
+            limit="what runs on the host is held against PyTorch", hint=error.hint,
+        ) from error  # fmt: skip
+
+
+def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: SayProgress, core: Core | None) -> Checked:
+    progress("interpreting every level")
+    inputs = make_inputs(lowered)
+    slots = stream_work(lowered) * len(inputs)
+    levels = verify_levels(lowered, inputs, streams=slots <= MOST_STREAM_SLOTS)
+    pytorch = verify_pytorch(lowered)
+    parts = lowered.program.host
+    host = HostGraph(parts.graph, parts.values) if parts is not None else None
+    held_out = _HeldOut(lowered, lowered.program.evaluation, host) if lowered.program.evaluation else None
+    with tempfile.TemporaryDirectory(prefix="penstock-csim-") as folder:
+        work = Path(folder) / "design"
+        shutil.copytree(emitted, work)
+        progress("compiling the C++")
+        csim = build_csim(work, tools)
+        progress("running the C++")
+        comparisons = [verify_csim(lowered, csim, inputs)]
+        answered = csim.run_frames(held_out.frames) if held_out else []
+        answers = held_out.answers(answered) if held_out else None
+        whole = check_whole(lowered, host, csim) if host is not None else None
+    if core is not None:
+        progress("running the SystemVerilog")
+    rtl = check_rtl(core, inputs, held_out.frames if held_out else [], answered) if core is not None else None
+    expected, frames = None, len(inputs)
+    if held_out is not None and answers is not None:
+        progress("interpreting the held-out set")
+        interpreted = held_out.answers(
+            [lowered.run_itensor(f) for f in held_out.frames[: interpreted_batches(lowered)]]
+        )
+        comparisons.append(compare("csim", "interpreter", [answers[: len(interpreted)]], [interpreted]))
+        expected = held_out.rows(interpreted)
+        frames += len(interpreted)
+    return Checked(
+        verify=Verify(
+            csim=_csim_section(comparisons, frames),
+            pytorch=_pytorch_section(lowered, pytorch),
+            levels=tuple(_level_section(c, slots) for c in levels),
+            whole=whole,
+            rtl=rtl,
+        ),
+        accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
+        expected=Expected(tuple(_sample_answers(lowered)), expected),
+    )
+
+
+def interpreted_batches(lowered: Lowered) -> int:
+    work = sum(operation.work for operation in lowered.graph.operations)
+    return max(LEAST_INTERPRETED, min(MOST_INTERPRETED, INTERPRETED_WORK // max(1, work)))
+
+
+class _HeldOut:
+    """The held-out set as frames of the accelerator, and its answers as rows again."""
+
+    def __init__(self, lowered: Lowered, evaluation: EvaluationSet, host: HostGraph | None) -> None:
+        self.evaluation, self.host, self.program = evaluation, host, lowered.program
+        signature = lowered.program.signature
+        self.output = signature.outputs[0]
+        self.shape = tuple(host.inputs[0].shape) if host else signature.inputs[0].shape
+        batches = [[batch] for batch in split_rows(evaluation.inputs, self.shape, evaluation.name)]
+        self.kept: list[dict[str, Any]] = []
+        if host is not None:
+            sent = [host.before(batch) for batch in batches]
+            batches, self.kept = [values for values, _ in sent], [kept for _, kept in sent]
+        self.frames = [lowered.program.quantise_inputs(batch) for batch in batches]
+
+    def answers(self, outputs: Sequence[Sequence[Array]]) -> Array:
+        """One entry a frame, in the shape that the accelerator gives."""
+        return np.stack([frame[0].reshape(self.output.shape) for frame in outputs])
+
+    def rows(self, answers: Array) -> Array:
+        """One row an example: what filled up the last frame is dropped."""
+        return join_rows(answers, self.evaluation.inputs, self.shape)
+
+    def accuracy(self, answers: Array) -> Accuracy:
+        values = [self.program.dequantise_outputs([answer]) for answer in answers]
+        if self.host is not None:
+            values = [self.host.after(kept, value) for kept, value in zip(self.kept, values, strict=True)]
+        return accuracy_section(self.evaluation, self.rows(np.stack([v[0] for v in values])), "simulated")
+
+
+def check_whole(lowered: Lowered, host: HostGraph, csim: Callable[[Sequence[Array]], list[Array]]) -> WholeCheck | None:
+    """Host, C++ and host again on the model's example inputs, beside PyTorch's answers."""
+    program = lowered.program
+    parts = program.host
+    if parts is None or not parts.inputs:
+        return None
+    sent, kept = host.before(parts.inputs)
+    outputs = [o.reshape(p.shape) for o, p in
+               zip(csim(program.quantise_inputs(sent)), program.signature.outputs, strict=True)]  # fmt: skip
+    judged = compare_whole(host.after(kept, program.dequantise_outputs(outputs)), parts.outputs)
+    largest = max((_largest(y) for y in parts.outputs if y.dtype.kind == "f"), default=0.0)
+    exact = lowered.design.quantize is None
+    error = judged["max_abs_error"]
+    tolerance = None if error is None else (FLOAT_TOLERANCE if exact else W8A8_TOLERANCE) * (largest or 1.0)
+    within = (error is None or tolerance is None or error <= tolerance) and not judged["undefined"]
+    return WholeCheck(
+        **judged,
+        tolerance=tolerance,
+        indices_must_equal=exact,
+        ok=within and (not exact or judged["indices_equal"] == judged["indices"]),
+    )
+
+
+def _largest(values: Array) -> float:
+    """The largest magnitude; infinities tell nothing of a tolerance."""
+    return float(np.max(np.abs(values[np.isfinite(values)]), initial=0.0))
+
+
+def _sample_answers(lowered: Lowered) -> list[Array]:
+    program = lowered.program
+    if program.samples is None:
+        return []
+    outputs = lowered.run_itensor(program.quantise_inputs(program.samples.inputs))
+    return [o.reshape(p.shape) for o, p in zip(outputs, program.signature.outputs, strict=True)]
+
+
+def _level_section(c: Comparison, slots: int) -> LevelCheck:
+    note = f"largest difference {c.max_difference:.3g}" if c.tolerance else "bit for bit"
+    if c.level == "itensor" and slots > MOST_STREAM_SLOTS:
+        note += (
+            f"; the stream level was not interpreted: {slots} pipeline slots are more than {MOST_STREAM_SLOTS}, "
+            "its C++ was run instead"
+        )
+    return LevelCheck(level=c.level, against=c.reference, equal=c.equal, values=c.values, note=note)
+
+
+def _csim_section(comparisons: list[Comparison], samples: int) -> CsimCheck:
+    values = sum(c.values for c in comparisons)
+    mismatches = sum(c.mismatches for c in comparisons)
+    return CsimCheck(
+        equal=mismatches == 0,
+        values=values,
+        values_equal=values - mismatches,
+        samples=samples,
+        evidence="simulated",
+    )
+
+
+def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
+    samples = lowered.program.samples
+    if c is None or samples is None:
+        return PytorchCheck(max_abs_error=None, tolerance=None, ok=None, note="the model came without samples")
+    largest = max(_largest(y) for y in samples.outputs)
+    return PytorchCheck(
+        max_abs_error=c.max_difference,
+        tolerance=c.tolerance * (largest or 1.0),
+        ok=c.equal,
+        samples=1,
+        evidence="simulated",
+        note=f"The tolerance is {c.tolerance:g} of the largest output."
+        + ("" if samples.reference == "PyTorch" else f" The reference is the {samples.reference}: no PyTorch model."),
+        reference=samples.reference,
+    )

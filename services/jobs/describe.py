@@ -1,0 +1,172 @@
+"""A lowered design and what the model says of it, as sections of the report."""
+
+from __future__ import annotations
+
+import math
+import platform as machine
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.package.report import (
+    BandwidthUse,
+    ChannelInfo,
+    DesignInfo,
+    KernelInfo,
+    KernelResources,
+    KernelTiming,
+    Product,
+    ResourceUse,
+    RtlCheck,
+    SynthesisInfo,
+    Timing,
+)
+from penstock.compiler.package.sections import resources_section, timing_section
+from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.transforms.names import c_name
+from penstock.profiling.model import ChannelFigures, DesignFigures
+from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
+
+TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
+
+
+def describe_design(lowered: Lowered, found: Allocated) -> DesignInfo:
+    """The kernels as they were decided, and the channels between them with what runs through them."""
+    design = lowered.design
+    labels = _Labels(lowered, found.figures)
+    return DesignInfo(
+        digest=design.digest(),
+        clock_mhz=design.clock_mhz,
+        kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
+        channels=tuple(_channel(c, labels, found) for c in found.figures.channels),
+        converters=converter_infos(lowered),
+    )
+
+
+def describe_timing(
+    lowered: Lowered, found: Allocated, rtl: RtlCheck | None = None, synthesis: SynthesisInfo | None = None
+) -> Timing:
+    figures = found.figures
+    labels = _Labels(lowered, figures).labels
+    kernels = [
+        KernelTiming(
+            kernel=labels[task.name], nest=task.name, ii=task.ii, ii_reason=task.ii_reason if task.ii > 1 else "",
+            depth=task.depth, trips=task.iterations, latency_cycles=task.latency,
+            initial_delay_cycles=task.initial_delay, evidence=figures.evidence,
+        )
+        for task in figures.tasks
+    ]  # fmt: skip
+    note = "" if figures.exact_times else "Long channels were sampled: modelled times and depths are approximate."
+    by_tools = [synthesis.retimed, synthesis.times] if synthesis else []
+    measured = (*found.measured, *([rtl.times] if rtl and rtl.times else []), *by_tools)
+    return timing_section(lowered.design.clock_mhz, measured, kernels, note, simulated_section(found))
+
+
+def describe_resources(
+    lowered: Lowered, found: Allocated, platform: Platform, synthesis: SynthesisInfo | None = None
+) -> ResourceUse:
+    """By layer: all tasks of a layer together, and all channels in one row. The whole is the tools', where they ran."""
+    figures = found.figures
+    labels = _Labels(lowered, figures).labels
+    tasks, channels = resources_by_task(found)
+    by_layer: dict[str, list[Resources]] = {}
+    for task in figures.tasks:
+        by_layer.setdefault(labels[task.name], []).append(tasks[task.name])
+    by_layer["channels"] = list(channels.values())
+    rows = [
+        KernelResources(kernel=layer, **total(parts).as_dict(), evidence=figures.evidence)
+        for layer, parts in by_layer.items()
+    ]
+    if synthesis is not None:
+        note = "The whole as high-level synthesis counts it; its parts as they are modelled."
+        return resources_section(synthesis.resources, platform, rows, synthesis.evidence, note)
+    return resources_section(found.placement.resources.as_dict(), platform, rows, figures.evidence)
+
+
+def describe_bandwidth(found: Allocated, timing: Timing, platform: Platform) -> BandwidthUse | None:
+    """What the design takes of external memory at the pace that the report gives."""
+    memory, busy = platform.fastest_memory, found.figures.memory_cycles
+    if memory is None or busy is None or not timing.interval_cycles or timing.evidence is None:
+        return None
+    share = busy / timing.interval_cycles
+    return BandwidthUse(
+        memory=memory.name, used_gb_s=round(share * memory.sustained_gb_s, 6), share=share,
+        sustained_gb_s=round(memory.sustained_gb_s, 6), evidence=timing.evidence,
+    )  # fmt: skip
+
+
+def product() -> Product:
+    try:
+        return Product(version=version("penstock"))
+    except PackageNotFoundError:
+        return Product(version="(not installed)")
+
+
+def tool_versions() -> dict[str, str]:
+    """Versions of everything that had a part in the figures of a package."""
+    found = {"python": machine.python_version()}
+    for name in TOOLS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    if compiler:
+        answer = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+        found["c++"] = answer.stdout.splitlines()[0] if answer.stdout else "unknown"
+    return found
+
+
+class _Labels:
+    """What the report calls a task: its layer, or what it loads, stores, forks or converts.
+
+    A parameter may bear a layer's name, as the bias of a layer does; its loading task is told apart.
+    """
+
+    def __init__(self, lowered: Lowered, figures: DesignFigures) -> None:
+        names, kinds = lowered.top.argument_names, lowered.top.argument_kinds
+        arguments = {n.data: k.data for n, k in zip(names, kinds, strict=True)}
+        self.labels: dict[str, str] = {}
+        self.host: set[str] = set()
+        for task in figures.tasks:
+            computes = task.layer in lowered.graph.by_layer and task.name == c_name(task.layer)
+            kind = None if computes else arguments.get(task.layer)
+            self.labels[task.name] = f"memory {task.layer}" if kind == "parameter" else task.layer
+            if kind in ("input", "output"):
+                self.host.add(task.name)
+
+    def end(self, task: str) -> str:
+        """One end of a channel: nothing for the host's side."""
+        return "" if task in self.host else self.labels[task]
+
+
+def _channel(c: ChannelFigures, labels: _Labels, found: Allocated) -> ChannelInfo:
+    token = f"{c.bits} bit" if c.kind == "stream" else f"block of {c.bits}-bit words"
+    run, unsized = found.several, found.unsized.get(c.name)
+    return ChannelInfo(
+        name=c.name, source=labels.end(c.writer), target=labels.end(c.reader),
+        kind="fifo" if c.kind == "stream" else "blocks", token=token, width_bits=c.bits, depth=c.depth,
+        tokens=c.tokens, high_water=c.high_water, evidence=found.figures.evidence,
+        held=run.channels[c.name].high_water if run else None, unsized_depth=unsized,
+        saved_bits=None if unsized is None else (unsized - c.depth) * c.bits,
+        memory=found.placement.allocation.uses[c.name].kind,
+    )  # fmt: skip
+
+
+def _kernel(lowered: Lowered, op: TensorOp) -> KernelInfo:
+    decided = lowered.design.kernels[op.layer]
+    return KernelInfo(
+        name=op.layer, operation=_operation(op), trips=op.trips, tile=decided.tile, unroll=decided.unroll,
+        order=decided.order, weights=decided.weights,
+    )  # fmt: skip
+
+
+def _operation(op: TensorOp) -> str:
+    """What a kernel computes, in words short enough for a box."""
+    extents = " × ".join(str(t) for d, t in enumerate(op.trips) if d not in op.reductions)
+    if not op.reductions:
+        return f"elementwise {extents}"
+    reduced = math.prod(op.trips[d] for d in op.reductions)
+    return f"reduce {reduced} → {extents or '1'}"

@@ -1,0 +1,114 @@
+"""Adds to a search's section what it learned: why the chosen design, how far rungs differ, what tools were spared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.compiler.package.report import ExplorationReport
+from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.explaining.picture import sensitivity_svg
+from penstock.dse.explaining.sensitivity import ExplainedTrial, explain
+from penstock.dse.rungs.error import Correction, RungError, errors_of
+from penstock.dse.rungs.history import History, mix_of, model_of
+from penstock.dse.search.explore import Tried
+from penstock.dse.search.study import Told
+from penstock.profiling.store import Counts
+
+
+def explained(
+    section: ExplorationReport,
+    evaluator: Evaluator,
+    chosen: Evaluation,
+    trials: Sequence[Told] | Sequence[Tried],
+    history: History,
+    profiles: ProfileUse | None,
+) -> ExplorationReport:
+    """`chosen` is the trial's design as the search had it."""
+    pairs, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
+    errors = [
+        *(_error(e, own=True) for e in errors_of(pairs, model)),
+        *(_error(e, own=False) for e in errors_of(pairs)),
+    ]
+    stronger = section.chosen_by
+    correction = ""
+    if stronger is not None and stronger != "modelled":
+        weaker = "modelled" if stronger == "simulated" else "simulated"
+        found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
+        correction = f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
+    why = _why(evaluator, chosen, trials, passed_over(section))
+    update = {"why": why, "rung_errors": tuple(errors), "correction": correction, "profiles": profiles}
+    return section.model_copy(update=update)
+
+
+def in_words(section: ExplorationReport) -> dict[str, Any]:
+    """What an explained section says, for a run's page: sentences, and how sure the figures are."""
+    found: dict[str, Any] = {"why": list(section.why.sentences)} if section.why else {}
+    if own := [error.model_dump(mode="json") for error in section.rung_errors if error.this_model]:
+        found["rung_errors"] = own
+    if section.profiles:
+        use = section.profiles
+        waited = f", {use.waited} made by other workers meanwhile" if use.waited else ""
+        found["measurements"] = f"{use.measured} by tools, {use.kept} known from before{waited}"
+    return found
+
+
+def use_of(counts: Counts) -> ProfileUse | None:
+    """What a local store was asked; None where it was not."""
+    if not (counts.hits or counts.misses or counts.waits):
+        return None
+    return ProfileUse(
+        measured=counts.misses, kept=counts.hits, waited=counts.waits, seconds_saved=round(counts.seconds_saved, 3)
+    )
+
+
+def passed_over(section: ExplorationReport) -> list[str]:
+    """Faster trials that were looked at and not taken, in a sentence."""
+    taken = next((trial.latency_cycles for trial in section.trials if trial.chosen), None)
+    faster = [t for t in section.trials if t.note and t.latency_cycles is not None and t.latency_cycles < (taken or 0)]
+    if not faster:
+        return []
+    first = min(faster, key=lambda t: (t.latency_cycles or 0, t.number))
+    others = f", as were {len(faster) - 1} more" if len(faster) > 1 else ""
+    return [
+        f"Trial {first.number} would take {first.latency_cycles:,} cycles and was passed over{others}: {first.note}."
+    ]
+
+
+def _why(
+    evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried], passed_over: Sequence[str]
+) -> WhyInfo:
+    found = explain(evaluator, chosen, [point for trial in trials if (point := _point(trial)) is not None])
+    return WhyInfo(
+        evidence=found.evidence,
+        objective=found.objective,
+        sentences=(*found.sentences, *passed_over),
+        neighbours=tuple(
+            NeighbourInfo(
+                parameter=n.parameter, value=n.value, other=n.other, latency_cycles=n.latency,
+                objective_ratio=n.objective, resource_share=n.share, binding=n.binding, feasible=n.feasible,
+                same_design=n.same, failure=n.failure,
+            )
+            for n in found.neighbours
+        ),
+        left_out=found.left_out,
+        importances=tuple(ImportanceInfo(parameter=i.parameter, share=i.share) for i in found.importances),
+        trials=found.trials,
+        picture=sensitivity_svg(found),
+    )  # fmt: skip
+
+
+def _point(trial: Told | Tried) -> ExplainedTrial | None:
+    """A trial that has figures."""
+    if isinstance(trial, Tried):
+        return ExplainedTrial(trial.evaluation.params, trial.evaluation.measures)
+    return ExplainedTrial(trial.params, trial.figures) if trial.figures else None
+
+
+def _error(error: RungError, *, own: bool) -> RungErrorInfo:
+    return RungErrorInfo(
+        weaker=error.weaker, stronger=error.stronger, family=error.family, this_model=own, designs=error.designs,
+        median_ratio=error.median_ratio, typical=error.typical, worst=error.worst, believed=error.believed,
+        sentence=error.sentence,
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""From a chosen design to its package: lower, emit, check, report, archive."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.package import PackageContents, Report, collect_package
+from penstock.compiler.package.report import ExplorationReport, SynthesisInfo
+from penstock.compiler.package.sections import host_section, model_section, platform_section
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.pipeline.emit import emit
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.program import Program
+from penstock.compiler.schedule import load_library
+from penstock.dse.rungs import usable
+from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
+from penstock.profiling.model import DesignFigures, model_design
+from penstock.profiling.network import network_of
+from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.jobs.allocated import examine, placement_section
+from penstock.services.jobs.board import BoardBuild, build_for_board
+from penstock.services.jobs.check import Checked, SayProgress, check_design
+from penstock.services.jobs.check_rtl import core_of_design
+from penstock.services.jobs.describe import (
+    describe_bandwidth,
+    describe_design,
+    describe_resources,
+    describe_timing,
+    product,
+    tool_versions,
+)
+from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
+from penstock.services.steps.graph import NO_BITSTREAM, wants_link
+
+
+@dataclass(frozen=True)
+class Built:
+    """A checked and packaged design."""
+
+    contents: PackageContents
+    report: Report
+    checked: Checked
+
+
+def build_package(
+    program: Program,
+    design: Design,
+    tools: ToolRunner,
+    exploration: ExplorationReport | None = None,
+    progress: SayProgress = lambda _: None,
+    evidence: Evidence = DEFAULT_RUNG,
+    synthesis: SynthesisInfo | None = None,
+    bitstream: str | None = None,
+) -> Built:
+    """The whole way from a prepared program and a finished design to a package in memory.
+
+    `bitstream` is hw, hw_emu or none; left out, it is built where the tools are at hand for it.
+    """
+    platform = load_platform(design.platform)
+    evidence, fallback = usable(evidence, platform, design.clock_mhz)
+    progress("lowering")
+    lowered = lower(program, design)
+    refuse_too_large(model_lowered(lowered, platform), platform, program.name)
+    with tempfile.TemporaryDirectory(prefix="penstock-emit-") as folder:
+        emitted = Path(folder)
+        progress("emitting C++")
+        emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
+        core = core_of_design(lowered, platform, evidence, emitted)
+        checked = check_design(lowered, emitted, tools, progress, core)
+        board = _bitstream(lowered, platform, evidence, emitted, LinkBench(tools=tools, progress=progress), bitstream)
+        progress("packaging")
+        report = make_report(lowered, platform, checked, exploration, evidence, board, synthesis, fallback)
+        contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
+    return Built(contents, report, checked)
+
+
+def _bitstream(
+    lowered: Lowered, platform: Platform, evidence: Evidence, emitted: Path, bench: LinkBench, asked: str | None
+) -> BoardBuild | None:
+    """By v++ for a card, on the open route for its boards; what fails is said in the report."""
+    options = {"platform": platform.name, "evidence": evidence, "bitstream": asked}
+    if asked == NO_BITSTREAM:
+        return None
+    if not wants_link(options):
+        return build_for_board(lowered, platform, evidence, bench.tools, bench.progress)
+    target: Target = "hw_emu" if asked == "hw_emu" else "hw"
+    clock_mhz = lowered.design.clock_mhz
+    try:
+        return link_for_card(emitted, platform, clock_mhz, target, bench, emitted / "bitstream")
+    except PenstockError as error:
+        return failed_link(platform, clock_mhz, target, error)
+
+
+def model_lowered(lowered: Lowered, platform: Platform) -> DesignFigures:
+    """The closed-form model's figures of a lowered design."""
+    clock_mhz = lowered.design.clock_mhz
+    library = load_library(platform.operators, platform.check_clock(clock_mhz))
+    return model_design(network_of(lowered.top, library), platform, clock_mhz)
+
+
+def refuse_too_large(figures: DesignFigures, platform: Platform, name: str) -> None:
+    """A design that needs more than the device has is no accelerator."""
+    shares = figures.resources.share_of(platform.available)
+    resource, share = max(shares.items(), key=lambda item: item[1])
+    if share > 1:
+        used, have = figures.resources.as_dict()[resource], platform.available.as_dict()[resource]
+        most = max((*figures.tasks, *figures.channels), key=lambda part: part.resources.as_dict()[resource])
+        raise PenstockError(
+            code="does-not-fit",
+            what=f"the design needs {used:,} {resource} ({figures.evidence})",
+            where=name,
+            limit=f"{platform.name} offers {have:,}; {most.name} alone needs {most.resources.as_dict()[resource]:,}",
+            hint="unroll less, quantize with w8a8, stream the weights, or choose a larger platform",
+        )
+
+
+def make_report(
+    lowered: Lowered,
+    platform: Platform,
+    checked: Checked,
+    exploration: ExplorationReport | None,
+    evidence: Evidence = DEFAULT_RUNG,
+    board: BoardBuild | None = None,
+    synthesis: SynthesisInfo | None = None,
+    fallback: str = "",
+) -> Report:
+    """All that is known of a design, its times on every rung up to `evidence`, which could be had; `fallback` says why
+    it is weaker than what was asked for.
+    """
+    program, design = lowered.program, lowered.design
+    found = examine(lowered, platform, evidence)
+    timing = describe_timing(lowered, found, checked.verify.rtl, synthesis)
+    resources = describe_resources(lowered, found, platform, synthesis)
+    return Report(
+        product=product(),
+        name=program.name,
+        model=model_section(program, len(lowered.graph.operations), design.quantize),
+        platform=platform_section(platform),
+        design=describe_design(lowered, found),
+        verify=checked.verify,
+        timing=timing,
+        resources=resources.model_copy(update={"bandwidth": describe_bandwidth(found, timing, platform)}),
+        accuracy=checked.accuracy,
+        exploration=exploration,
+        host=host_section(program.host),
+        tools=tool_versions(),
+        placement=placement_section(found),
+        synthesis=synthesis,
+        bitstream=board.info if board else None,
+        notes=(
+            "Latency is of one input at a time; the interval is what streaming many inputs gives.",
+            *([_no_bitstream(board)] if board is None or board.info.path is None else []),
+            *([fallback] if fallback else []),
+        ),
+    )
+
+
+def _no_bitstream(board: BoardBuild | None) -> str:
+    if board is None:
+        return "No bitstream was built: see bitstream/README.md in the package."
+    return f"No bitstream for {board.info.board}: {board.info.failure}"

@@ -1,0 +1,270 @@
+"""A search, the choice at its end, and both as a section of the report: what was tried, the front, the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.compiler.design import Design
+from penstock.compiler.package.report import ExplorationReport, SynthesisInfo, TimeFigures, TrialInfo
+from penstock.compiler.platforms import Platform
+from penstock.compiler.program import Program
+from penstock.dse.evaluation.choosing import pareto_front
+from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
+from penstock.dse.finishing.finish import Finished, finish, finish_first
+from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, usable
+from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
+from penstock.dse.search.explore import Tried, explore
+from penstock.dse.search.study import Told
+from penstock.dse.space.tiling import TilingOptions, Value
+from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
+from penstock.profiling.network import TaskNetwork
+from penstock.profiling.protocol import ProfilingError
+from penstock.services.jobs.explanation import explained, use_of
+from penstock.services.jobs.package import refuse_too_large
+from penstock.services.jobs.synthesis import RETIMED, synthesis_section
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How the search was made, so that it can be made again."""
+
+    sampler: str = "local"
+    seed: int = 0
+    max_lanes: int | None = None
+    goal: Goal = DEFAULT_GOAL
+    fixed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the best trials were on the rung that was asked for, and the finished design of the one that was taken."""
+
+    trial: int
+    finished: Finished
+    figures: Measured
+    """Of the finished design; `measured` are of the trials as the search had them, FIFOs unsized."""
+    measured: Mapping[int, Measured]
+    notes: Mapping[int, str]
+    fallback: str = ""
+    """Why the evidence is weaker than was asked for, where it is."""
+    synthesis: SynthesisInfo | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.figures.evidence
+
+
+def choose(
+    evaluator: Evaluator,
+    trials: Mapping[int, Evaluation],
+    evidence: Evidence = DEFAULT_RUNG,
+    *,
+    progress: Callable[[str], None] = lambda _: None,
+    bench: Bench | None = None,
+) -> Choice:
+    """Rank the best trials by a rung, and finish the first of them that can be placed. At least one is feasible."""
+    bench = bench or Bench(progress=progress)
+    evidence, fallback = usable(evidence, evaluator.platform, evaluator.clock_mhz)
+    progress(f"ranking the best designs, {evidence}")
+    ranked = rank(evaluator, list(trials.values()), evidence, bench)
+    return take(evaluator, trials, ranked, evidence, bench, fallback)
+
+
+def take(
+    evaluator: Evaluator,
+    trials: Mapping[int, Evaluation],
+    ranked: Sequence[Ranked],
+    evidence: Evidence,
+    bench: Bench,
+    fallback: str = "",
+) -> Choice:
+    """Finish the first of ranked trials that can be placed, and measure it as it is then.
+
+    What HLS synthesised has its FIFOs sized for the pipelines that it made, and is synthesised again with them; a
+    design that then fails is passed over.
+    """
+    numbers = {id(evaluation): number for number, evaluation in trials.items()}
+
+    def synthesised(evaluation: Evaluation) -> TaskNetwork | None:
+        if evidence not in VITIS_RUNGS:
+            return None
+        return retimed(evaluator, evaluation, profile_of(evaluator, evaluation, bench, evidence)).network
+
+    left = list(ranked)
+    while True:
+        bench.progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
+        finished, taken, passed = finish_first(
+            evaluator, left, simulate=evidence != "modelled", synthesised=synthesised
+        )  # fmt: skip
+        try:
+            figures = RUNGS[evidence](evaluator, finished.evaluation, bench)
+        except ProfilingError as error:
+            if evidence not in VITIS_RUNGS or error.retry_later or error.kind == "cancelled":
+                raise
+            why = f"with its FIFOs sized: {error.one_line()}"
+            left = [Ranked(one.candidate, None, why, error) if one is taken else one for one in left]
+            continue
+        section = None
+        if evidence in VITIS_RUNGS and taken.measured is not None:
+            section = synthesis_section(
+                evaluator, taken.candidate, taken.measured, finished.evaluation, figures, bench
+            )  # fmt: skip
+        return Choice(
+            numbers[id(taken.candidate)],
+            finished,
+            figures,
+            {numbers[id(r.candidate)]: r.measured for r in ranked if r.measured is not None},
+            {numbers[id(left[position].candidate)]: why for position, why in passed.items()},
+            fallback,
+            section,
+        )
+
+
+def search_section(
+    trials: Sequence[Told] | Sequence[Tried], choice: Choice, settings: SearchSettings, evidence: Evidence
+) -> ExplorationReport:
+    """`trials` are a study's own, or those of a search in this process; running ones are left out."""
+    rows = [_row(t) for t in trials]
+    front = set(map(id, pareto_front([r for r in rows if r.state == "complete"])))
+    infos = tuple(
+        TrialInfo(
+            number=row.number,
+            state=row.label,
+            latency_cycles=round(row.figures["latency_cycles"]) if row.figures else None,
+            resource_share=row.figures.get("resource_share"),
+            values=dict(zip(settings.goal.figures, row.values, strict=True)) if row.values else {},
+            params=dict(row.params),
+            evidence=evidence if row.values else None,
+            on_front=id(row) in front,
+            chosen=row.number == choice.trial,
+            measured=_by_tools(choice.measured.get(row.number), evidence),
+            note=choice.notes.get(row.number, ""),
+        )
+        for row in rows
+        if row.label != "running"
+    )
+    states = [info.state for info in infos]
+    return ExplorationReport(
+        trials=infos,
+        complete=states.count("complete"),
+        infeasible=states.count("infeasible"),
+        failed=states.count("failed"),
+        sampler=settings.sampler,
+        seed=settings.seed,
+        objectives=settings.goal.objectives,
+        limits=tuple(limit.text for limit in settings.goal.limits),
+        chosen_by=choice.evidence,
+    )
+
+
+def _by_tools(measured: Measured | None, searched_by: Evidence) -> tuple[TimeFigures, ...]:
+    """What a stronger rung says of a trial; what designs were ranked by comes last."""
+    if measured is None or measured.evidence == searched_by:
+        return ()
+    own = TimeFigures(
+        evidence=measured.evidence, latency_cycles=measured.latency, initial_delay_cycles=measured.initial_delay,
+        interval_cycles=measured.interval, fmax_mhz=measured.fmax_mhz,
+    )  # fmt: skip
+    again = measured.retimed
+    if again is None:
+        return (own,)
+    simulated = TimeFigures(
+        evidence="simulated", latency_cycles=again.latency, initial_delay_cycles=again.initial_delay,
+        interval_cycles=again.interval, basis=RETIMED,
+    )  # fmt: skip
+    return (own, simulated) if measured.evidence == "csynth" else (simulated, own)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One trial, wherever it comes from."""
+
+    number: int
+    state: str
+    params: Mapping[str, Value]
+    values: tuple[float, ...] | None
+    constraints: dict[str, float]
+    figures: Mapping[str, float]
+
+    @property
+    def feasible(self) -> bool:
+        return self.values is not None and all(v <= 0 for v in self.constraints.values())
+
+    @property
+    def label(self) -> str:
+        if self.state == "complete":
+            return "complete" if self.feasible else "infeasible"
+        return "failed" if self.state == "fail" else "running"
+
+
+def _row(trial: Told | Tried) -> _Row:
+    if isinstance(trial, Told):
+        return _Row(trial.number, trial.state, trial.params, trial.values, trial.constraints, trial.figures)
+    one = trial.evaluation
+    return _Row(trial.number, "complete", one.params, one.values, one.constraints, one.measures)
+
+
+def find_design(
+    program: Program,
+    platform: Platform,
+    clock_mhz: float,
+    quantize: str | None,
+    trials: int,
+    settings: SearchSettings,
+    progress: Callable[[int], None],
+    *,
+    evidence: Evidence = DEFAULT_RUNG,
+    stage: Callable[[str], None] = lambda _: None,
+) -> tuple[Choice, ExplorationReport]:
+    """Search in this process, choose among the best on the rung asked for, and finish the chosen one.
+
+    `program` is prepared. `progress` counts trials, `stage` names what comes after them.
+    """
+    usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
+    options = TilingOptions(max_lanes=settings.max_lanes)
+    evaluator = Evaluator.create(
+        program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=options, goal=settings.goal
+    )
+    check_reachable(evaluator)
+
+    def tried(trial: Tried, _: int) -> None:
+        progress(trial.number + 1)
+
+    found = explore(
+        evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, progress=tried
+    )
+    bench, evaluations = Bench(progress=stage), {t.number: t.evaluation for t in found.tried}
+    choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
+    section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
+    stage("explaining the choice")
+    chosen = evaluations[choice.trial]
+    section = explained(section, evaluator, chosen, found.tried, bench.history, use_of(bench.profiles.counts))
+    return choice, section
+
+
+def finish_given(
+    program: Program,
+    platform: Platform,
+    design: Design,
+    evidence: Evidence = DEFAULT_RUNG,
+    bench: Bench | None = None,
+) -> tuple[Finished, SynthesisInfo | None]:
+    """A design from a record: what it decides is kept or refused, the rest is found. HLS measures it as a search's."""
+    bench = bench or Bench()
+    evaluator = Evaluator.create(program, platform.name, clock_mhz=design.clock_mhz, quantize=design.quantize)
+    evidence, _ = usable(evidence, platform, evaluator.clock_mhz)
+    current = design.current()
+    before = evaluator.evaluate_design(current)
+    refuse_too_large(before.figures, platform, program.name)
+    if evidence not in VITIS_RUNGS:
+        return finish(evaluator, before, simulate=evidence != "modelled", keep=current.fifo_depths), None
+    bench.progress(f"measuring, {evidence}")
+    first = RUNGS[evidence](evaluator, before, bench)
+    network = retimed(evaluator, before, profile_of(evaluator, before, bench, evidence)).network
+    finished = finish(evaluator, before, keep=current.fifo_depths, network=network)
+    bench.progress(f"measuring with FIFOs sized, {evidence}")
+    last = RUNGS[evidence](evaluator, finished.evaluation, bench)
+    return finished, synthesis_section(evaluator, before, first, finished.evaluation, last, bench)
