@@ -1,6 +1,6 @@
 """The operations of a canonical linalg function as plain facts: dims, maps, operands, bodies.
 
-Exploration reads these to know what there is to tile; `tile_to_kernels` reads them to build tasks.
+Exploration reads these to know what there is to tile; a plan (`compiler/plan`) says what becomes of them.
 """
 
 from __future__ import annotations
@@ -74,6 +74,10 @@ class Slice:
     start: int
     size: int
 
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        return (self.source,)
+
 
 @dataclass(frozen=True)
 class Concat:
@@ -82,6 +86,10 @@ class Concat:
     sources: tuple[SSAValue, ...]
     result: SSAValue
     dim: int
+
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        return self.sources
 
     @property
     def parts(self) -> tuple[tuple[int, int], ...]:
@@ -101,6 +109,10 @@ class Reshape:
 
     source: SSAValue
     result: SSAValue
+
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        return (self.source,)
 
 
 Node = TensorOp | Slice | Concat | Reshape

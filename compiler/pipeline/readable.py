@@ -18,7 +18,7 @@ from penstock.compiler.analysis.converter import ConverterPlan
 from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.dialects import itensor
-from penstock.compiler.transforms.names import c_name
+from penstock.compiler.names import c_name
 
 _SHORT = 24
 """Text of so many characters is as easily read as looked up."""

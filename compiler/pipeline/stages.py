@@ -9,13 +9,10 @@ from typing import Protocol
 from xdsl.dialects.builtin import ModuleOp
 
 from penstock.compiler.design import Design
-from penstock.compiler.transforms.fold_itensors import FoldITensors
-from penstock.compiler.transforms.fuse_kernels import FuseKernels
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 from penstock.compiler.transforms.module_rewrite import ModuleRewrite
-from penstock.compiler.transforms.pack_interfaces import PackInterfaces
-from penstock.compiler.transforms.tile_to_kernels import TileToKernels
+from penstock.compiler.transforms.write_kernels import WriteKernels
 
 
 class Pass(Protocol):
@@ -34,12 +31,7 @@ class Stage:
 
 def itensor_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
     """From canonical linalg to the itensor level that becomes hardware."""
-    return (
-        ("kernels", TileToKernels(design)),
-        ("fuse", FuseKernels()),
-        ("pack", PackInterfaces(design.port_bits, design.platform)),
-        ("fold", FoldITensors()),
-    )
+    return (("kernels", WriteKernels(design)),)
 
 
 def stream_passes(design: Design) -> tuple[tuple[str, Pass], ...]:

@@ -23,7 +23,7 @@ from penstock.compiler.analysis.nests import (
     Write,
 )
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.transforms.names import c_name
+from penstock.compiler.names import c_name
 
 
 def write_nests(nests: Sequence[NestFacts], places: dict[Place, SSAValue]) -> list[Operation]:

@@ -1,32 +1,35 @@
 """Scheduled networks of many designs of one model, fast: every distinct piece is built and scheduled once.
 
 A task's nests depend on its own schedule and stream types only, a converter's on its two types, and so on. So the
-parts of every design (`flows.py`) are looked up among the pieces seen before; the nests of a new one are built alone,
-between FIFOs of its own, by the builders that lowering has. They are scheduled as the facts that they are: no operation
-is made.
+parts of every design, which `compiler/plan` knows, are looked up among the pieces seen before; the nests of a new one
+are built alone, between FIFOs of its own. They are scheduled as the facts that they are: no operation is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.analysis.nests import Load, Place, StoreFact
+from penstock.compiler.analysis.nests import Load, Place, PlaceKind, StoreFact
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.plan.converter_nests import BLOCKS, PartNests, Process
+from penstock.compiler.plan.names import block_name, channel_name, result_name
+from penstock.compiler.plan.nests import build_part, fifo, memory, roms
+from penstock.compiler.plan.parts import Computing, Does, Loading, Part, Storing
+from penstock.compiler.plan.planner import Planner
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_facts
 from penstock.compiler.schedule.flatten import BodyMemory
-from penstock.compiler.transforms.build_converter_nests import BLOCKS, Conversion, Process
-from penstock.compiler.transforms.names import c_name
 from penstock.compiler.transforms.pad_dims import Dims, pad_module
-from penstock.dse.flow import PIECE, Order, Part
-from penstock.dse.flows import Flows
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork, in_order
+
+_PIECE = "piece"
+"""What a part is called while it is looked at alone."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,10 @@ class _PieceTask:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What one operation of the itensor level becomes: its tasks, and the block channels inside it."""
+    """What a part becomes: its tasks, and the block channel inside it."""
 
     tasks: tuple[_PieceTask, ...]
-    blocks: tuple[tuple[str, TaskChannel], ...]
+    block: TaskChannel | None
 
 
 class Assembler:
@@ -50,7 +53,8 @@ class Assembler:
         self.program, self.platform = program, platform
         self.library: OperatorLibrary = load_library(platform.operators, platform.check_clock(clock_mhz))
         self._dims = Dims(read_graph(program.module))
-        self._flows: dict[Hashable, Flows] = {}
+        self._planners: dict[Hashable, Planner] = {}
+        self._memory: PlaceKind = "array" if platform.has_array_arguments else "external"
         self._pieces: dict[Hashable, _Piece] = {}
         self._bodies: BodyMemory = {}
 
@@ -59,64 +63,71 @@ class Assembler:
         """How many distinct pieces have been lowered so far."""
         return len(self._pieces)
 
-    def flows(self, design: Design) -> Flows:
+    def planner(self, design: Design) -> Planner:
         """Of the program as the design pads it."""
         sizes = self._dims.padded(design)
         key = tuple(sorted(sizes.items()))
-        if key not in self._flows:
+        if key not in self._planners:
             graph = read_graph(pad_module(self._dims, sizes)) if sizes else self._dims.graph
-            self._flows[key] = Flows(graph, self.platform)
-        return self._flows[key]
+            self._planners[key] = Planner(graph, self.platform)
+        return self._planners[key]
 
     def network(self, design: Design) -> TaskNetwork:
         """The same network as lowering the whole design and scheduling it gives."""
         channels: dict[str, TaskChannel] = {}
         tasks: list[Task] = []
-        for group, parts in enumerate(self.flows(design).of(design)):
-            for part in parts:
-                for made in part.outputs:
-                    for last in made.last():
-                        assert last.reader is not None
-                        name = last.reader.channel(last)
-                        depth = design.fifo_depths.get(name, design.default_depth)
-                        channels[name] = TaskChannel(name, "stream", depth, last.order.bits)
-                tasks += self._tasks(part, channels, group)
+        for group, kernel in enumerate(self.planner(design).plan(design).kernels):
+            for part in kernel.parts:
+                if not part.free:
+                    tasks += self._tasks(part, design, channels, group)
         return TaskNetwork(in_order(tasks), channels)
 
-    def _tasks(self, part: Part, channels: dict[str, TaskChannel], group: int) -> list[Task]:
-        leaving = [last for made in part.outputs for last in made.last()]
-        readers = tuple([len(list(made.last())) for made in part.outputs])
-        piece = self._pieces.get((part.facts, readers))
+    def _tasks(self, part: Part, design: Design, channels: dict[str, TaskChannel], group: int) -> list[Task]:
+        """The tasks of a part; what it pushes into and hands over inside goes to `channels`."""
+        ends = [list(made.ends()) for made in part.outputs]
+        readers = tuple([len(one) for one in ends])
+        piece = self._pieces.get((part.does, readers))
         if piece is None:
             try:
-                piece = self._pieces[part.facts, readers] = self._piece(part)
+                piece = self._pieces[part.does, readers] = self._piece(part, readers)
             except PenstockError as error:
                 # the piece has a name of its own; people know the layer's
                 raise PenstockError(
                     code=error.code, what=error.what, where=part.name, limit=error.limit, hint=error.hint
                 ) from error
-        name = part.name
-        for suffix, block in piece.blocks:
-            channels[name + suffix] = replace(block, name=name + suffix)
-        renamed = {f"{PIECE}{suffix}": name + suffix for suffix, _ in piece.blocks}
-        renamed |= {_input_channel(i): part.channel(stream) for i, stream in enumerate(part.inputs)}
-        for index, last in enumerate(leaving):
-            assert last.reader is not None
-            renamed[_output_channel(index)] = last.reader.channel(last)
-        return [Task(c_name(name + t.suffix), name, t.nests, renamed, group) for t in piece.tasks]
+        renamed = {_input_channel(i): stream.channel for i, stream in enumerate(part.inputs)}
+        for index, end in enumerate(end for one in ends for end in one):
+            name = renamed[_output_channel(index)] = end.channel
+            depth = design.fifo_depths.get(name, design.default_depth)
+            channels[name] = TaskChannel(name, "stream", depth, end.order.bits)
+        if piece.block is not None:
+            name = renamed[piece.block.name] = block_name(part.name)
+            channels[name] = replace(piece.block, name=name)
+        return [Task(part.label + t.suffix, part.name, t.nests, renamed, group) for t in piece.tasks]
 
-    def _piece(self, part: Part) -> _Piece:
-        """The nests of a part between FIFOs of its own, built by the lowering's own builders, and scheduled."""
-        inputs = [_fifo(_input_channel(i), stream.order) for i, stream in enumerate(part.inputs)]
+    def _piece(self, part: Part, readers: Sequence[int]) -> _Piece:
+        """The nests of a part between FIFOs of its own, scheduled."""
+        inputs = [fifo(_input_channel(i), stream.order) for i, stream in enumerate(part.inputs)]
         outputs: list[list[Place]] = []
         count = 0
-        for made in part.outputs:
-            leaving = range(count, count := count + len(list(made.last())))
-            outputs.append([_fifo(_output_channel(i), made.order) for i in leaving])
-        built = part.build(inputs, outputs)
-        tasks = [_PieceTask(p.suffix.replace("_", ".", 1), (self._schedule(p),)) for p in built.processes]
-        blocks = () if built.block is None else ((built.block.name.removeprefix(PIECE), _block(built.block, built)),)
-        return _Piece(tuple(tasks), blocks)
+        for order, number in zip(part.does.makes, readers, strict=True):
+            outputs.append([fifo(_output_channel(i), order) for i in range(count, count + number)])
+            count += number
+        built = build_part(_PIECE, part.does, inputs, outputs, self._memories(part.does))
+        tasks = [_PieceTask(p.suffix, (self._schedule(p),)) for p in built.processes]
+        return _Piece(tuple(tasks), None if built.block is None else _block(built.block, built))
+
+    def _memories(self, does: Does) -> list[Place]:
+        """Where the tensors of a part lie."""
+        match does:
+            case Loading(transfer):
+                return [memory("memory0", self._memory, transfer.tensor)]
+            case Storing(transfer):
+                return [memory(result_name(0), self._memory, transfer.tensor)]
+            case Computing():
+                return roms(does)
+            case _:
+                return []
 
     def _schedule(self, process: Process) -> NestSchedule:
         schedule = schedule_facts(process.nest, self.library, self._bodies)
@@ -124,18 +135,14 @@ class Assembler:
 
 
 def _input_channel(index: int) -> str:
-    return f"load_in{index}__{PIECE}"
+    return channel_name(f"load_in{index}", _PIECE)
 
 
 def _output_channel(index: int) -> str:
-    return f"{PIECE}__store_{index}"
+    return channel_name(_PIECE, f"store_{index}")
 
 
-def _fifo(name: str, order: Order) -> Place:
-    return Place(name, "stream", order.kind.element_shape, order.kind.dtype)
-
-
-def _block(block: Place, built: Conversion) -> TaskChannel:
+def _block(block: Place, built: PartNests) -> TaskChannel:
     """A block is one memory, as wide as its widest access."""
     statements = [s for process in built.processes for s in process.nest.statements]
     slices = [s.result for s in statements if isinstance(s, Load) and s.place is block]

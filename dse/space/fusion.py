@@ -20,10 +20,10 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.converting import converter_bits
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
-from penstock.compiler.analysis.orders import GroupOrders, dtype_of, plan_of
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.plan.value_orders import ValueOrders, dtype_of, loops_of
 from penstock.dse.support.linear import LinearProgram
 
 _MOST_SOLVED = 40
@@ -85,7 +85,7 @@ def _held_where_paths_meet(tensors: tuple[Tensor, ...], group: frozenset[str]) -
 
 def fusion_graph(graph: Graph, design: Design) -> FusionGraph:
     """Of one design, as if all its kernels were fused. Slices and the like belong to whoever reads them."""
-    orders = GroupOrders(design, graph, graph.nodes)
+    orders = ValueOrders(design, graph, graph.nodes)
     makers: dict[SSAValue, Node] = {node.result: node for node in graph.nodes}
     edges: dict[tuple[str, str], int] = defaultdict(int)
     readers: dict[SSAValue, dict[str, None]] = defaultdict(dict)
@@ -111,7 +111,7 @@ def fusion_graph(graph: Graph, design: Design) -> FusionGraph:
                 trace(node.source, orders.reshaped(node)[0], reader, bits)
 
     for operation in graph.operations:
-        plan = plan_of(operation, design)
+        plan = loops_of(operation, design)
         for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
             trace(value, plan.itensor(indexing_map, dtype_of(value)), operation.layer, 0)
     kept = set(graph.returned)

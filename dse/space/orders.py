@@ -16,9 +16,9 @@ from xdsl.ir.affine import AffineMap
 from penstock.compiler.analysis.converting import converter_bits
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.analysis.loops import LoopPlan, TileLoop
-from penstock.compiler.analysis.orders import dtype_of
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.itensor_types import ITensorType
+from penstock.compiler.plan.value_orders import dtype_of
 from penstock.dse.lanes.steps import divisors
 
 ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED = "parallel-outer", "reduction-outer", "connected"

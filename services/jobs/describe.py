@@ -9,6 +9,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.names import c_name
 from penstock.compiler.package.report import (
     BandwidthUse,
     ChannelInfo,
@@ -25,7 +26,6 @@ from penstock.compiler.package.report import (
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.platforms import Platform, Resources, total
-from penstock.compiler.transforms.names import c_name
 from penstock.profiling.model import ChannelFigures, DesignFigures
 from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
 

@@ -42,7 +42,7 @@ def test_all_stages_are_printed_in_order(capsys: pytest.CaptureFixture[str]) -> 
     assert "aten.linear" in shown["import"]
     assert "aten.linear" not in shown["simplify"]
     assert "xi8>" in shown["quantise"]
-    assert "%hidden_0 = " in shown["fuse"] or "%hidden = " in shown["fuse"], "values bear their layers' names"
+    assert "%hidden_0 = " in shown["kernels"] or "%hidden = " in shown["kernels"], "values bear their layers' names"
 
 
 def test_one_stage_of_a_given_design(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_unknown_stages_are_one_line(stage: str, capsys: pytest.CaptureFixture[s
     assert penstock("never-looked-at.py:model", "--stop-after", stage) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"penstock: --stop-after: there is no stage {stage!r}")
-    assert "import, simplify, kernels, fuse" in error
+    assert "import, simplify, kernels, streams" in error
     assert error.count("\n") == 1
 
 

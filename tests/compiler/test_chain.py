@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.emit import emit
-from penstock.compiler.pipeline.stages import itensor_passes, run_passes
 from penstock.compiler.pipeline.verify import compare, make_inputs, verify_levels
-from penstock.compiler.transforms.pad_dims import pad_program
 from tests.compiler.csim_batch import build_batch
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.compiler.graphs import Case, build_graph, cases, turned
@@ -45,33 +44,33 @@ def test_levels_agree_on_many_more(case: Case) -> None:
     check_levels(case.lowered())
 
 
-def check_stages(case: Case) -> None:
-    """One kernel an operation, fused, packed, folded: all sum in one order, so every bit is the same."""
+def check_groupings(case: Case) -> None:
+    """One kernel an operation, or one for all, packed or plain: all sum in one order, so every bit is the same."""
     program = build_graph(case.graph)
     design = turned(program, case.knobs)
-    padded = pad_program(program, design)
+    apart = {layer: number for number, layer in enumerate(design.kernels)}
     first, *later = [
-        Lowered(program, design, stage.module, stage.module, padded)
-        for stage in run_passes(padded.module, itensor_passes(design))
+        lower(program, replace(design, groups=groups, port_bits=port_bits))
+        for groups, port_bits in ((apart, 8), ({}, 8), (apart, 512), (design.groups, 64))
     ]
     (frame,) = make_inputs(first, random_sets=1)
     wanted = first.run_itensor(frame)
     for lowered in later:
-        result = compare("itensor", "kernels", flat([lowered.run_itensor(frame)]), flat([wanted]))
+        result = compare("itensor", "kernels apart", flat([lowered.run_itensor(frame)]), flat([wanted]))
         assert result.equal, result
 
 
 @settings(RELAXED, max_examples=30)
 @given(case=cases())
-def test_every_stage_agrees(case: Case) -> None:
-    check_stages(case)
+def test_every_grouping_agrees(case: Case) -> None:
+    check_groupings(case)
 
 
 @pytest.mark.slow
 @settings(RELAXED, max_examples=300)
 @given(case=cases())
-def test_every_stage_agrees_on_many_more(case: Case) -> None:
-    check_stages(case)
+def test_every_grouping_agrees_on_many_more(case: Case) -> None:
+    check_groupings(case)
 
 
 @settings(RELAXED, max_examples=30)

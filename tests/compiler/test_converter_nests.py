@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr, TensorType, i8
-from xdsl.ir import Block, Region
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr, i8
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from penstock.compiler.analysis.loops import canonical_itensor
 from penstock.compiler.design import Design
@@ -17,39 +17,57 @@ from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.interpreter import itensor as itensor_interpreter
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.layout import pack, unpack
-from penstock.compiler.transforms.fold_itensors import FoldITensors
+from penstock.compiler.plan.orders import OrderTable
+from penstock.compiler.plan.parts import Transfer
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
-from penstock.compiler.transforms.pack_interfaces import PackInterfaces
 from tests.compiler.test_converter import pairs
 from tests.compiler.test_one_pass import coarser, neighbours
 
 DESIGN = Design("u55c", 300.0, {})
 
 
-def round_trip(source: ITensorType, target: ITensorType) -> ModuleOp:
-    """@main returns its argument, which has come in one order and gone in another."""
-    kind = TensorType(i8, source.data_shape())
-    outer, inner = Block(arg_types=[kind]), Block(arg_types=[kind])
-    load = itensor.LoadOp("load.x", inner.args[0], source)
-    converter = itensor.ConverterOp("convert.x", load.result, target)
-    store = itensor.StoreOp("store.0", converter.result, kind)
-    inner.add_ops([load, converter, store, itensor.YieldOp([store.result])])
-    kernel = itensor.KernelOp("group0", [outer.args[0]], [kind], Region(inner), 0)
+def round_trip(source: ITensorType, target: ITensorType, port_bits: int) -> ModuleOp:
+    """@main returns its argument, which has come in one order and gone in another; at 0 bits nothing is packed."""
+    table = OrderTable()
+    come, gone = table.of(source), table.of(target)
+    taken, given = (table.layout(order, port_bits) if port_bits else None for order in (come, gone))
+    loading, storing = table.load(come, taken), table.store(gone, given)
+    outer, inner = Block(arg_types=[loading.tensor]), Block(arg_types=[loading.tensor])
+
+    def add(op: Operation) -> SSAValue:
+        inner.add_op(op)
+        return op.results[0]
+
+    def words(transfer: Transfer) -> ITensorType | None:
+        return transfer.through and transfer.through.kind
+
+    value = add(itensor.LoadOp("load.x", inner.args[0], loading.stream.kind, taken, words(loading)))
+    if loading.stream is not come:
+        value = add(itensor.ConverterOp("unpack.x", value, source))
+    value = add(itensor.ConverterOp("convert.x", value, target))
+    if storing.stream is not gone:
+        value = add(itensor.ConverterOp("pack.0", value, storing.stream.kind))
+    value = add(itensor.StoreOp("store.0", value, storing.tensor, given, words(storing)))
+    inner.add_op(itensor.YieldOp([value]))
+    kernel = itensor.KernelOp("group0", [outer.args[0]], [storing.tensor], Region(inner), 0)
     outer.add_ops([kernel, func.ReturnOp(kernel.outputs[0])])
-    words = DictionaryAttr({"penstock.name": StringAttr("x"), "penstock.kind": StringAttr("input")})
-    signature = FunctionType.from_lists([kind], [kind])
-    return ModuleOp([func.FuncOp("main", signature, Region(outer), arg_attrs=ArrayAttr([words]))])
+    named = {"penstock.name": StringAttr("x"), "penstock.kind": StringAttr("input")}
+    arguments, results = (
+        ArrayAttr([DictionaryAttr(known | ({} if layout is None else {"penstock.layout": layout}))])
+        for known, layout in ((named, taken), ({}, given))
+    )
+    signature = FunctionType.from_lists([loading.tensor], [storing.tensor])
+    return ModuleOp([func.FuncOp("main", signature, Region(outer), arg_attrs=arguments, res_attrs=results)])
 
 
 def check(source: ITensorType, target: ITensorType, port_bits: int) -> None:
-    module = round_trip(source, target)
-    module.verify()
     shape = source.data_shape()
     values = np.arange(np.prod(shape), dtype=np.int64).astype(np.int8).reshape(shape)
-    (plain,) = itensor_interpreter.run(module, [values])
-    assert (plain == values).all()
-    packed = FoldITensors().apply(PackInterfaces(port_bits).apply(module))
+    plain = round_trip(source, target, 0)
+    plain.verify()
+    assert (itensor_interpreter.run(plain, [values])[0] == values).all()
+    packed = round_trip(source, target, port_bits)
     packed.verify()
     streams = GenerateDirectives(DESIGN).apply(LowerToStreams(DESIGN).apply(packed))
     streams.verify()

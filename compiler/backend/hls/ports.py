@@ -18,7 +18,7 @@ from penstock.compiler.dialects.directives import AxiAttr, BanksAttr, interfaces
 from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.interpreter.scalar import numpy_dtype
 from penstock.compiler.layout import Layout
-from penstock.compiler.transforms.names import c_name
+from penstock.compiler.names import c_name
 
 # What functions call their counters, lanes and values; an argument of such a name would be hidden.
 _LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")

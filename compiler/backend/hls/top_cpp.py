@@ -18,7 +18,7 @@ from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_t
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.weights_cpp import rom_name
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.transforms.names import c_name
+from penstock.compiler.names import c_name
 
 _HEAD = (
     '#include "penstock_top.h"',

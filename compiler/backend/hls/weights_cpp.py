@@ -13,7 +13,7 @@ from penstock.compiler.backend.hls.lines import CppLines, array_declaration
 from penstock.compiler.backend.hls.scalar_cpp import literal
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.transforms.names import c_name
+from penstock.compiler.names import c_name
 
 Array = NDArray[Any]
 _HEAD = (

@@ -20,8 +20,8 @@ from penstock.compiler.backend.rtl.top_sv import TopEmitter
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.names import c_name
 from penstock.compiler.schedule import OperatorLibrary
-from penstock.compiler.transforms.names import c_name
 
 Array = NDArray[Any]
 _MODULES = files("penstock.compiler.backend.rtl.modules")

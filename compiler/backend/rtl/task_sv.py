@@ -23,8 +23,8 @@ from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.names import c_name
 from penstock.compiler.schedule import OperatorLibrary
-from penstock.compiler.transforms.names import c_name
 
 Array = NDArray[Any]
 _WIRES = ("clk", "rst", "start", "ended", "go", "ce", "active", "advance", "slot", "pending")

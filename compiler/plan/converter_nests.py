@@ -15,6 +15,7 @@ from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
+from penstock.compiler.plan.names import block_name
 
 BLOCKS = 2
 """In a block channel: one is filled while the other is read."""
@@ -29,8 +30,8 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Conversion:
-    """The processes of a converter, and the block channel between them if it has one."""
+class PartNests:
+    """The processes of a part, and the block channel between them if it has one."""
 
     processes: tuple[Process, ...]
     block: Place | None = None
@@ -38,20 +39,20 @@ class Conversion:
 
 def build_converter(
     name: str, kinds: tuple[ITensorType, ITensorType], source: Place, targets: Sequence[Place]
-) -> Conversion:
+) -> PartNests:
     """From the FIFO `source` into the FIFOs `targets`."""
     plan = choose_plan(*kinds)
     if isinstance(plan, OnePassPlan):
-        return Conversion((Process("", _one_pass(plan, kinds, source, targets)),))
+        return PartNests((Process("", _one_pass(plan, kinds, source, targets)),))
     block = block_channel(name, plan, kinds[0])
     loops, skip = [*plan.shared, *plan.source], len(plan.shared)
     writer = NestFacts("write", named(loops, skip), collect(source, block, corners(loops, kinds[0], skip)), skip)
-    return Conversion((Process("_write", writer), block_reader(plan, kinds[1], block, targets)), block)
+    return PartNests((Process("_write", writer), block_reader(plan, kinds[1], block, targets)), block)
 
 
 def block_channel(name: str, plan: ConverterPlan, kind: ITensorType) -> Place:
     """Where blocks are handed over."""
-    return Place(f"{name}.block", "block", plan.block, kind.dtype)
+    return Place(block_name(name), "block", plan.block, kind.dtype)
 
 
 def block_reader(plan: ConverterPlan, kind: ITensorType, block: Place, targets: Sequence[Place]) -> Process:

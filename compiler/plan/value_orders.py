@@ -20,7 +20,7 @@ from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
 
 
-def plan_of(operation: TensorOp, design: Design) -> LoopPlan:
+def loops_of(operation: TensorOp, design: Design) -> LoopPlan:
     """The loops of one operation under a design."""
     kernel = design.kernels[operation.layer]
     return LoopPlan.of(
@@ -29,7 +29,7 @@ def plan_of(operation: TensorOp, design: Design) -> LoopPlan:
 
 
 @dataclass
-class GroupOrders:
+class ValueOrders:
     """The orders of one group's values. `nodes` are the group's, in program order."""
 
     design: Design
@@ -41,7 +41,7 @@ class GroupOrders:
         own = {node.result for node in self.nodes}
         for operation in self.nodes:
             if isinstance(operation, TensorOp):
-                plan = plan_of(operation, self.design)
+                plan = loops_of(operation, self.design)
                 self.made[operation.result] = plan.itensor(operation.result_map, dtype_of(operation.result))
                 for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
                     if value not in own and value not in self.made and not self.graph.is_param(value):

@@ -6,7 +6,6 @@ Where the stream's slices are no runs of words, the words go through a block: on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from xdsl.ir.affine import AffineMap
 
@@ -14,11 +13,10 @@ from penstock.compiler.analysis.converter import plan_converter
 from penstock.compiler.analysis.nests import Load, NestFacts, Place, Statement, StoreFact
 from penstock.compiler.analysis.packing import split_at_tiles, word_address
 from penstock.compiler.analysis.walks import LoopOf, read_walk
-from penstock.compiler.dialects import itensor
-from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr, expect_itensor
+from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.dialects.nest import ALWAYS
-from penstock.compiler.transforms.build_converter_nests import (
-    Conversion,
+from penstock.compiler.plan.converter_nests import (
+    PartNests,
     Process,
     block_channel,
     block_reader,
@@ -28,51 +26,34 @@ from penstock.compiler.transforms.build_converter_nests import (
     send,
     token_of,
 )
+from penstock.compiler.plan.parts import Transfer
 
 
-@dataclass(frozen=True)
-class Transfer:
-    """What a load or store moves: a stream, and the words that pass the memory's port where they differ."""
-
-    name: str
-    kind: ITensorType
-    layout: LayoutAttr | None = None
-    through: ITensorType | None = None
-
-    @staticmethod
-    def of(op: itensor.LoadOp | itensor.StoreOp) -> Transfer:
-        return Transfer(op.sym_name.data, expect_itensor(op.stream), op.layout, op.through)
-
-    @property
-    def words(self) -> ITensorType:
-        return self.through or self.kind
-
-
-def build_load(transfer: Transfer, memory: Place, targets: Sequence[Place]) -> Conversion:
+def build_load(name: str, transfer: Transfer, memory: Place, targets: Sequence[Place]) -> PartNests:
     """From a memory into the FIFOs `targets`."""
-    words, layout = transfer.words, transfer.layout
+    kind, words, layout = transfer.stream.kind, transfer.words.kind, transfer.layout
     if transfer.through is None:
         loops = _loops(read_walk(words).loops, layout)
         statements = send(memory, _address(loops, words, layout), words, targets)
-        return Conversion((Process("", NestFacts("load", named(loops), statements)),))
-    plan = plan_converter(words, transfer.kind)
-    block = block_channel(transfer.name, plan, words)
+        return PartNests((Process("", NestFacts("load", named(loops), statements)),))
+    plan = plan_converter(words, kind)
+    block = block_channel(name, plan, words)
     shared, inside = _loops(plan.shared, layout), _loops(plan.source, layout)
     loops, skip = [*shared, *inside], len(shared)
     statements = _move(words, memory, _address(loops, words, layout, skip), block, corners(loops, words, skip))
     fetch = NestFacts("fetch", named(loops, skip), statements, skip)
-    return Conversion((Process("_fetch", fetch), block_reader(plan, transfer.kind, block, targets)), block)
+    return PartNests((Process("_fetch", fetch), block_reader(plan, kind, block, targets)), block)
 
 
-def build_store(transfer: Transfer, memory: Place, source: Place) -> Conversion:
+def build_store(name: str, transfer: Transfer, memory: Place, source: Place) -> PartNests:
     """From the FIFO `source` to a memory."""
-    kind, words, layout = transfer.kind, transfer.words, transfer.layout
+    kind, words, layout = transfer.stream.kind, transfer.words.kind, transfer.layout
     if transfer.through is None:
         loops = _loops(read_walk(words).loops, layout)
         statements = collect(source, memory, _address(loops, words, layout))
-        return Conversion((Process("", NestFacts("store", named(loops), statements)),))
+        return PartNests((Process("", NestFacts("store", named(loops), statements)),))
     plan = plan_converter(kind, words)
-    block = block_channel(transfer.name, plan, kind)
+    block = block_channel(name, plan, kind)
     loops, skip = [*plan.shared, *plan.source], len(plan.shared)
     writer = NestFacts("write", named(loops, skip), collect(source, block, corners(loops, kind, skip)), skip)
 
@@ -80,7 +61,7 @@ def build_store(transfer: Transfer, memory: Place, source: Place) -> Conversion:
     loops, skip = [*shared, *inside], len(shared)
     statements = _move(words, block, corners(loops, words, skip), memory, _address(loops, words, layout, skip))
     drain = NestFacts("drain", named(loops, skip), statements, skip)
-    return Conversion((Process("_write", writer), Process("_drain", drain)), block)
+    return PartNests((Process("_write", writer), Process("_drain", drain)), block)
 
 
 def _move(words: ITensorType, source: Place, taken: AffineMap, target: Place, put: AffineMap) -> list[Statement]:

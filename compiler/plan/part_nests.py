@@ -1,4 +1,4 @@
-"""Builds the nests of tasks that pass tokens on as they are: parts of a stream, streams joined."""
+"""Builds the nests of tasks that pass tokens on as they are: parts of a stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.compiler.analysis.parts import range_loops
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
-from penstock.compiler.transforms.build_converter_nests import push
+from penstock.compiler.plan.converter_nests import push
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,6 @@ def build_concat(kind: ITensorType, dim: int, parts: Sequence[Range], targets: S
     loops, along = range_loops(kind, dim)
     sources = [(fifo, _range_guard(loops, along, part)) for part in parts for fifo in part.fifos]
     return NestFacts("concat", _named(loops), _select(sources, targets))
-
-
-def build_join(kind: ITensorType, sources: Sequence[Place], targets: Sequence[Place]) -> NestFacts:
-    """A token of each source in turn; all are of one kind."""
-    count = len(sources)
-    loops = (Loop("turn", kind.token_count), Loop("source", count))
-    guards = [GuardAttr((Term(1, "eq", i),) if count > 1 else ()) for i in range(count)]
-    return NestFacts("join", loops, _select(list(zip(sources, guards, strict=True)), targets))
 
 
 def _select(sources: Sequence[tuple[Place, GuardAttr]], targets: Sequence[Place]) -> list[Statement]:

@@ -27,7 +27,7 @@ from penstock.compiler.analysis.tasks import Computation
 from penstock.compiler.dialects import itensor, nest
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
-from penstock.compiler.transforms.build_converter_nests import push
+from penstock.compiler.plan.converter_nests import push
 
 
 @dataclass(frozen=True)

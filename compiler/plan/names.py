@@ -1,0 +1,91 @@
+"""What parts and the channels between them are called. People find these names in reports, records and C++."""
+
+from __future__ import annotations
+
+LOAD, STORE, SPILL = "load.", "store.", "spill."
+"""What the names of parts begin with that reach external memory: for the model, and for a later kernel."""
+
+
+def load_name(tensor: str) -> str:
+    return f"{LOAD}{tensor}"
+
+
+def operand_load_name(layer: str, position: int) -> str:
+    """Of a parameter, which every layer loads for itself."""
+    return f"{LOAD}{layer}.{position}"
+
+
+def unpack_name(load: str) -> str:
+    """Of what cuts the words of a load into slices."""
+    return f"unpack.{load.removeprefix(LOAD)}"
+
+
+def store_name(result: int) -> str:
+    return f"{STORE}{result}"
+
+
+def spill_name(tensor: str) -> str:
+    return f"{SPILL}{tensor}"
+
+
+def spilled_name(spill: str) -> str:
+    """Of the tensor in external memory that a spill writes."""
+    return f"{spill.removeprefix(SPILL)}.memory"
+
+
+def pack_name(store: str) -> str:
+    """Of what puts slices together to the words of a store."""
+    return f"pack.{store.removeprefix(STORE).removeprefix(SPILL)}"
+
+
+def fork_name(tensor: str) -> str:
+    return f"fork.{tensor}"
+
+
+def convert_name(tensor: str, which: str) -> str:
+    return f"convert.{tensor}{which}"
+
+
+def converted_fork_name(tensor: str, which: str) -> str:
+    return f"fork.{tensor}.converted{which}"
+
+
+def chunk_name(tensor: str, dim: int) -> str:
+    return f"chunk.{tensor}.{dim}"
+
+
+def chunk_part_name(chunk: str, number: int) -> str:
+    """Of one of the tensors that a chunk makes."""
+    return f"{chunk}.part{number}"
+
+
+def concat_name(first: str) -> str:
+    return f"concat.{first}"
+
+
+def reshaped_name(tensor: str, shape: tuple[int, ...]) -> str:
+    return f"{tensor}.as.{'x'.join(str(size) for size in shape)}"
+
+
+def result_name(number: int) -> str:
+    """Of a result of the model."""
+    return f"output_{number}"
+
+
+def kernel_name(group: int) -> str:
+    return f"group{group}"
+
+
+def group_suffix(group: int) -> str:
+    """Behind the names of what a later kernel loads and converts, which others may load and convert too."""
+    return f".{kernel_name(group)}"
+
+
+def block_name(part: str) -> str:
+    """Of the block channel inside a part."""
+    return f"{part}.block"
+
+
+def channel_name(maker: str, reader: str, number: int | None = None) -> str:
+    """Of the FIFO between two parts, after both; with a number where there are several."""
+    return f"{maker}__{reader}" + ("" if number is None else f"_{number}")
