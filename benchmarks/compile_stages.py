@@ -31,7 +31,7 @@ from penstock.services.jobs.search import SearchSettings, find_design
 model, trials, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 stages = Stages(quiet=True)
 with stages.running():
-    target = check_target("u55c", None, "w8a8", "simulated", None)
+    target = check_target({"platform": "u55c", "quantize": "w8a8", "evidence": "simulated"}, None, None)
     stages.begin("import the model")
     program = load_program(model, target.quantize)
     stages.begin("search")

@@ -12,7 +12,7 @@ from rich.console import Console
 from benchmarks.registry import WALL_CLOCK, Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.services.api.answers.schemas import RunDetail, StepOut
-from penstock.services.cli.rest import ModelSource, Service
+from penstock.services.cli.client import ModelSource, Service
 from penstock.services.cli.watching import follow
 from penstock.services.supervisor.borrowed import borrowed_stack
 

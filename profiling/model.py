@@ -23,10 +23,10 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.dialects import OWN_DIALECTS, stream
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform, total
 from penstock.compiler.schedule import NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork, network_of
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
@@ -52,6 +52,8 @@ class TaskFigures:
     end: int
     waited: int
     resources: Resources
+    waits_for_memory: bool = False
+    """External memory sets its pace; else its own pipeline does. `ii_reason` says the same in words."""
 
 
 @dataclass(frozen=True)
@@ -217,9 +219,12 @@ class _TaskFacts:
         iterations = sum(n.iterations for n in task.nests)
         return _TaskFacts(iterations, busiest, task.busy, task.nests[0].initial_delay, task.area)
 
+    def waits_for_memory(self, busy: int) -> bool:
+        return busy > self.busy
+
     def pace(self, busy: int) -> str:
         """What a task's pace comes from: its slowest nest's bound, or the external memory that it waits for."""
-        if busy <= self.busy:
+        if not self.waits_for_memory(busy):
             return self.busiest.ii_reason
         cycles = busy / self.iterations
         return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {self.busiest.ii}"
@@ -241,6 +246,7 @@ def _task_figures(task: Task, timeline: Timeline, facts: _TaskFacts, before: int
         end=times.end + before,
         waited=times.waited,
         resources=facts.area,
+        waits_for_memory=facts.waits_for_memory(busy),
     )
 
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.compiler.platforms import Resources
-from penstock.profiling.evidence import EVIDENCE, Evidence
 
 SCHEMA = "penstock.profile/1"
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import cast
 
+from penstock.compiler.evidence import Evidence
 from penstock.db import Database
 from penstock.db.schema.records import RungPair
 from penstock.dse.rungs.history import Pair
-from penstock.profiling.evidence import Evidence
 
 
 class SharedHistory:

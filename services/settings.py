@@ -1,6 +1,6 @@
 """Every setting of the service's processes, read once from the environment and typed.
 
-Imports nothing but the standard library, so that the command line and the API start quickly.
+Imports nothing heavy, so that the command line and the API start quickly.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
-T = TypeVar("T")
+from penstock.services.step_kinds import QUEUES
 
-QUEUES = ("import", "explore", "profile", "build")
+T = TypeVar("T")
 
 
 class SettingError(ValueError):

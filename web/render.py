@@ -6,15 +6,28 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from penstock.web import text
 from penstock.web.measurements_view import view_profiles
-from penstock.web.run_view import view_run
+from penstock.web.run_view import OptionLabels, StepKinds, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, Record, view_runs
+from penstock.web.search_view import Objectives
+
+
+class EvidenceKind(Protocol):
+    """What a label says of one kind of evidence; whoever fills the pages knows all kinds."""
+
+    @property
+    def meaning(self) -> str: ...
+    @property
+    def look(self) -> str: ...
+
+
+EvidenceKinds = Mapping[Any, EvidenceKind]
 
 
 @cache
@@ -34,7 +47,6 @@ def environment() -> Environment:
         "size": text.size,
         "clock": text.clock,
         "stamp": text.stamp,
-        "evidence_meaning": text.evidence_meaning,
     }
     return made
 
@@ -42,6 +54,7 @@ def environment() -> Environment:
 def render_runs(
     runs: Sequence[Record],
     *,
+    evidence_kinds: EvidenceKinds,
     service: Record,
     state: str,
     cursor: str | None,
@@ -52,6 +65,7 @@ def render_runs(
     """The list of runs."""
     return _page(
         "runs.html",
+        evidence_kinds=evidence_kinds,
         service=service,
         has_login=has_login,
         rows=view_runs(runs, now or datetime.now(UTC)),
@@ -65,6 +79,10 @@ def render_runs(
 def render_run(
     run: Record,
     *,
+    evidence_kinds: EvidenceKinds,
+    option_labels: OptionLabels,
+    step_kinds: StepKinds,
+    objectives: Objectives,
     trials: Sequence[Record],
     trials_left_out: int,
     artifacts: Sequence[Record],
@@ -83,15 +101,26 @@ def render_run(
         events=events,
         workers_alive=int(service["workers_alive"]),
         sort=sort,
+        option_labels=option_labels,
+        step_kinds=step_kinds,
+        objectives=objectives,
         now=now or datetime.now(UTC),
     )
-    return _page("run.html", service=service, has_login=has_login, view=view)
+    return _page("run.html", evidence_kinds=evidence_kinds, service=service, has_login=has_login, view=view)
 
 
-def render_measurements(profiles: Record, differences: Sequence[Record], *, service: Record, has_login: bool) -> str:
+def render_measurements(
+    profiles: Record,
+    differences: Sequence[Record],
+    *,
+    evidence_kinds: EvidenceKinds,
+    service: Record,
+    has_login: bool,
+) -> str:
     """What all runs share."""
     return _page(
         "measurements.html",
+        evidence_kinds=evidence_kinds,
         service=service,
         has_login=has_login,
         profiles=profiles,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.web import text
 from penstock.web.event_lines import EventLine, event_lines
@@ -13,20 +13,28 @@ from penstock.web.graph import GraphDrawing, GraphNode, draw_graph, joint_state
 from penstock.web.pareto import Plot
 from penstock.web.rungs_view import RungErrors, view_rungs
 from penstock.web.runs_view import best_latency, headline, progress_text, shown_state, style_of
-from penstock.web.search_view import Search, is_number, plot_trials, view_search
+from penstock.web.search_view import Objectives, Search, is_number, plot_trials, view_search
 from penstock.web.trials_view import TrialTable, scarcest, view_trials
 
 Record = Mapping[str, Any]
+
+
+class StepKind(Protocol):
+    """What the picture must know of one kind of step; whoever fills the page knows all kinds, in their order."""
+
+    @property
+    def chooses(self) -> bool: ...
+    @property
+    def many(self) -> bool: ...
+
+
+StepKinds = Mapping[str, StepKind]
+OptionLabels = Mapping[str, tuple[str, str]]
+"""What each option of a run is called, and what it means where it is empty."""
 OVER = ("succeeded", "failed", "cancelled")
-_AFTER_TRIALS = ("shortlist", "measure", "select", "verify", "link", "package")
 _SHOWN_ELSEWHERE = (
     "chosen_trial", "evidence", "latency_cycles", "latency_us", "package", "resource_share", "share_evidence", "trials",
 )  # fmt: skip
-_OPTIONS = (
-    "platform", "quantize", "objectives", "limits", "trials", "extended", "sampler", "seed", "warm_start", "fix",
-    "max_lanes", "evidence", "bitstream",
-)  # fmt: skip
-_WORDS = {"fix": "fixed", "warm_start": "warm start", "max_lanes": "most lanes", "extended": "further trials"}
 _PICTURES = ("dies.svg", "memories.svg")
 _WHY = "why.svg"
 _STEP_LOOK = {"blocked": "pending"}
@@ -118,6 +126,9 @@ def view_run(
     events: Sequence[Record],
     workers_alive: int,
     sort: str,
+    option_labels: OptionLabels,
+    step_kinds: StepKinds,
+    objectives: Objectives,
     now: datetime,
 ) -> RunView:
     """Everything that the page shows."""
@@ -128,13 +139,13 @@ def view_run(
         style=style_of(shown_state(run)),
         over=run["state"] in OVER,
         story=_story(run, events, workers_alive, now),
-        options=_options(run["options"]),
+        options=_options(run["options"], option_labels),
         headline=shown,
         share_evidence=share_evidence,
         best=best_latency(shown),
-        graph=_graph(run, trials, now),
-        steps=tuple(_step_row(step, now) for step in sorted(run["steps"], key=_place)),
-        plot=plot_trials(trials, run["options"].get("objectives") or ()),
+        graph=_graph(run, trials, step_kinds, now),
+        steps=tuple(_step_row(step, now) for step in sorted(run["steps"], key=lambda step: _place(step, step_kinds))),
+        plot=plot_trials(trials, run["options"].get("objectives") or (), objectives),
         table=view_trials(trials, left_out=trials_left_out, sort=sort),
         files=tuple(_file_row(artifact) for artifact in artifacts),
         events=event_lines(events),
@@ -211,28 +222,32 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
     return Story("busy", "Working", f"{doing[:1].upper()}{doing[1:]}. {news}" if doing else news)
 
 
-def _options(options: Record) -> tuple[tuple[str, str], ...]:
-    """Options in the order in which people think of them; the database keeps none."""
-    shown = {name: options[name] for name in _OPTIONS if name in options}
-    shown |= {name: value for name, value in options.items() if name not in shown}
-    shown["quantize"] = options.get("quantize") or "as the model is"
-    return tuple((_WORDS.get(name, name), _shown(name, value)) for name, value in shown.items() if value is not None)
+def _options(options: Record, labels: OptionLabels) -> tuple[tuple[str, str], ...]:
+    """Options in the order of their labels; the database keeps none."""
+    ordered = [*(name for name in labels if name in options), *(name for name in options if name not in labels)]
+    rows = [(*labels.get(name, (name, "")), options[name]) for name in ordered]
+    return tuple((label, _shown(value, absent)) for label, absent, value in rows if value is not None or absent)
 
 
-def _shown(name: str, value: object) -> str:
+def _shown(value: object, absent: str) -> str:
+    if value is None:
+        return absent
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or ("those of the platform" if name == "limits" else "nothing")  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return ", ".join(map(str, value)) or absent or "nothing"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
 
 
-def _graph(run: Record, trials: Sequence[Record], now: datetime) -> GraphDrawing:
-    newest = max((_turn(step["key"]) for step in run["steps"]), default=1)
-    drawn = [s for s in run["steps"] if s["kind"] not in _AFTER_TRIALS or _turn(s["key"]) == newest]
+def _graph(run: Record, trials: Sequence[Record], kinds: StepKinds, now: datetime) -> GraphDrawing:
+    choosing = [name for name, kind in kinds.items() if kind.chooses]
+    newest = max((step["turn"] for step in run["steps"]), default=1)
+    drawn = [s for s in run["steps"] if s["kind"] not in choosing or s["turn"] == newest]
     nodes = [(step["kind"], _node(step, now)) for step in drawn]
-    before = [node for kind, node in nodes if kind not in _AFTER_TRIALS]
-    after = [node for kind in _AFTER_TRIALS for node in _joined(kind, [n for k, n in nodes if k == kind])]
+    before = [node for kind, node in nodes if kind not in choosing]
+    after = [
+        node for name in choosing for node in _joined(name, kinds[name].many, [n for kind, n in nodes if kind == name])
+    ]
     total = run["progress"]["trials_total"]
     looks = [(_cell_state(trial), _cell_title(trial)) for trial in trials]
     looks += [("pending", "not yet begun")] * max(0, min(total, 600) - len(looks))
@@ -243,21 +258,15 @@ def _graph(run: Record, trials: Sequence[Record], now: datetime) -> GraphDrawing
     return draw_graph(before, looks, node if total or looks else None, after)
 
 
-def _turn(key: str) -> int:
-    """2 of `select@2`: how many times the run has come to choosing."""
-    number = key.partition("@")[2]
-    return int(number) if number.isdecimal() else 1
-
-
-def _place(step: Record) -> tuple[int, int]:
+def _place(step: Record, kinds: StepKinds) -> tuple[int, int]:
     """Where a step stands in the list: as the picture has it, one turn after the other."""
     kind = step["kind"]
-    return _turn(step["key"]), _AFTER_TRIALS.index(kind) + 1 if kind in _AFTER_TRIALS else 0
+    return step["turn"], list(kinds).index(kind) if kind in kinds and kinds[kind].chooses else 0
 
 
-def _joined(kind: str, nodes: Sequence[GraphNode]) -> list[GraphNode]:
+def _joined(kind: str, many: bool, nodes: Sequence[GraphNode]) -> list[GraphNode]:
     """The measurements of several designs are one node of the picture; each has its line below."""
-    if kind != "measure" or not nodes:
+    if not many or not nodes:
         return list(nodes)
     done = sum(node.state == "succeeded" for node in nodes)
     failed = sum(node.state == "failed" for node in nodes)

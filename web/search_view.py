@@ -4,12 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.web import text
 from penstock.web.pareto import Dot, Plot, draw_pareto
 
 Record = Mapping[str, Any]
+
+
+class Objective(Protocol):
+    """What is drawn of an objective; whoever fills the page knows them all."""
+
+    @property
+    def plotted(self) -> str: ...
+    @property
+    def axis(self) -> str: ...
+    @property
+    def reads_as(self) -> str: ...
+
+
+Objectives = Mapping[str, Objective]
 
 
 @dataclass(frozen=True)
@@ -21,13 +35,17 @@ class ObjectiveAxis:
     show: Callable[[float], str]
     limit: float | None = None
 
+    @staticmethod
+    def of(objective: Objective) -> ObjectiveAxis:
+        kind = objective.reads_as
+        return ObjectiveAxis(objective.plotted, objective.axis, _SHOW[kind], 1.0 if kind == "share" else None)
 
-AXES = {
-    "latency": ObjectiveAxis("latency_us", "latency", text.microseconds),
-    "throughput": ObjectiveAxis("interval_us", "time between two inputs", text.microseconds),
-    "resources": ObjectiveAxis("resource_share", "largest share of a resource's limit", text.percent, 1.0),
-    "energy": ObjectiveAxis("energy_uj", "energy of one run in µJ", text.quantity),
-    "traffic": ObjectiveAxis("traffic_bytes", "external traffic of one run", lambda value: text.size(round(value))),
+
+_SHOW: Mapping[str, Callable[[float], str]] = {
+    "time": text.microseconds,
+    "share": text.percent,
+    "bytes": lambda value: text.size(round(value)),
+    "number": text.quantity,
 }
 _OLDER = {"latency_us": ObjectiveAxis("latency_cycles", "latency in cycles", text.quantity)}
 """What to draw of records that lack a figure."""
@@ -64,11 +82,11 @@ def view_search(run: Record) -> Search:
     )
 
 
-def plot_trials(trials: Sequence[Record], objectives: Sequence[str]) -> Plot | None:
+def plot_trials(trials: Sequence[Record], asked: Sequence[str], objectives: Objectives) -> Plot | None:
     """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
-    names = [name for name in objectives if name in AXES][:2]
+    names = [name for name in asked if name in objectives][:2]
     names += [name for name in ("latency", "resources") if name not in names]
-    x, y = (_known(AXES[name], trials) for name in names[:2])
+    x, y = (_known(ObjectiveAxis.of(objectives[name]), trials) for name in names[:2])
     dots: list[Dot] = []
     for trial in trials:
         at, up = trial["figures"].get(x.figure), trial["figures"].get(y.figure)

@@ -5,20 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
-_EVIDENCE = {
-    "modelled": "computed from a closed-form model of the hardware; no tool has looked at the design",
-    "simulated": "from our cycle-level simulation of the dataflow, without data",
-    "open-rtl": "from our SystemVerilog under Verilator, yosys and nextpnr",
-    "csynth": "from the report of the HLS tool's C synthesis",
-    "cosim": "from the HLS tool's co-simulation of C and RTL",
-    "implemented": "from the report after placing and routing",
-    "board": "measured on a board",
-}
-
-
-def evidence_meaning(evidence: str) -> str:
-    """One line for the label's tooltip."""
-    return _EVIDENCE.get(evidence, "where this figure comes from")
 
 
 def quantity(value: float) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Evidence = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board"]
+from penstock.compiler.evidence import Evidence
 
 Cycles = Annotated[int | None, Field(ge=0, description="clock cycles; null: not measured")]
 Count = Annotated[int | None, Field(ge=0, description="null: not measured")]

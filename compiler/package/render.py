@@ -9,22 +9,13 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from penstock.compiler.evidence import EVIDENCE_KINDS, Look
 from penstock.compiler.package import scatter as plots
 from penstock.compiler.package.dataflow import dataflow
 from penstock.compiler.package.gantt import gantt
-from penstock.compiler.package.report import Evidence, Report
+from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt
 from penstock.compiler.program import Program
-
-EVIDENCE_MEANING: dict[Evidence, str] = {
-    "modelled": "computed in closed form from the design",
-    "simulated": "executed or replayed in software",
-    "open-rtl": "measured on our SystemVerilog with Verilator and yosys",
-    "csynth": "from the HLS tool's synthesis report",
-    "cosim": "from the HLS tool's RTL co-simulation",
-    "implemented": "after place and route",
-    "board": "measured on the device",
-}
 
 MEMORY_NAMES = {"lutram": "LUT RAM", "srl": "shift registers", "bram": "block RAM", "uram": "UltraRAM"}
 
@@ -39,7 +30,8 @@ def render_html(report: Report) -> str:
         plot=plots.scatter(exploration) if exploration else None,
         front=plots.front_rows(exploration) if exploration else (),
         plot_size=plots,
-        meanings=EVIDENCE_MEANING,
+        evidence_kinds=EVIDENCE_KINDS,
+        looking=_labels_looking,
         gantt=gantt(run) if run else None,
         memory_names=MEMORY_NAMES,
         fifo_bits=sum((c.depth or 0) * (c.width_bits or 0) for c in fifos) if fifos else None,
@@ -54,6 +46,11 @@ def render_readme(report: Report, program: Program) -> str:
 
 def render_bitstream_note(report: Report) -> str:
     return _environment().get_template("bitstream_readme.md.j2").render(r=report)
+
+
+def _labels_looking(look: Look) -> str:
+    """The style sheet's selector of all evidence whose label looks so."""
+    return ", ".join(f".e-{name}" for name, kind in EVIDENCE_KINDS.items() if kind.look == look)
 
 
 def grouped(value: float | int | None) -> Markup | str:

@@ -5,12 +5,12 @@ A figure that nobody measured is None, never 0, and every section with a figure 
 
 from __future__ import annotations
 
-import json
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from penstock.compiler.package.record import Count, Cycles, Evidence, From, Ratio, Record, Share, check_evidence
+from penstock.compiler.evidence import Evidence
+from penstock.compiler.package.record import Count, Cycles, From, Ratio, Record, Share, check_evidence
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
@@ -25,13 +25,14 @@ from penstock.compiler.package.report_timing import (
 )
 
 __all__ = [
-    "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo",
-    "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "Evidence", "ExplorationReport", "HostInfo",
-    "HostOperation", "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo",
-    "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacementReport", "PlatformInfo", "PortInfo", "Product",
-    "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SCHEMAS",
-    "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskFigures",
-    "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "WhyInfo", "json_schema",
+    "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo",
+    "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation", "ImportanceInfo",
+    "KernelInfo", "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo",
+    "OtherLoop", "PathStep", "PlacedPart",
+    "PlacementReport", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record",
+    "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo",
+    "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskFigures", "TimeFigures", "Timing", "TrialInfo", "Verify",
+    "WholeCheck", "WhyInfo",
 ]  # fmt: skip
 
 
@@ -289,6 +290,15 @@ class HostInfo(Record):
     bytes: int = Field(description="of the tensors that these operations read")
 
 
+class PlacedPart(Record):
+    """Cells of the netlist that was placed; what placing adds, to carry signals through, is in no part."""
+
+    lut: int
+    ff: int
+    dsp: int
+    bram18: int
+
+
 class BitstreamInfo(Record):
     """The bitstream for a board: what place and route made of the design, or why there is none."""
 
@@ -301,6 +311,8 @@ class BitstreamInfo(Record):
     reached_mhz: float | None = Field(default=None, description="the clock that v++ says the kernel runs at")
     worst_slack_ns: float | None = Field(default=None, description="of the routed chip, shell and all")
     usage: tuple[ChipUse, ...] = ()
+    core: PlacedPart | None = Field(default=None, description="what of the placed netlist is the design itself")
+    shell: PlacedPart | None = Field(default=None, description="and what the board's shell around it")
     notes: tuple[str, ...] = ()
     evidence: From = None
     failure: str = Field(default="", description="why there is none")
@@ -350,16 +362,3 @@ class Report(Record):
             "bitstream": self.bitstream.evidence if self.bitstream else None,
         }
         return {path: evidence for path, evidence in found.items() if evidence is not None}
-
-
-# Every schema in docs/ that is made from these records.
-SCHEMAS: dict[str, type[Record]] = {"report.schema.json": Report, "explore.schema.json": SearchResult}
-
-
-def json_schema(record: type[Record]) -> str:
-    """The JSON Schema of what a record prints, as docs/ holds it."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **record.model_json_schema(mode="serialization"),
-    }
-    return json.dumps(schema, indent=1) + "\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from penstock.compiler.package.record import Cycles, Evidence, Record, Share
+from penstock.compiler.evidence import Evidence
+from penstock.compiler.package.record import Cycles, Record, Share
 
 
 class NeighbourInfo(Record):

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from penstock.compiler.package.record import Count, Cycles, Evidence, Record
+from penstock.compiler.evidence import Evidence
+from penstock.compiler.package.record import Count, Cycles, Record
 from penstock.compiler.package.report_timing import TimeFigures
 
 

@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from penstock.compiler.package.record import Count, Cycles, Evidence, From, Record, check_evidence
+from penstock.compiler.evidence import Evidence
+from penstock.compiler.package.record import Count, Cycles, From, Record, check_evidence
 
 
 class KernelTiming(Record):

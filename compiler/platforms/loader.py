@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.board import SIGNALS, Board, BoardPin
+from penstock.compiler.platforms.families import FAMILIES, Family
 from penstock.compiler.platforms.platform import Die, DieLink, ExternalMemory, Platform
 from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources
 from penstock.compiler.platforms.toml_fields import Fields, parse_toml
@@ -46,7 +47,7 @@ def parse_platform(text: str, where: str) -> Platform:
         title=fields.text("title"),
         part=part,
         shell=fields.text("shell"),
-        operators=fields.text("operators"),
+        family=_family(fields.text("family"), where),
         clock_mhz=fields.number("clock_mhz", above=0),
         max_clock_mhz=fields.number("max_clock_mhz", above=0),
         fill=_fill(fields.table("fill")),
@@ -61,6 +62,12 @@ def parse_platform(text: str, where: str) -> Platform:
         raise _bad(where, f"field 'arguments' is {platform.arguments!r}", f"it is one of {', '.join(ARGUMENTS)}")
     _check_names(platform, where)
     return platform
+
+
+def _family(name: str, where: str) -> Family:
+    if name not in FAMILIES:
+        raise _bad(where, f"there is no family {name!r}", "known families: " + ", ".join(FAMILIES))
+    return FAMILIES[name]
 
 
 def _fill(fields: Fields) -> tuple[tuple[str, float], ...]:

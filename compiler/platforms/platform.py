@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.board import Board
+from penstock.compiler.platforms.families import Family
 from penstock.compiler.platforms.resources import RESOURCE_NAMES, Resources, total
 
 MEMORY_EFFICIENCY = 0.85
@@ -64,13 +65,13 @@ class DieLink:
 
 @dataclass(frozen=True)
 class Platform:
-    """A device or board. `operators` names the operator library whose figures hold on it."""
+    """A device or board."""
 
     name: str
     title: str
     part: str
     shell: str
-    operators: str
+    family: Family
     clock_mhz: float
     max_clock_mhz: float
     fill: tuple[tuple[str, float], ...]
@@ -81,6 +82,11 @@ class Platform:
     """Pins and oscillator, where it is a board that bitstreams are made for."""
     arguments: str = "external"
     """What inputs and outputs are: `external` memory behind ports, or `arrays` on the chip, banked as is needed."""
+
+    @property
+    def operators(self) -> str:
+        """The operator library whose figures hold on it."""
+        return self.family.operators
 
     @property
     def has_array_arguments(self) -> bool:

@@ -146,7 +146,7 @@ def load_library(name: str, clock_mhz: float) -> OperatorLibrary:
     if not tables:
         raise PenstockError(
             code="unknown-library", what=f"there is no operator library {name!r}",
-            limit="known are " + ", ".join(library_names()), hint="correct the platform's field 'operators'",
+            limit="known are " + ", ".join(library_names()), hint="correct its platform's family",
         )  # fmt: skip
     period = 1000 / clock_mhz
     fast_enough = [t for t in tables if t.period_ns <= period * _PERIOD_TOLERANCE]

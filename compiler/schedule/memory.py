@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms import Family, Resources
 from penstock.compiler.schedule.library import OperatorLibrary
 
 MemoryKind = Literal["registers", "lutram", "srl", "bram", "uram"]
@@ -34,13 +34,9 @@ class MemoryUse:
     def bits(self) -> int:
         return self.words * self.word_bits
 
-    def blocks(self, family: str = "UltraScale+") -> str:
-        """The blocks as the device's family counts them: on UltraScale+ two 18-kbit halves are one 36-kbit block."""
-        if family == "ECP5":
-            return f"{self.area.bram18} DP16KD" if self.area.bram18 else ""
-        pairs, odd = divmod(self.area.bram18, 2)
-        parts = [(pairs, "BRAM36"), (odd, "BRAM18"), (self.area.uram, "URAM")]
-        return " + ".join(f"{count} {name}" for count, name in parts if count)
+    def blocks(self, family: Family) -> str:
+        """The blocks as the device's family counts them."""
+        return family.blocks(self.area.bram18, self.area.uram)
 
 
 def build_memory(

@@ -15,9 +15,6 @@ from penstock.db.schema.records import Json, Page, Trial, TrialSummary
 from penstock.db.schema.tables import artifacts, steps, trials
 from penstock.db.schema.tables import runs as all_runs
 
-EVIDENCE = ("modelled", "simulated", "open-rtl", "csynth", "cosim", "implemented", "board")
-"""Where figures can come from, the weakest first."""
-
 
 @dataclass(frozen=True)
 class TrialRow:
@@ -113,13 +110,14 @@ class Trials(Repository):
         statement = _steps_with_trials().where(steps.c.run_id == run_id, steps.c.key == key)
         return self._first(TrialRow, statement)
 
-    def best(self, run_ids: Sequence[str], figure: str = "latency_cycles") -> dict[str, BestTrial]:
+    def best(self, run_ids: Sequence[str], figure: str, evidence: Sequence[str]) -> dict[str, BestTrial]:
         """For each run that has one, its complete trial with the smallest value of the figure.
 
-        Figures of different evidence are not compared: only trials with the run's best evidence take part.
+        Figures of different evidence are not compared: only trials with the run's best evidence take part. `evidence`
+        names every kind, the weakest first.
         """
         value = trials.c.figures[figure]
-        rank = func.array_position(array(EVIDENCE), trials.c.evidence)
+        rank = func.array_position(array(evidence), trials.c.evidence)
         first = (
             select(trials.c.number, trials.c.figures, trials.c.evidence)
             .where(

@@ -11,6 +11,7 @@ from functools import cached_property
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.assemble import Assembler
@@ -19,7 +20,6 @@ from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DI
 from penstock.dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.model import DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design

@@ -31,24 +31,39 @@ UNBOUNDED = 1e6
 
 @dataclass(frozen=True)
 class Objective:
-    """One thing to keep small: the figure that stands for it."""
+    """One thing to keep small: the figure that stands for it, and how a page draws it."""
 
     name: str
     figure: str
     unit: str
     meaning: str
+    plotted: str
+    axis: str
+    reads_as: Literal["time", "share", "bytes", "number"] = "number"
 
 
 OBJECTIVES: Mapping[str, Objective] = {
     o.name: o
     for o in (
-        Objective("latency", "latency_cycles", "cycles", "time of one run"),
-        Objective("throughput", "interval_cycles", "cycles", "time between two inputs of many in a row"),
-        Objective("resources", "resource_share", "", "the largest share of any resource's limit"),
-        Objective("energy", "energy_uj", "µJ", "energy of one run, by the model of dse/evaluation/energy.toml"),
-        Objective("traffic", "traffic_bytes", "bytes", "what one run reads from and writes to external memory"),
+        Objective("latency", "latency_cycles", "cycles", "time of one run", "latency_us", "latency", "time"),
+        Objective(
+            "throughput", "interval_cycles", "cycles", "time between two inputs of many in a row",
+            "interval_us", "time between two inputs", "time",
+        ),
+        Objective(
+            "resources", "resource_share", "", "the largest share of any resource's limit",
+            "resource_share", "largest share of a resource's limit", "share",
+        ),
+        Objective(
+            "energy", "energy_uj", "µJ", "energy of one run, by the model of dse/evaluation/energy.toml",
+            "energy_uj", "energy of one run in µJ",
+        ),
+        Objective(
+            "traffic", "traffic_bytes", "bytes", "what one run reads from and writes to external memory",
+            "traffic_bytes", "external traffic of one run", "bytes",
+        ),
     )
-}
+}  # fmt: skip
 DEFAULT_OBJECTIVES = ("latency", "resources")
 
 LIMITED: Mapping[str, str] = {

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES
 from penstock.dse.search.fill import LANES, amount_of
 from penstock.dse.space.tiling import Value
-from penstock.profiling.evidence import Evidence
 
 Floats = NDArray[np.float64]
 
@@ -180,7 +180,7 @@ def _bandwidth(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
     if share >= FULL:
         return [f"External memory binds: {share:.0%} of {most} is taken."]
     slowest = next(task for task in chosen.figures.tasks if task.name == chosen.figures.bottleneck)
-    if slowest.ii_reason.startswith("external memory"):
+    if slowest.waits_for_memory:
         ports = f"its port, one of {memory.ports}," if memory.ports > 1 else "its share of the port"
         return [
             f"External memory sets the pace: {slowest.name} waits for {ports} while the design as a "

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Platform, Resources, total
+from penstock.compiler.platforms import Family, Platform, Resources, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.memory import Allocation, StoredItem, allocate, memory_svg, memory_table, stored_items
 from penstock.dse.memory.items import WHOLE_CHIP
@@ -25,7 +25,7 @@ class Placement:
 
     partition: Partition
     allocation: Allocation
-    family: str
+    family: Family
     undivided: str = ""
     """Why the tasks are not divided among the dies, if they are not: all stand on the chip as a whole."""
 
@@ -85,8 +85,7 @@ def place(
         placed = partition(replace(graph, things=things), site)
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
-    family = "ECP5" if platform.part.startswith("LFE5") else "UltraScale+"
-    return Placement(placed, allocate(here, site.limits, besides), family, undivided)
+    return Placement(placed, allocate(here, site.limits, besides), platform.family, undivided)
 
 
 def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> None:

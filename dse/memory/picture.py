@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.compiler.platforms import RESOURCE_NAMES, Resources
+from penstock.compiler.platforms import RESOURCE_NAMES, Family, Resources
 from penstock.dse.memory.result import Allocation
 from penstock.dse.support.drawing import Drawing, table, text_width
 
@@ -61,7 +61,7 @@ def _draw_shares(picture: Drawing, allocation: Allocation, region: str, y: float
         picture.text(left + length + 8, row, f"{used:,} of {limit:,}" if limit else "none", "soft")
 
 
-def memory_table(allocation: Allocation, family: str = "UltraScale+") -> str:
+def memory_table(allocation: Allocation, family: Family) -> str:
     """Every memory with its geometry, the largest first; blocks by their name in the device's family."""
     header = ["memory", "on", "words", "bits", "copies", "built of", "blocks", "lut", "ff"]
     rows = [

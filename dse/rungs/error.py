@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from penstock.compiler.evidence import Evidence
 from penstock.dse.rungs.history import Pair
-from penstock.profiling.evidence import Evidence
 
 ENOUGH = 5
 """Pairs from which on a median ratio is believed."""

@@ -10,11 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
+from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.compiler.plan.names import LOAD, STORE
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.profiling import store
 from penstock.profiling.cache import CacheStore
-from penstock.profiling.evidence import EVIDENCE, Evidence
 
 NEWEST = 2000
 """Pairs of one family that are kept."""
@@ -55,7 +55,7 @@ def mix_of(evaluation: Evaluation) -> str:
     """What kind of work sets a design's pace: designs that are alike in this are off by alike shares."""
     figures = evaluation.figures
     slowest = next(task for task in figures.tasks if task.name == figures.bottleneck)
-    if slowest.ii_reason.startswith("external memory") or slowest.layer.startswith((LOAD, STORE)):
+    if slowest.waits_for_memory or slowest.layer.startswith((LOAD, STORE)):
         pace = "external memory"
     else:
         pace = "II = 1" if slowest.ii == 1 else "II > 1"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import EVIDENCE_KINDS, Evidence, Route
 from penstock.compiler.platforms import Platform
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
-from penstock.dse.rungs.hardware import open_rtl
+from penstock.dse.rungs.hardware import open_rtl, open_rtl_many
 from penstock.dse.rungs.open_rtl import open_library
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval
-from penstock.dse.rungs.vitis import VITIS_RUNGS, cosim, csynth, vitis_lacks
-from penstock.profiling.evidence import Evidence
+from penstock.dse.rungs.vitis import cosim, csynth, vitis_lacks
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.simulated import simulate_design
@@ -34,24 +35,36 @@ def usable(evidence: Evidence, platform: Platform, clock_mhz: float) -> tuple[Ev
 
     A rung that has no meaning for the platform is an error.
     """
-    if evidence in VITIS_RUNGS:
-        lacking = vitis_lacks(platform)
-        return ("simulated", f"{evidence} figures were asked for, but {lacking}") if lacking else (evidence, "")
-    if evidence != "open-rtl":
-        return evidence, ""
+    route = EVIDENCE_KINDS[evidence].route
+    lacking = _LACKS[route](platform, clock_mhz) if route is not None else ""
+    return ("simulated", f"{evidence} figures were asked for, but {lacking}") if lacking else (evidence, "")
+
+
+def _open_lacks(platform: Platform, clock_mhz: float) -> str:
+    """What this machine lacks to run our SystemVerilog, in words. A platform that it is not made for is an error."""
     open_library(platform, clock_mhz)
     try:
         find_verilator()
         find_cxx()
     except ProfilingError as missing:
-        return "simulated", f"open-rtl figures were asked for, but {missing.one_line()}"
-    return evidence, ""
+        return missing.one_line()
+    return ""
+
+
+_LACKS: Mapping[Route, Callable[[Platform, float], str]] = {
+    "open": _open_lacks, "vitis": lambda platform, _: vitis_lacks(platform),
+}  # fmt: skip
 
 
 RUNGS: Mapping[Evidence, Rung] = {
     "modelled": modelled, "simulated": simulated, "open-rtl": open_rtl, "csynth": csynth, "cosim": cosim,
 }  # fmt: skip
-"""Every way to choose among designs, by its evidence; `penstock.profiling.evidence.RUNGS` lists the names for users.
+"""What measures a design, for every kind of evidence that `penstock.compiler.evidence` says designs are ranked by.
 
 A rung of other tools is written beside this package against `penstock.dse.rungs.rung`, and gets its line here.
 """
+
+TOGETHER: Mapping[Evidence, Callable[[Evaluator, Sequence[Evaluation], Bench], list[Measured | PenstockError]]] = {
+    "open-rtl": open_rtl_many,
+}
+"""Rungs that measure several designs sooner together than one by one."""

@@ -35,7 +35,7 @@ def build_all(cores: Sequence[Core], tools: ToolRunner) -> None:
 def open_library(platform: Platform, clock_mhz: float) -> OperatorLibrary:
     """The platform's operators, if our SystemVerilog is what runs on it."""
     library = load_library(platform.operators, platform.check_clock(clock_mhz))
-    if library.flushing:
+    if platform.family.route == "open":
         return library
     raise PenstockError(
         code="no-open-route", what=f"{platform.name} is not built on the open route", where="evidence open-rtl",

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from penstock.compiler.evidence import Evidence
 from penstock.dse.evaluation.choosing import choosable
 from penstock.dse.evaluation.evaluate import Evaluation
 from penstock.dse.rungs.error import Correction
 from penstock.dse.rungs.history import Pair, mix_of
 from penstock.dse.rungs.rung import Measured
-from penstock.profiling.evidence import Evidence
 
 _DIGITS = 12
 """Improvements that agree in so many digits are equal."""

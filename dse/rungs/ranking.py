@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
-from penstock.dse.rungs.hardware import open_rtl_many
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
-from penstock.dse.rungs.kinds import RUNGS
+from penstock.dse.rungs.kinds import RUNGS, TOGETHER
 from penstock.dse.rungs.promotion import promote
 from penstock.dse.rungs.rung import Bench, Measured
-from penstock.profiling.evidence import EVIDENCE, Evidence
 
 BEST = 8
 """How many designs a stronger rung looks at."""
@@ -93,8 +92,8 @@ def measure_all(
 
 
 def _measure(evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench) -> list[Ranked]:
-    if evidence == "open-rtl":
-        outcomes = open_rtl_many(evaluator, candidates, bench)
+    if evidence in TOGETHER:
+        outcomes = TOGETHER[evidence](evaluator, candidates, bench)
         return [_ranked(one, outcome) for one, outcome in zip(candidates, outcomes, strict=True)]
     found: list[Ranked] = []
     for candidate in candidates:

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Resources
 from penstock.compiler.simulator import Simulation
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.history import FolderHistory, History
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.store import FolderProfiles, ProfileStore
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.job import JobLimits

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence, by_route
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import Platform
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Times, steady_interval
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
 from penstock.profiling.simulated import simulate_design
 from penstock.profiling.store import profile_once
@@ -17,15 +17,16 @@ from penstock.profiling.vitis.profiler import VitisProfiler
 from penstock.profiling.vitis.records import SynthesisReport
 from penstock.profiling.vitis.retime_design import RetimedDesign, retime_design
 
-VITIS_RUNGS: tuple[Evidence, ...] = ("csynth", "cosim")
+VITIS_RUNGS = by_route("vitis")
 
 
 def vitis_lacks(platform: Platform) -> str:
     """What this machine lacks for HLS, in words; empty where it can be started. Other vendors' chips are an error."""
-    if not platform.part.startswith("xc"):
+    if platform.family.route != "vitis":
         raise PenstockError(
-            code="no-vitis-route", what=f"AMD's tools know no {platform.title}", where="evidence csynth, cosim",
-            limit=f"its part is {platform.part}", hint="take --evidence open-rtl or simulated, or another platform",
+            code="no-vitis-route", what=f"AMD's tools know no {platform.title}",
+            where="evidence " + ", ".join(VITIS_RUNGS), limit=f"its part is {platform.part}",
+            hint="take --evidence open-rtl or simulated, or another platform",
         )  # fmt: skip
     tools = find_vitis()
     if tools.form is not None and tools.release is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.choosing import pareto_front, select_best
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.samplers import narrow
 from penstock.dse.search.start import starting_settings
 from penstock.dse.search.study import Study
@@ -39,7 +40,7 @@ def explore(
     trials: int,
     *,
     seed: int = 0,
-    sampler: str = "local",
+    sampler: str = DEFAULT_SAMPLER,
     fixed: Sequence[str] = (),
     progress: ExploreProgress | None = None,
 ) -> Exploration:

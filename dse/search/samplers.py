@@ -1,45 +1,19 @@
-"""How the next setting is proposed: by name and seed, and the space of settings that proposals come from."""
+"""The space of settings that proposals come from: which parameters mean something, what is fixed, all of it."""
 
 from __future__ import annotations
 
 import difflib
 import random
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Literal, get_args
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
-SamplerName = Literal["local", "tpe", "nsga2", "random", "grid"]
-SAMPLERS: tuple[SamplerName, ...] = get_args(SamplerName)
-
 LARGEST_GRID = 20_000
 """A space with more settings than this cannot be walked from end to end."""
-
-
-def make_sampler(name: str, seed: int) -> BaseSampler:
-    """A seeded sampler of Optuna's by name. A grid proposes nothing: its settings are known beforehand."""
-    match name:
-        case "tpe":
-            with warnings.catch_warnings():
-                # parameters that mean something only at times need groups, which Optuna has not promised to keep
-                warnings.simplefilter("ignore", category=ExperimentalWarning)
-                return TPESampler(seed=seed, multivariate=True, group=True, n_startup_trials=16)
-        case "nsga2":
-            return NSGAIISampler(seed=seed, population_size=24)
-        case "random" | "grid":
-            return RandomSampler(seed=seed)
-        case _:
-            raise PenstockError(
-                code="unknown-sampler", what=f"there is no sampler {name!r}",
-                limit="known are " + ", ".join(SAMPLERS), hint="pass one of these names",
-            )  # fmt: skip
 
 
 def is_ordered(values: Sequence[Value]) -> bool:

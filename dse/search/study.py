@@ -26,7 +26,8 @@ from sqlalchemy.orm.exc import StaleDataError
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES
 from penstock.dse.search.local import MEANS, LocalSampler, Meaning
-from penstock.dse.search.samplers import distribution, grid, in_order, is_ordered, make_sampler, means_something
+from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, Searched, sampler_kind
+from penstock.dse.search.samplers import distribution, grid, in_order, is_ordered, means_something
 from penstock.dse.search.storage import OwnStorage, SharedStorage
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
@@ -94,7 +95,7 @@ class Study:
         conditions: Conditions | None = None,
         objectives: Sequence[str] = DEFAULT_OBJECTIVES,
         storage_url: str | None = None,
-        sampler: str = "local",
+        sampler: str = DEFAULT_SAMPLER,
         seed: int = 0,
         worker: int = 0,
         first: Sequence[Params] = (),
@@ -105,20 +106,18 @@ class Study:
 
         Without `storage_url` the study lives in this process. `worker` keeps the samplers of several processes
         with one seed from proposing the same. With `create=False` a study that is gone is an error. By `meaning`
-        the sampler `local` knows which settings are the same design, and need not be tried.
+        a sampler knows which settings are the same design, and need not be tried.
         """
         storage = OwnStorage() if storage_url is None else SharedStorage(storage_url)
         wanted, own_seed = tuple(objectives), seed + 7919 * worker
-        is_local = sampler == "local"
-        proposer = (
-            LocalSampler(choices, conditions or {}, own_seed, meaning) if is_local else make_sampler(sampler, own_seed)
-        )
+        kind = sampler_kind(sampler)
+        proposer = kind.make(Searched(choices, conditions or {}, own_seed, meaning))
         try:
             made, created = _open_study(name, storage, proposer, wanted, create)
         except BaseException:
             _close_storage(storage)
             raise
-        settings = grid(choices, conditions or {}, seed) if sampler == "grid" else None
+        settings = grid(choices, conditions or {}, seed) if kind.walks else None
         study = Study(made, choices, storage, conditions or {}, wanted, settings)
         if created and settings is None:
             for params in first:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
 
 from penstock.compiler.backend.rtl.design import RtlDesign
-from penstock.compiler.platforms import Platform, Resources
+from penstock.compiler.evidence import Evidence
+from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms.families import Synthesis
 from penstock.profiling.cache import CacheStore, content_key, runs_folder
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.shape import structural_key
 from penstock.profiling.open_rtl.tools import Tool, find_yosys
@@ -18,9 +18,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolCommand, ToolRunner, clean_environment
 from penstock.profiling.work_folder import private_folder
 
-Family = Literal["ecp5", "xcup"]
-
-SYNTHESIS: dict[Family, str] = {
+SYNTHESIS: dict[Synthesis, str] = {
     "ecp5": "synth_ecp5 -top {top}",
     "xcup": "synth_xilinx -family xcup -flatten -noiopad -top {top}",
 }
@@ -55,19 +53,14 @@ class Area:
     resources: Resources
     logic_lut: int
     cells: Mapping[str, int]
-    family: Family
+    family: Synthesis
     seconds: float
     cached: bool = False
     evidence: Evidence = "open-rtl"
 
 
-def family_of(platform: Platform) -> Family:
-    """What the platform's part is synthesised for: ECP5, or UltraScale+ for all others."""
-    return "ecp5" if platform.part.upper().startswith("LFE5") else "xcup"
-
-
 def measure_area(
-    design: RtlDesign, family: Family, tools: ToolRunner | None = None, *, timeout: float = 1800.0
+    design: RtlDesign, family: Synthesis, tools: ToolRunner | None = None, *, timeout: float = 1800.0
 ) -> Area:
     """Synthesise the core by itself. A core of the same shape that was measured before is not measured again."""
     yosys = find_yosys()
@@ -111,22 +104,26 @@ def _synthesise(
         return {str(name): int(count) for name, count in cells.items()}, result.seconds
 
 
-def _area(cells: Mapping[str, int], family: Family, seconds: float, *, cached: bool = False) -> Area:
+def _area(cells: Mapping[str, int], family: Synthesis, seconds: float, *, cached: bool = False) -> Area:
     unknown = sorted(name for name in cells if not _counted(name))
     if unknown:
         raise ProfilingError(
             "report-unreadable", what=f"yosys counts cells that nobody knows: {', '.join(unknown)}", where="yosys",
             hint="this version of yosys maps to other cells; use the one of constraints.txt",
         )  # fmt: skip
-    resources = Resources(
+    logic = sum(count for name, count in cells.items() if name.startswith("LUT"))
+    return Area(resources_of(cells), logic, dict(cells), family, seconds, cached)
+
+
+def resources_of(cells: Mapping[str, int]) -> Resources:
+    """What so many cells of each kind take."""
+    return Resources(
         lut=sum(count * LUT_CELLS.get(name, 0) for name, count in cells.items()),
         ff=sum(cells.get(name, 0) for name in FF_CELLS),
         dsp=sum(cells.get(name, 0) for name in DSP_CELLS),
         bram18=sum(count * BRAM_CELLS.get(name, 0) for name, count in cells.items()),
         uram=sum(cells.get(name, 0) for name in URAM_CELLS),
     )
-    logic = sum(count for name, count in cells.items() if name.startswith("LUT"))
-    return Area(resources, logic, dict(cells), family, seconds, cached)
 
 
 def _counted(name: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,14 @@ class BitstreamRun:
 
 
 def build_bitstream(
-    design: BoardDesign, tools: ToolRunner | None = None, *, seeds: tuple[int, ...] = SEEDS, timeout: float = 3600.0
+    design: BoardDesign,
+    tools: ToolRunner | None = None,
+    *,
+    seeds: tuple[int, ...] = SEEDS,
+    timeout: float = 3600.0,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> BitstreamRun:
-    """The bitstream of a board's design, from the cache or built now."""
+    """The bitstream of a board's design, from the cache or built now. `progress` hears which tool runs."""
     yosys, nextpnr, ecppack = find_yosys(), find_nextpnr_ecp5(), find_ecppack()
     versions = tuple((tool.name, tool.version) for tool in (yosys, nextpnr, ecppack))
     device = device_of(load_platform(design.board.name))
@@ -64,7 +70,8 @@ def build_bitstream(
         if (known := _read(store, key)) is not None:
             return known
         with private_folder(runs_folder()) as folder:
-            flow = _Flow(folder, design, device, tools or ToolRunner(), timeout)
+            durations = _Durations(design.board.name)
+            flow = _Flow(folder, design, device, tools or ToolRunner(), timeout, progress, durations)
             try:
                 run = flow.run(yosys, nextpnr, ecppack, seeds, versions)
             except PenstockError as error:
@@ -89,6 +96,27 @@ class _Placement:
 
 
 @dataclass(frozen=True)
+class _Durations:
+    """How long each tool took the last time that it ran for this board, of whatever design that was."""
+
+    board: str
+
+    def said(self, tool: Tool) -> str:
+        seconds = self._store.read(self._key(tool))
+        return f" ({seconds:.0f} s the last time)" if isinstance(seconds, int | float) else ""
+
+    def keep(self, tool: Tool, seconds: float) -> None:
+        self._store.write(self._key(tool), round(seconds, 1))
+
+    @property
+    def _store(self) -> CacheStore:
+        return CacheStore("durations", keep=100)
+
+    def _key(self, tool: Tool) -> str:
+        return content_key("duration", self.board, tool.name)
+
+
+@dataclass(frozen=True)
 class _Flow:
     """The tools in one folder. All paths are relative to it: YoWASP takes no others."""
 
@@ -97,6 +125,8 @@ class _Flow:
     device: Device
     tools: ToolRunner
     timeout: float
+    progress: Callable[[str], None]
+    durations: _Durations
 
     def run(
         self, yosys: Tool, nextpnr: Tool, ecppack: Tool, seeds: tuple[int, ...], versions: tuple[tuple[str, str], ...]
@@ -106,12 +136,12 @@ class _Flow:
         script = "\n".join(SYNTHESIS).format(files=" ".join(rtl.files), top=rtl.top)
         (self.folder / "synth.ys").write_text(script + "\n")
         (self.folder / "board.lpf").write_text(self.design.constraints)
-        synthesis = self._start(yosys, "-q", "-s", "synth.ys")
+        synthesis = self._start("synthesising with yosys", yosys, "-q", "-s", "synth.ys")
         self._needs("netlist.json", "yosys", synthesis)
         netlist = self._needs("netlist.v", "yosys", synthesis)
         best, routing_s = self._place(nextpnr, seeds)
         (self.folder / "best.config").write_text(best.config)
-        packing = self._start(ecppack, "--compress", "best.config", "board.bit")
+        packing = self._start("packing with ecppack", ecppack, "--compress", "best.config", "board.bit")
         self._needs("board.bit", "ecppack", packing)
         made = Bitstream(
             bit=(self.folder / "board.bit").read_bytes(), config=best.config, netlist=netlist, fmax_mhz=best.fmax_mhz,
@@ -141,9 +171,11 @@ class _Flow:
     def _place_once(self, nextpnr: Tool, seed: int) -> tuple[_Placement, float]:
         for name in ("report.json", "board.config"):
             (self.folder / name).unlink(missing_ok=True)
+        attempt = "" if seed == SEEDS[0] else f", placement {seed}"
         result = self._start(
-            nextpnr, *self.device.options, "--json", "netlist.json", "--lpf", "board.lpf", "--textcfg",
-            "board.config", "--report", "report.json", "--freq", f"{self.design.clock_mhz:g}", "--seed", str(seed),
+            f"placing and routing with nextpnr{attempt}", nextpnr,
+            *self.device.options, "--json", "netlist.json", "--lpf", "board.lpf", "--textcfg", "board.config",
+            "--report", "report.json", "--freq", f"{self.design.clock_mhz:g}", "--seed", str(seed),
             "--timing-allow-fail",
         )  # fmt: skip
         if not (self.folder / "report.json").is_file():
@@ -167,11 +199,15 @@ class _Flow:
                 hint=_OVERFULL_HINT,
             )  # fmt: skip
 
-    def _start(self, tool: Tool, *arguments: str) -> ToolResult:
+    def _start(self, what: str, tool: Tool, *arguments: str) -> ToolResult:
+        self.progress(f"{what} for {self.design.board.name}{self.durations.said(tool)}")
         environment = clean_environment(**tool.env)
         command = (*tool.argv, *arguments)
         logs = self.folder / "logs"
-        return self.tools.run(ToolCommand(command, self.folder, logs, environment, timeout=self.timeout))
+        result = self.tools.run(ToolCommand(command, self.folder, logs, environment, timeout=self.timeout))
+        if result.ok:
+            self.durations.keep(tool, result.seconds)
+        return result
 
     def _needs(self, name: str, tool: str, result: ToolResult) -> str:
         """What a tool wrote. YoWASP's exit codes are not to be trusted: what counts is the file."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform
 from penstock.profiling.cache import CacheStore, content_key, runs_folder
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.shape import structural_key
 from penstock.profiling.open_rtl.tools import find_nextpnr_ecp5, find_yosys

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence
 from penstock.profiling.cache import CacheStore, fetch_many
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.area import REVISION as AREA_REVISION
-from penstock.profiling.open_rtl.area import family_of, measure_area
+from penstock.profiling.open_rtl.area import measure_area
 from penstock.profiling.open_rtl.fmax import device_of, measure_fmax
 from penstock.profiling.open_rtl.kernels import CoreRun, nests_of, prepare
 from penstock.profiling.open_rtl.measure import Measurement, document_of, measure_many, measurement_from
@@ -118,9 +118,9 @@ class OpenRtlProfiler:
         self, key: str, request: ProfileRequest, version: str, kernel: CoreRun, whole: Measurement,
         alone: Measurement | ProfilingError | None, tools: ToolRunner,
     ) -> Profile:  # fmt: skip
-        area = measure_area(kernel.design, family_of(kernel.platform), tools)
+        area = measure_area(kernel.design, kernel.platform.family.synthesis, tools)
         fmax = None
-        if self.clock and family_of(kernel.platform) == "ecp5":
+        if self.clock and kernel.platform.family.has_open_clock:
             target = request.clock_mhz
             fmax = measure_fmax(kernel.design, device_of(kernel.platform), target_mhz=target, tools=tools).mhz
         single = alone if isinstance(alone, Measurement) else whole

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence
 from penstock.profiling.cache import runs_folder
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.failures import failed
 from penstock.profiling.open_rtl.verilate import MEMORY_LIMIT, BuiltProgram, build
 from penstock.profiling.open_rtl.words import decode, encode, lanes_of, stride_of

@@ -11,6 +11,8 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from glob import escape, glob
+from os.path import isdir, isfile  # unlike those of Path, they call what may not be looked at absent
 from pathlib import Path
 from typing import Literal
 
@@ -92,7 +94,7 @@ def find_vitis(path: Path | None = None, environment: Mapping[str, str] | None =
             programs[name] = found
     release = _release(programs)
     licences = tuple(name for name in LICENCE_VARIABLES if env.get(name, "").strip())
-    if (Path(env.get("HOME", "/nonexistent")) / ".Xilinx" / "Xilinx.lic").is_file():
+    if isfile(Path(env.get("HOME", "/nonexistent")) / ".Xilinx" / "Xilinx.lic"):
         licences = (*licences, "~/.Xilinx/Xilinx.lic")
     platforms = _platforms(programs, env)
     form = _form(release, programs)
@@ -104,15 +106,20 @@ def find_vitis(path: Path | None = None, environment: Mapping[str, str] | None =
 
 def _below(path: Path) -> Iterator[Path]:
     """Folders with programs below a configured path, those of its newest release only."""
-    start = path.parent if path.is_file() or path.name == "bin" else path
-    found = [folder for layout in _LAYOUTS for folder in sorted(start.glob(layout)) if folder.is_dir()]
+    start = path.parent if isfile(path) or path.name == "bin" else path
+    found = [folder for layout in _LAYOUTS for folder in _matching(start, layout) if isdir(folder)]
     if found and start.parent.name in _PRODUCTS:  # .../Vitis/2023.2: its sisters are .../Vitis_HLS/2023.2 and others
-        found += [f for p in _PRODUCTS if (f := start.parents[1] / p / start.name / "bin").is_dir()]
+        found += [f for p in _PRODUCTS if isdir(f := start.parents[1] / p / start.name / "bin")]
     elif found and start.name in _PRODUCTS:  # .../2025.1/Vitis
-        found += [f for p in _PRODUCTS if (f := start.parent / p / "bin").is_dir()]
+        found += [f for p in _PRODUCTS if isdir(f := start.parent / p / "bin")]
     releases = [release for folder in found if (release := Release.find(str(folder))) is not None]
     newest = max(releases, default=None)
     yield from (folder for folder in found if newest is None or Release.find(str(folder)) in (newest, None))
+
+
+def _matching(folder: Path, pattern: str) -> list[Path]:
+    """What lies below a folder, in order; nothing where it may not be read."""
+    return sorted(Path(name) for name in glob(str(Path(escape(str(folder)), pattern))))
 
 
 def _programs(folders: list[Path]) -> dict[str, Path]:
@@ -121,7 +128,7 @@ def _programs(folders: list[Path]) -> dict[str, Path]:
     for name in PROGRAMS:
         for folder in folders:
             program = folder / name
-            if program.is_file() and os.access(program, os.X_OK):
+            if isfile(program) and os.access(program, os.X_OK):
                 found[name] = program
                 break
     return found
@@ -166,16 +173,16 @@ def _form(release: Release | None, programs: Mapping[str, Path]) -> Form | None:
 def _settings(programs: Mapping[str, Path]) -> Path | None:
     """The script that sets the tools' environment, beside the programs."""
     for name in ("v++", "vitis-run", "vitis_hls"):
-        if name in programs and (script := programs[name].parents[1] / "settings64.sh").is_file():
+        if name in programs and isfile(script := programs[name].parents[1] / "settings64.sh"):
             return script
     return None
 
 
 def _xrt(env: Mapping[str, str]) -> Path | None:
     for folder in (env.get("XILINX_XRT", ""), "/opt/xilinx/xrt"):
-        if folder and (Path(folder) / "lib").is_dir():
+        if folder and isdir(Path(folder) / "lib"):
             return Path(folder)
-    return _SYSTEM if any(_SYSTEM.glob(_XRT_LIBRARY)) else None
+    return _SYSTEM if _matching(_SYSTEM, _XRT_LIBRARY) else None
 
 
 def _of_xrt(name: str, xrt: Path | None, env: Mapping[str, str]) -> Path | None:
@@ -187,7 +194,7 @@ def _of_xrt(name: str, xrt: Path | None, env: Mapping[str, str]) -> Path | None:
 def _xrt_version(xrt: Path | None) -> str | None:
     """XRT writes its version beside itself; a distribution's package has it in the library's name."""
     if xrt is not None and xrt == _SYSTEM:
-        return next((file.name.partition(".so.")[2] for file in sorted(xrt.glob(_XRT_LIBRARY), reverse=True)), None)
+        return next((file.name.partition(".so.")[2] for file in reversed(_matching(xrt, _XRT_LIBRARY))), None)
     try:
         found = json.loads((xrt / "version.json").read_text()) if xrt else {}
         return str(found["BUILD_VERSION"])
@@ -204,7 +211,7 @@ def _platforms(programs: Mapping[str, Path], env: Mapping[str, str]) -> dict[str
     folders.append(Path("/opt/xilinx/platforms"))
     found: dict[str, Path] = {}
     for folder in folders:
-        for file in sorted((*folder.glob("*.xpfm"), *folder.glob("*/*.xpfm"))):
+        for file in sorted((*_matching(folder, "*.xpfm"), *_matching(folder, "*/*.xpfm"))):
             found.setdefault(file.stem, file)
     return found
 

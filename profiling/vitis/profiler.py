@@ -135,7 +135,7 @@ def design_of(request: ProfileRequest, folder: Path) -> tuple[Platform, stream.T
     try:
         platform = load_platform(request.platform)
         platform.check_clock(request.clock_mhz)
-        if not platform.part.startswith("xc"):
+        if platform.family.route != "vitis":
             raise ProfilingError(
                 "bad-request", what=f"Vitis has no device {platform.part!r}", where=platform.name,
                 hint="measure it by the open route",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.profiling.evidence import Evidence
+from penstock.compiler.evidence import Evidence
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.simulator import Network, Phase, Repeat, Sequence, SimulatedProcess
 from penstock.compiler.simulator.network import Item
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.records import CountSpan, ReportedLoop, SynthesisReport
 

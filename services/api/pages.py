@@ -8,9 +8,11 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from penstock.compiler.evidence import EVIDENCE_KINDS
 from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Run
+from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import (
     artifact_out,
     chosen_trial,
@@ -21,10 +23,14 @@ from penstock.services.api.answers.documents import (
     trial_out,
 )
 from penstock.services.api.answers.evidence import differences_out, profiles_out
-from penstock.services.api.answers.params import RunId, check_cursor, find_run
+from penstock.services.api.answers.params import RunId, check_cursor
+from penstock.services.api.answers.schemas import StepOut
 from penstock.services.api.plumbing.auth import COOKIE, caller_of, token_id
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.health import check
+from penstock.services.jobs.runs import find_run
+from penstock.services.run_options import option_labels
+from penstock.services.step_kinds import STEP_KINDS, TRIAL, StepKey
 from penstock.web.render import render_login, render_measurements, render_run, render_runs
 from penstock.web.runs_view import FILTERS, Record
 
@@ -59,6 +65,7 @@ def runs_page(
         runs = [run.model_dump(mode="json") for run in run_list(tx, page.items)]
     html = render_runs(
         runs,
+        evidence_kinds=EVIDENCE_KINDS,
         service=_service(request, context),
         state=state,
         cursor=cursor,
@@ -83,7 +90,11 @@ def run_page(
         keys = {step.id: step.key for step in tx.steps.by_ids({file.step_id for file in files})}
         events = tx.events.newest(run.id, SHOWN_EVENTS)
     html = render_run(
-        detail.model_dump(mode="json"),
+        detail.model_dump(mode="json") | {"steps": [_in_its_turn(step) for step in detail.steps]},
+        step_kinds=STEP_KINDS,
+        objectives=OBJECTIVES,
+        evidence_kinds=EVIDENCE_KINDS,
+        option_labels=option_labels(),
         trials=trials,
         trials_left_out=left_out,
         artifacts=[artifact_out(file, keys).model_dump(mode="json") for file in files],
@@ -104,7 +115,11 @@ def measurements_page(request: Request, context: Ctx) -> Response:
         profiles = profiles_out(tx).model_dump(mode="json")
         differences = [one.model_dump(mode="json") for one in differences_out(tx)]
     html = render_measurements(
-        profiles, differences, service=_service(request, context), has_login=context.options.auth
+        profiles,
+        differences,
+        evidence_kinds=EVIDENCE_KINDS,
+        service=_service(request, context),
+        has_login=context.options.auth,
     )
     return _page(html)
 
@@ -151,8 +166,12 @@ def _trials(tx: Transaction, run: Run) -> tuple[list[Record], int]:
     chosen = chosen_trial(run)
     rows = tx.trials.notable(run.id, first_figure(run), best=MOST_TRIALS // 2, newest=MOST_TRIALS // 2, besides=chosen)
     counts = tx.steps.counts_by_kind([run.id])[run.id]
-    total = sum(count for (kind, _), count in counts.items() if kind == "trial")
+    total = sum(count for (kind, _), count in counts.items() if kind == TRIAL)
     return [trial_out(row, chosen).model_dump(mode="json") for row in rows], max(0, total - len(rows))
+
+
+def _in_its_turn(step: StepOut) -> Record:
+    return step.model_dump(mode="json") | {"turn": StepKey.parse(step.key).turn}
 
 
 def _service(request: Request, context: Context) -> Record:

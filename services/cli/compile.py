@@ -8,26 +8,19 @@ from typing import Annotated
 
 import typer
 
+from penstock.services.cli.asked import AskedOptions, takes_run_options
+from penstock.services.run_options import COMPILE
 
+
+@takes_run_options(COMPILE)
 def compile(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, FILE.onnx, FILE.mlir or zoo:NAME?KEY=VALUE")
     ],
+    asked: AskedOptions,
     out: Annotated[Path, typer.Option("-o", "--out", help="folder for the package")] = Path("out"),
-    platform: Annotated[str | None, typer.Option(help="device to compile for [default: u55c]")] = None,
     design: Annotated[Path | None, typer.Option(help="design record to use instead of searching for one")] = None,
-    quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
-    evidence: Annotated[
-        str,
-        typer.Option(help="what the choice comes from: modelled, simulated, open-rtl, csynth or cosim"),
-    ] = "simulated",
-    bitstream: Annotated[
-        str | None, typer.Option(help="hw, hw_emu or none [default: hw where the evidence's tools can build it]")
-    ] = None,
-    trials: Annotated[int, typer.Option(help="designs to try, without --design", min=1, max=100_000)] = 48,
-    seed: Annotated[int, typer.Option(help="of the search: equal seeds give equal designs")] = 0,
-    max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print report.json instead of a summary")] = False,
     stop_after: Annotated[str | None, typer.Option(metavar="STAGE", help="stop there and write the IR to DIR")] = None,
     print_ir: Annotated[bool, typer.Option("--print-ir", help="print the IR of that stage, or of all")] = False,
@@ -52,8 +45,8 @@ def compile(
 
     with documented_exit_codes():
         given = Design.load(design) if design is not None else None
-        target = check_target(platform, clock, quantize, evidence, given)
-        check_bitstream(bitstream)
+        target = check_target(asked, clock, given)
+        check_bitstream(asked["bitstream"])
         if stop_after or print_ir:
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)
@@ -64,10 +57,11 @@ def compile(
             program = load_program(model, target.quantize)
             exploration = None
             if given is None:
+                trials = asked["trials"]
                 stages.begin(f"searching {trials} designs")
                 choice, exploration = find_design(
                     program, target.platform, target.clock_mhz, target.quantize, trials,
-                    SearchSettings(seed=seed, max_lanes=max_lanes),
+                    SearchSettings(seed=asked["seed"], max_lanes=asked["max_lanes"]),
                     lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis
@@ -78,7 +72,8 @@ def compile(
                 bench = Bench(progress=stages.begin, line=stages.note)
                 finished, synthesis = finish_given(program, target.platform, given, target.evidence, bench)
             built = build_package(
-                program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence, synthesis, bitstream
+                program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence, synthesis,
+                asked["bitstream"],
             )  # fmt: skip
             archive = write_output(built, out)
     print(built.report.to_json() if as_json else "\n".join(summary_lines(built.report, archive)))

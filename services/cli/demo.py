@@ -41,7 +41,7 @@ def demo(
     from rich.console import Console
 
     from penstock.profiling.cache import user_cache
-    from penstock.services.cli.rest import ModelSource, Service
+    from penstock.services.cli.client import ModelSource, Service
     from penstock.services.cli.watching import follow
     from penstock.services.supervisor.borrowed import borrowed_stack
 
@@ -219,7 +219,12 @@ def bitstream_lines(bitstream: dict[str, Any] | None) -> list[str]:
         f"bitstream {bitstream['path']} for {bitstream['board']}: runs at {bitstream['clock_mhz']:g} MHz, could at "
         f"{bitstream['fmax_mhz']:g} MHz [{bitstream['evidence']}]",
         f"  {used}",
+        *(f"  {part}: {_taken(bitstream[part])}" for part in ("core", "shell") if bitstream[part]),
     ]
+
+
+def _taken(part: dict[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in part.items())
 
 
 def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None) -> list[str]:

@@ -7,34 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.services.cli.asked import AskedOptions, takes_run_options
+from penstock.services.run_options import EXPLORE
+
 if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.compiler.package.report import ExplorationReport, TrialInfo
 
 
+@takes_run_options(EXPLORE)
 def explore(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION or zoo:NAME?KEY=VALUE")],
-    trials: Annotated[int, typer.Option(help="designs to try", min=1, max=100_000)] = 100,
-    platform: Annotated[str | None, typer.Option(help="device to design for [default: u55c]")] = None,
-    quantize: Annotated[str | None, typer.Option(help="w8a8: eight-bit weights and activations")] = None,
+    asked: AskedOptions,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
-    sampler: Annotated[str, typer.Option(help="local, tpe, nsga2, random, or grid: all of a small space")] = "local",
-    seed: Annotated[int, typer.Option(help="equal seeds give equal searches")] = 0,
-    objective: Annotated[
-        list[str] | None,
-        typer.Option(help="latency, throughput, resources, energy or traffic; up to three, the most important first"),
-    ] = None,
-    limit: Annotated[
-        list[str] | None, typer.Option(help="a hard limit such as dsp<=0.5 or latency_us<=20; may be repeated")
-    ] = None,
-    fix: Annotated[
-        list[str] | None, typer.Option(help="a parameter that is not searched, as order=parallel-outer; see the table")
-    ] = None,
-    max_lanes: Annotated[int | None, typer.Option(help="the most operations side by side", min=2)] = None,
-    evidence: Annotated[
-        str, typer.Option(help="what the choice comes from: modelled, simulated, open-rtl, csynth or cosim")
-    ] = "simulated",
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,
 ) -> int:
@@ -49,9 +35,12 @@ def explore(
     from penstock.services.jobs.search import SearchSettings, find_design
 
     with documented_exit_codes():
-        target = check_target(platform, clock, quantize, evidence, None)
-        goal = Goal.of(objective or (), limit or ()).on(target.platform)
-        settings = SearchSettings(sampler, seed, max_lanes, goal, tuple(fix or ()))
+        target = check_target(asked, clock, None)
+        goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
+        trials = asked["trials"]
+        settings = SearchSettings(
+            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ())
+        )  # fmt: skip
         with Stages().running() as stages:
             if target.fallback:
                 stages.say(target.fallback)

@@ -7,20 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import EVIDENCE, RUNGS, Evidence
 from penstock.compiler.package import Report, check_folder, write_archive, write_folder
 from penstock.compiler.package.report import Amount, BitstreamInfo
 from penstock.compiler.pipeline import QUANTISATIONS
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.dse.rungs import usable
-from penstock.profiling.evidence import EVIDENCE, RUNGS, Evidence
+from penstock.services.cli.asked import AskedOptions
 from penstock.services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, UNMET, USAGE
 from penstock.services.jobs.package import Built
+from penstock.services.run_options import DEFAULT_PLATFORM, BitstreamTarget
 
-DEFAULT_PLATFORM = "u55c"
-BITSTREAMS = ("hw", "hw_emu", "none")
+BITSTREAMS: tuple[str, ...] = get_args(BitstreamTarget)
 MISTAKES = {
     "clock-out-of-range",
     "no-open-route",
@@ -58,10 +60,9 @@ class CompileTarget:
     """Why figures will be of weaker evidence, where this machine lacks what it takes."""
 
 
-def check_target(
-    platform: str | None, clock: float | None, quantize: str | None, evidence: str, design: Design | None
-) -> CompileTarget:
+def check_target(asked: AskedOptions, clock: float | None, design: Design | None) -> CompileTarget:
     """Everything that can be refused before PyTorch is loaded. A given design decides; options may repeat it."""
+    platform, quantize, evidence = asked["platform"], asked["quantize"], asked["evidence"]
     if evidence not in EVIDENCE:
         raise PenstockError(
             code="unknown-evidence", what=f"there is no evidence {evidence!r}", where="--evidence",

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.services.api.answers.schemas import Best, Chosen, RunDetail, RunOut, StepOut
+from penstock.services.step_kinds import EXPLORE
 
 _STYLES = {
     "succeeded": "green",
@@ -98,7 +99,7 @@ def live_view(run: RunDetail, note: str = "") -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for step in run.steps:
         table.add_row(*_step_row(step))
-        if step.kind == "explore":
+        if step.kind == EXPLORE:
             table.add_row(Text(""), Text("trials"), _trials_bar(run), Text(best_text(run)))
     head = Text.assemble((run.name, "bold"), "  ", run.id, "  ", state_text(run.state))
     lines: list[RenderableType] = [head, table]
@@ -113,9 +114,11 @@ def change_lines(before: RunDetail | None, after: RunDetail) -> list[str]:
     lines: list[str] = []
     for step in after.steps:
         known = old.get(step.key)
-        if step.state in ("blocked", "queued") or (
-            known and (known.state, known.attempt) == (step.state, step.attempt)
-        ):
+        if step.state in ("blocked", "queued"):
+            continue
+        if known and (known.state, known.attempt) == (step.state, step.attempt):
+            if step.state == "running" and step.progress_text and step.progress_text != known.progress_text:
+                lines.append(f"{step.key}: {step.progress_text}")
             continue
         attempt = f" (attempt {step.attempt} of {step.max_attempts})" if step.attempt > 1 else ""
         why = f": {step.error.what}" if step.error else ""

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.live import Live
 
 from penstock.services.api.answers.schemas import RunDetail
+from penstock.services.cli.client import LONGEST_POLL_SECONDS, Service, ServiceError
 from penstock.services.cli.exit_codes import CANCELLED, CONSTRAINTS_UNMET, FAILED, OK, TIMEOUT, UNMET
 from penstock.services.cli.progress import change_lines, live_view
-from penstock.services.cli.rest import LONGEST_POLL_SECONDS, Service, ServiceError
 
 OVER = ("succeeded", "failed", "cancelled")
 OUTAGE_SECONDS = 60.0

@@ -10,6 +10,7 @@ from penstock.compiler.analysis.converter import plan_converter
 from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.dialects.directives import element_bits
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import (
     ConverterInfo,
     CrossingInfo,
@@ -31,7 +32,6 @@ from penstock.dse.finishing.placement import Placement, place
 from penstock.dse.memory import memory_svg
 from penstock.dse.partition import partition_svg
 from penstock.dse.rungs import FRAMES, steady_interval
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.model import DesignFigures, model_design
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.simulated import simulate_design

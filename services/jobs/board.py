@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from penstock.compiler.backend.rtl.shell import BoardDesign, wrap_core
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.bitstream import FOLDER, Bitstream, bitstream_files
-from penstock.compiler.package.report import BitstreamInfo, ChipUse
+from penstock.compiler.package.report import BitstreamInfo, ChipUse, PlacedPart
 from penstock.compiler.pipeline import Lowered
-from penstock.compiler.platforms import Board, Platform
+from penstock.compiler.platforms import Board, Platform, Resources
 from penstock.dse.rungs.open_rtl import Core
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.open_rtl.bitstream import build_bitstream
+from penstock.profiling.open_rtl.parts import parts_of
 from penstock.profiling.tool_runner import ToolRunner
 
 
@@ -32,12 +33,11 @@ def build_for_board(
     board = platform.board
     if board is None or evidence == "modelled":
         return None
-    progress(f"building the bitstream for {board.name} (minutes, the first time)")
     design: BoardDesign | None = None
     try:
         core = Core.of(lowered, platform)
         design = wrap_core(core.design, board, clock_mhz=lowered.design.clock_mhz)
-        made = build_bitstream(design, tools).made
+        made = build_bitstream(design, tools, progress=progress).made
     except PenstockError as error:
         files = bitstream_files(design, None) if design is not None else {}
         clock = design.clock_mhz if design is not None else lowered.design.clock_mhz
@@ -46,6 +46,7 @@ def build_for_board(
 
 
 def _info(board: Board, clock_mhz: float, made: Bitstream | None, failure: str = "") -> BitstreamInfo:
+    parts = parts_of(made.netlist) if made else None
     return BitstreamInfo(
         board=board.name,
         part=board.part,
@@ -55,6 +56,12 @@ def _info(board: Board, clock_mhz: float, made: Bitstream | None, failure: str =
         usage=tuple(ChipUse(resource=u.resource, used=u.used, available=u.available) for u in made.usage)
         if made
         else (),
+        core=_part(parts.core) if parts else None,
+        shell=_part(parts.shell) if parts else None,
         evidence="implemented" if made else None,
         failure=failure,
     )
+
+
+def _part(taken: Resources) -> PlacedPart:
+    return PlacedPart(lut=taken.lut, ff=taken.ff, dsp=taken.dsp, bram18=taken.bram18)

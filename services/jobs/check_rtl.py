@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import RtlCheck, TimeFigures
 from penstock.compiler.pipeline import Lowered
 from penstock.compiler.pipeline.verify import Comparison, compare, verify_rtl
@@ -13,7 +14,6 @@ from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Array
 from penstock.dse.rungs import FRAMES, usable
 from penstock.dse.rungs.open_rtl import Core
-from penstock.profiling.evidence import Evidence
 
 MOST_CYCLES = 3_000_000
 """Of simulated clock for the held-out set: seconds for a small core, a minute or two for a large one."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
 from penstock.compiler.package import PackageContents, Report, collect_package
 from penstock.compiler.package.report import ExplorationReport, SynthesisInfo
 from penstock.compiler.package.sections import host_section, model_section, platform_section
@@ -17,7 +18,6 @@ from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.program import Program
 from penstock.compiler.schedule import load_library
 from penstock.dse.rungs import usable
-from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
 from penstock.profiling.model import DesignFigures, model_design
 from penstock.profiling.network import network_of
 from penstock.profiling.tool_runner import ToolRunner

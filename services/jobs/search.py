@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.design import Design
+from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
 from penstock.compiler.package.report import ExplorationReport, SynthesisInfo, TimeFigures, TrialInfo
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
@@ -17,9 +18,9 @@ from penstock.dse.finishing.finish import Finished, finish, finish_first
 from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
+from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.study import Told
 from penstock.dse.space.tiling import TilingOptions, Value
-from penstock.profiling.evidence import DEFAULT_RUNG, Evidence
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.services.jobs.explanation import explained, use_of
@@ -31,7 +32,7 @@ from penstock.services.jobs.synthesis import RETIMED, synthesis_section
 class SearchSettings:
     """How the search was made, so that it can be made again."""
 
-    sampler: str = "local"
+    sampler: str = DEFAULT_SAMPLER
     seed: int = 0
     max_lanes: int | None = None
     goal: Goal = DEFAULT_GOAL

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import TimeFigures
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.fifo import total_bits
 from penstock.dse.rungs.rung import Bench, Measured, Times
 from penstock.dse.rungs.vitis import kept_report, profile_of, retimed
-from penstock.profiling.evidence import Evidence
 from penstock.profiling.protocol import Profile
 from penstock.profiling.vitis.records import CountSpan, ReportedUsage, SynthesisReport
 

@@ -13,7 +13,8 @@ from penstock.db.database import is_transient
 from penstock.db.schema.records import Artifact, Json, Model, Run, Step
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.settings import Settings
-from penstock.services.steps.graph import FIRST_TURN, in_turn
+from penstock.services.step_kinds import FIRST_TURN
+from penstock.services.steps.graph import in_turn
 from penstock.services.steps.result import StepStoppedError
 from penstock.services.store import ContentStore
 

@@ -12,41 +12,62 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from penstock.compiler.evidence import LICENSED
 from penstock.compiler.platforms import load_platform
 from penstock.db.schema.records import Model, NewStep
-
-IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
-SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"
-
-MEASURED_IN_STEPS = ("csynth", "cosim")
-"""Evidence that takes a tool minutes to hours a design: several workers share the work, each with its licence."""
-
-FIRST_TURN = 1
-"""Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
+from penstock.services.step_kinds import (
+    EXPLORE,
+    FIRST_TURN,
+    IMPORT,
+    LINK,
+    MEASURE,
+    PACKAGE,
+    REPLAY,
+    SELECT,
+    SHORTLIST,
+    STEP_KINDS,
+    TRIAL,
+    VERIFY,
+    StepKey,
+)
 
 NO_BITSTREAM, HARDWARE = "none", "hw"
 
 
-def run_steps(model: Model, options: Mapping[str, Any]) -> tuple[NewStep, ...]:
+def run_steps(model: Model, options: Mapping[str, Any], turn: int = FIRST_TURN) -> tuple[NewStep, ...]:
     """What a run of a model begins with. `options` stay with the run, where every body finds them."""
-    measured = measured_in_steps(options)
-    linked = wants_link(options)
-    shortlist = (NewStep(SHORTLIST, SHORTLIST, "explore", needs=(EXPLORE,)),) if measured else ()
-    link = (NewStep(LINK, LINK, "build", needs=(VERIFY,), may_fail=True),) if linked else ()
+    measured, linked = measured_in_steps(options), wants_link(options)
+    shortlist = (_step(SHORTLIST, needs=(EXPLORE,), turn=turn),) if measured else ()
+    link = (_step(LINK, needs=(VERIFY,), turn=turn),) if linked else ()
+    # the chosen design is synthesised once more, with its FIFOs sized, where the tools are
+    select = _step(SELECT, needs=(SHORTLIST if measured else EXPLORE,), turn=turn)
     return (
-        NewStep(IMPORT, IMPORT, "import"),
-        NewStep(EXPLORE, EXPLORE, "explore", needs=(IMPORT,)),
+        _step(IMPORT),
+        _step(EXPLORE, needs=(IMPORT,)),
         *shortlist,
-        # the chosen design is synthesised once more, with its FIFOs sized, where the tools are
-        NewStep(SELECT, SELECT, "profile" if measured else "explore", needs=(SHORTLIST if measured else EXPLORE,)),
-        NewStep(VERIFY, VERIFY, "build", needs=(SELECT,)),
+        replace(select, queue=STEP_KINDS[MEASURE].queue) if measured else select,
+        _step(VERIFY, needs=(SELECT,), turn=turn),
         *link,
-        NewStep(PACKAGE, PACKAGE, "build", needs=(VERIFY, LINK) if linked else (VERIFY,)),
+        _step(PACKAGE, needs=(VERIFY, LINK) if linked else (VERIFY,), turn=turn),
     )
 
 
+def _step(
+    kind: str, number: int | None = None, *, needs: tuple[str, ...] = (), turn: int = FIRST_TURN, **fields: Any
+) -> NewStep:
+    """A step of one kind, in the queue that the table says; it needs what it names of its own turn."""
+    facts = STEP_KINDS[kind]
+    key = StepKey(kind, number).in_turn(turn)
+    payload = fields.pop("payload", {}) | ({} if key.turn == FIRST_TURN else {"turn": turn})
+    return NewStep(
+        kind, str(key), facts.queue, payload, tuple(in_turn(need, turn) for need in needs),
+        may_fail=facts.may_fail, **fields,
+    )  # fmt: skip
+
+
 def measured_in_steps(options: Mapping[str, Any]) -> bool:
-    return options.get("evidence") in MEASURED_IN_STEPS
+    """Whether the best designs are measured by tools that take long, a step for each."""
+    return options.get("evidence") in LICENSED
 
 
 def bitstream_target(options: Mapping[str, Any]) -> str:
@@ -72,19 +93,23 @@ def trial_steps(
     needs: tuple[str, ...] = (),
 ) -> tuple[NewStep, ...]:
     """One step a trial. A trial that fails costs itself only; what looks at the best of them sees what there is."""
-    after = in_turn(SHORTLIST if measured_in_steps(options or {}) else SELECT, turn)
+    after = str(last_before_choice(options or {}).in_turn(turn))
     return tuple(
-        NewStep(TRIAL, f"{TRIAL}/{number:04d}", "explore", {"number": number}, needs, (after,), may_fail=True)
+        replace(_step(TRIAL, number, payload={"number": number}, needed_by=(after,)), needs=needs)
         for number in range(first, first + count)
     )
+
+
+def last_before_choice(options: Mapping[str, Any]) -> StepKey:
+    """The step that waits for all trials."""
+    return StepKey(SHORTLIST if measured_in_steps(options) else SELECT)
 
 
 def measure_steps(trials: Sequence[int], turn: int = FIRST_TURN) -> tuple[NewStep, ...]:
     """One step for each design that is worth a tool's time, under its trial's number. One that fails costs itself."""
     return tuple(
-        NewStep(
-            MEASURE, in_turn(f"{MEASURE}/{number:04d}", turn), "profile", {"number": number, "turn": turn},
-            needed_by=(in_turn(SELECT, turn),), may_fail=True,
+        _step(
+            MEASURE, number, turn=turn, payload={"number": number, "turn": turn}, needed_by=(in_turn(SELECT, turn),)
         )
         for number in trials
     )  # fmt: skip
@@ -92,21 +117,14 @@ def measure_steps(trials: Sequence[int], turn: int = FIRST_TURN) -> tuple[NewSte
 
 def replay_steps(run_id: str, number: int) -> tuple[NewStep, ...]:
     """A run that evaluates a trial of another run again, and nothing else."""
-    return (NewStep(REPLAY, REPLAY, "explore", {"run": run_id, "number": number}),)
+    return (_step(REPLAY, payload={"run": run_id, "number": number}),)
 
 
 def in_turn(key: str, turn: int) -> str:
-    """What a step is called when trials were added after a choice, so that one chooses again."""
-    return key if turn == FIRST_TURN else f"{key}@{turn}"
+    """What a step of this key is called in a turn."""
+    return str(StepKey.parse(key).in_turn(turn))
 
 
 def choosing_steps(model: Model, options: Mapping[str, Any], turn: int) -> tuple[NewStep, ...]:
     """All that comes after the trials, once more."""
-    again = [step for step in run_steps(model, options) if step.kind not in (IMPORT, EXPLORE)]
-    return tuple(
-        replace(
-            step, key=in_turn(step.key, turn), payload={**step.payload, "turn": turn},
-            needs=tuple(need if need in (IMPORT, EXPLORE) else in_turn(need, turn) for need in step.needs),
-        )
-        for step in again
-    )  # fmt: skip
+    return tuple(step for step in run_steps(model, options, turn) if STEP_KINDS[step.kind].chooses)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.db.schema.records import Json, NewStep, TrialSummary
+from penstock.services.run_summary import RunSummary
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class StepResult:
     outputs: dict[str, Output] = field(default_factory=dict[str, Output])
     new_steps: tuple[NewStep, ...] = ()
     trial: TrialSummary | None = None
-    run_summary: Json | None = None
+    run_summary: RunSummary | None = None
 
 
 class StepStoppedError(Exception):

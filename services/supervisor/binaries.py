@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from os.path import exists  # unlike that of Path, it calls what may not be looked at absent
 from pathlib import Path
 
 from penstock.compiler.errors import PenstockError
@@ -74,7 +75,7 @@ def postgres_candidates() -> Iterator[PostgresBinaries]:
     """Every Postgres that answers, in the order of the search."""
     for origin, folder in _postgres_folders():
         initdb, postgres = folder / "initdb", folder / "postgres"
-        version = _version([str(postgres), "--version"]) if initdb.exists() and postgres.exists() else None
+        version = _version([str(postgres), "--version"]) if exists(initdb) and exists(postgres) else None
         if version is not None:
             yield PostgresBinaries(initdb, postgres, version, origin)
 
@@ -89,7 +90,7 @@ def redis_candidates() -> Iterator[RedisBinary]:
     if _searches("wheel") and wheel is not None:
         servers.append(("wheel", wheel / "bin" / "redis-server"))
     for origin, server in servers:
-        version = _version([str(server), "--version"]) if server.exists() else None
+        version = _version([str(server), "--version"]) if exists(server) else None
         if version is not None:
             yield RedisBinary(server, version, origin)
 

@@ -106,7 +106,7 @@ class Executor:
             artifacts=[self._keep(name, output) for name, output in result.outputs.items()],
             new_steps=result.new_steps,
             trial=result.trial,
-            run_summary=result.run_summary,
+            run_summary=result.run_summary.written() if result.run_summary else None,
         )
 
     def _earlier_result(self, kind: StepKind, step: Step, context: StepContext) -> StepOutcome | None:

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import httpx
 import pytest
 
+from penstock.compiler.evidence import DEFAULT_RUNG, RUNGS
 from penstock.db.schema.ids import new_id
-from penstock.profiling.evidence import DEFAULT_RUNG, RUNGS
-from penstock.services.api.answers.schemas import Rung, RunOptions
+from penstock.services.run_options import Rung, RunOptions
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder, summary_of
 

@@ -38,7 +38,7 @@ SERVER = ("fastapi", "starlette", "sqlalchemy", "alembic", "psycopg", "redis", "
             "import penstock.services.api.token_admin as _; from penstock.services.api.app import bare_app; "
             "bare_app().openapi()",
         ),
-        ((*COMPILER, *SERVER), "import penstock.services.cli.client"),
+        ((*COMPILER, *SERVER), "import penstock.services.cli.runs"),
     ],
     ids=["the API without the compiler", "the client without compiler and server"],
 )

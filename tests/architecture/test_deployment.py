@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.services.settings import QUEUES, Settings
+from penstock.services.settings import Settings
+from penstock.services.step_kinds import QUEUES
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,10 +11,12 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.package.bitstream import Bitstream, ChipUsage, bitstream_files, board_document
+from penstock.compiler.platforms import Resources
 from penstock.compiler.runtime import penstock_runtime as runtime
 from penstock.compiler.runtime.penstock_runtime.simulation import Simulation
 from penstock.profiling.open_rtl import bitstream as flow
 from penstock.profiling.open_rtl.bitstream import build_bitstream, read_report
+from penstock.profiling.open_rtl.parts import parts_of
 from penstock.profiling.open_rtl.tools import Tool
 from penstock.profiling.protocol import ProfilingError
 from tests.board.folder import weights, wrapped, write_package
@@ -100,6 +102,22 @@ def test_a_design_that_does_not_fit_names_the_resource(monkeypatch: pytest.Monke
         placed(monkeypatch, "exit 1")  # the second time nothing is run
 
 
+def test_it_says_which_tool_runs_and_how_long_it_took_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = json.dumps({"fmax": {"clk": {"achieved": 173.7}}, "utilization": {}})
+    placed(monkeypatch, f"echo x > board.config; echo '{fast}' > report.json")
+    first: list[str] = []
+    again: list[str] = []
+    build_bitstream(wrapped(300), progress=first.append)
+    build_bitstream(wrapped(301), progress=again.append)
+    assert [text.partition(" for ")[0] for text in first] == [
+        "synthesising with yosys", "placing and routing with nextpnr", "packing with ecppack",
+    ]  # fmt: skip
+    assert "the last time" not in first[0]
+    assert all(text.endswith(" s the last time)") for text in again)
+    build_bitstream(wrapped(301), progress=again.append)
+    assert len(again) == 3, "what is kept takes no tool"
+
+
 def test_a_missed_clock_is_tried_with_other_seeds_and_then_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = json.dumps({"fmax": {"clk": {"achieved": 43.7}}, "utilization": {}})
     placed(monkeypatch, f"echo x > board.config; echo '{slow}' > report.json")
@@ -136,3 +154,15 @@ def test_a_core_with_too_much_memory_does_not_fit() -> None:
         build_bitstream(wrapped(60_000))
     assert caught.value.code == "bitstream-fit"
     assert "DP16KD of 208" in caught.value.limit
+
+
+def test_core_and_shell_are_told_apart_in_the_netlist() -> None:
+    lut = "  LUT4 #(\n    .INIT(16'h8000)\n  ) \\{name}_LUT4_Z  (\n    .A(a),\n    .Z(z)\n  );\n"
+    ff = '  TRELLIS_FF #(\n    .GSR("DISABLED")\n  ) \\{name}_TRELLIS_FF_Q  (\n    .CLK(clk)\n  );\n'
+    carry = "  CCU2C #(\n    .INIT0(16'h5555)\n  ) \\core.n0.sum_CCU2C_S0  (\n    .A0(a)\n  );\n"
+    named = "  PFUMX \\core.n0.mux_PFUMX_Z  (\n    .ALUT(a)\n  );\n  LUT4 plain (\n    .A(a)\n  );\n"
+    parts = [lut.format(name=n) for n in ("core.n0.acc", "core.n1.acc", "link.state")]
+    parts += [ff.format(name=n) for n in ("core.n0.acc", "link.state", "core_done")]
+    found = parts_of("module penstock_board(clk);\n" + "".join([*parts, carry, named]) + "endmodule\n")
+    assert found.core == Resources(lut=2 + 2, ff=1)
+    assert found.shell == Resources(lut=1 + 1, ff=2)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from penstock.services.api.answers.schemas import ArtifactOut
-from penstock.services.cli.rest import ModelSource, Service, ServiceError, UsageError, safe_name
+from penstock.services.cli.client import ModelSource, Service, ServiceError, UsageError, safe_name
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder

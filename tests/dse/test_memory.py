@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Resources, load_platform, total
+from penstock.compiler.platforms import FAMILIES, Resources, load_platform, total
 from penstock.compiler.schedule import (
     OperatorLibrary,
     build_memory,
@@ -27,6 +27,7 @@ from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition import partition, placement_graph, site_of
 from tests.compiler.designs import Dense, build_network
 
+ULTRASCALE, LATTICE = FAMILIES["ultrascale-plus"], FAMILIES["ecp5"]
 VITIS = load_library("vitis-ultrascale-plus", 300.0)
 ECP5 = load_library("open-ecp5", 100.0)
 
@@ -42,9 +43,10 @@ def test_ultraram_is_4096_words_of_72_bits(words: int, bits: int, blocks: int):
 
 def test_36_bit_words_halve_a_block():
     """512 words of 72 bits are one whole 36-kbit block, 512 of 36 half of one."""
-    assert next(c for c in memory_choices(VITIS, "m", 512, 72) if c.kind == "bram").blocks() == "1 BRAM36"
-    assert next(c for c in memory_choices(VITIS, "m", 512, 36) if c.kind == "bram").blocks() == "1 BRAM18"
-    assert next(c for c in memory_choices(VITIS, "m", 4096, 144, copies=2) if c.kind == "uram").blocks() == "4 URAM"
+    assert next(c for c in memory_choices(VITIS, "m", 512, 72) if c.kind == "bram").blocks(ULTRASCALE) == "1 BRAM36"
+    assert next(c for c in memory_choices(VITIS, "m", 512, 36) if c.kind == "bram").blocks(ULTRASCALE) == "1 BRAM18"
+    uram = next(c for c in memory_choices(VITIS, "m", 4096, 144, copies=2) if c.kind == "uram")
+    assert uram.blocks(ULTRASCALE) == "4 URAM"
 
 
 @pytest.mark.parametrize("library", [VITIS, ECP5], ids=["vitis", "ecp5"])
@@ -158,7 +160,7 @@ def test_ecp5_has_no_ultraram_and_its_luts_do_not_shift():
     item = StoredItem("m", memory_choices(ECP5, "m", 4096, 32))
     fifo = StoredItem("f", fifo_choices(ECP5, "f", 60, 16))
     assert "srl" not in {c.kind for c in fifo.choices}
-    assert next(c for c in item.choices if c.kind == "bram").blocks("ECP5") == "8 DP16KD"
+    assert next(c for c in item.choices if c.kind == "bram").blocks(LATTICE) == "8 DP16KD"
     found = allocate([item, fifo], {WHOLE_CHIP: limits})
     assert found.used(WHOLE_CHIP).uram == 0
 
@@ -180,7 +182,7 @@ def test_a_real_design_on_three_dies():
     )
     found = allocate(items, site.limits)
     assert set(found.uses) == {i.name for i in items} >= set(network.channels)
-    text, svg = memory_table(found), memory_svg(found)
+    text, svg = memory_table(found, ULTRASCALE), memory_svg(found)
     assert all(name in text for name in found.uses)
     assert all(f">{die}<" in svg for die in site.dies)
     assert "prefers-color-scheme:dark" in svg

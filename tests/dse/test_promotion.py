@@ -41,7 +41,7 @@ def candidates(draw: st.DrawFn) -> list[Evaluation]:
         latency = draw(st.integers(50, 150))
         tasks = base.figures.tasks
         if draw(st.booleans()):
-            tasks = tuple(replace(t, ii_reason="external memory serves it") for t in tasks)
+            tasks = tuple(replace(t, waits_for_memory=True) for t in tasks)
         figures = replace(base.figures, latency=latency, interval=latency, tasks=tasks)
         design = base.design.with_fifo_depths({**base.design.fifo_depths, f"f{index}": 2})
         found.append(replace(base, figures=figures, design=design))
@@ -94,8 +94,7 @@ def slower_of_memory() -> list[Evaluation]:
     found: list[Evaluation] = []
     for index, base in enumerate(evaluated()[1]):
         memory = index < 3
-        reason = "external memory serves it" if memory else "II = 1"
-        tasks = tuple(replace(t, ii=1, ii_reason=reason, layer="l") for t in base.figures.tasks)
+        tasks = tuple(replace(t, ii=1, waits_for_memory=memory, layer="l") for t in base.figures.tasks)
         latency = (100 if memory else 110) + index
         found.append(replace(base, figures=replace(base.figures, latency=latency, interval=latency, tasks=tasks)))
     return found

@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from penstock.compiler.package.dataflow import dataflow
 from penstock.compiler.package.render import grouped, percent, rate, render_html
 from penstock.compiler.package.report import (
-    SCHEMAS,
     Amount,
     ChannelInfo,
     ExplorationReport,
@@ -23,9 +22,9 @@ from penstock.compiler.package.report import (
     ResourceUse,
     Timing,
     TrialInfo,
-    json_schema,
 )
 from penstock.compiler.package.scatter import FRONT_ROWS, front_rows, scatter
+from penstock.compiler.package.schemas import SCHEMAS
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.platforms import load_platform
 from tests.goldens import check_golden
@@ -41,7 +40,16 @@ def report() -> Report:
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
 def test_schemas_in_the_documentation_are_current(name: str) -> None:
-    check_golden(DOCS / name, json_schema(SCHEMAS[name]))
+    check_golden(DOCS / name, SCHEMAS[name]())
+
+
+def test_references_between_schemas_lead_somewhere() -> None:
+    schemas = {name: json.loads(make()) for name, make in SCHEMAS.items()}
+    schemas["bench.schema.json"] = json.loads((DOCS / "bench.schema.json").read_text())
+    for name, schema in schemas.items():
+        found = re.findall(r'"\$ref": "([^"#]*)#/\$defs/(\w+)"', json.dumps(schema))
+        assert found
+        assert [to for file, to in found if to not in schemas[file or name]["$defs"]] == []
 
 
 def test_report_survives_its_json(report: Report) -> None:

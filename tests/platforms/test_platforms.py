@@ -8,7 +8,7 @@ from importlib.resources import files
 import pytest
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Resources, load_platform, parse_platform, platform_names
+from penstock.compiler.platforms import FAMILIES, Resources, load_platform, parse_platform, platform_names
 from penstock.compiler.schedule import load_library
 
 GOOD = """
@@ -16,7 +16,7 @@ name = "toy"
 title = "Toy"
 part = "x"
 shell = ""
-operators = "open-ecp5"
+family = "ecp5"
 clock_mhz = 100.0
 max_clock_mhz = 120.0
 [fill]
@@ -94,6 +94,13 @@ def test_u55c_memory_and_dynamic_region():
     (hbm,) = platform.memories
     assert (hbm.gb_s, hbm.gigabytes, hbm.die) == (460.0, 16.0, "slr0")
     assert [die.available.lut for die in platform.dies] == [388_800, 364_800, 395_040]
+
+
+def test_what_follows_from_a_family_is_not_said_twice():
+    assert {load_platform(name).family.name for name in platform_names()} == set(FAMILIES)
+    with pytest.raises(PenstockError, match="no family 'virtex'") as refused:
+        parse_platform(GOOD.replace('family = "ecp5"', 'family = "virtex"'), "platform toy")
+    assert "ecp5" in refused.value.hint
 
 
 def test_platforms_are_frozen():

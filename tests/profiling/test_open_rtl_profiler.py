@@ -15,7 +15,7 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import Resources, load_platform
 from penstock.profiling.model import parse_module
 from penstock.profiling.open_rtl import profiler as profiler_module
-from penstock.profiling.open_rtl.area import _area, family_of, measure_area
+from penstock.profiling.open_rtl.area import _area, measure_area
 from penstock.profiling.open_rtl.fmax import Device, device_of, measure_fmax, ring
 from penstock.profiling.open_rtl.kernels import ATTRIBUTE, CoreRun, part_request, prepare
 from penstock.profiling.open_rtl.measure import Measurement, measure_many
@@ -157,8 +157,8 @@ def test_cells_are_counted_and_unknown_ones_refused():
 
 def test_parts_are_named_as_the_tools_name_them():
     assert device_of(load_platform("ecp5-85k")) == Device("85k", "CABGA381", 6)
-    assert family_of(load_platform("ecp5-85k")) == "ecp5"
-    assert family_of(load_platform("u55c")) == "xcup"
+    assert load_platform("ecp5-85k").family.synthesis == "ecp5"
+    assert load_platform("u55c").family.synthesis == "xcup"
     with pytest.raises(ProfilingError, match="no open place and route"):
         device_of(load_platform("u55c"))
 

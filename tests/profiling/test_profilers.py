@@ -9,10 +9,10 @@ import pytest
 
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import EVIDENCE
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
-from penstock.profiling.evidence import EVIDENCE
 from penstock.profiling.model import DesignModel, ModelProfiler, model_design
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.open_rtl.profiler import OpenRtlProfiler

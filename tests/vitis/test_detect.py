@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,30 @@ def test_what_lacks_is_said(tmp_path: Path, nowhere: dict[str, str]) -> None:
     assert "no platform files" in said["v++"].hint
     assert "no licence is named" in said["v++"].hint
     assert "absent" in said["xrt"].what
+
+
+def test_a_folder_that_may_not_be_read_has_no_tools(nowhere: dict[str, str]) -> None:
+    """Whoever runs it: root may read everything, so it becomes nobody for the look."""
+    with tempfile.TemporaryDirectory() as base, pytest.MonkeyPatch.context() as patch:
+        locked, others = Path(base) / "locked", Path(base) / "bin"
+        for folder, mode in ((locked, 0o000), (others, 0o755), (Path(base), 0o755)):
+            folder.mkdir(exist_ok=True)
+            folder.chmod(mode)
+        program = others / "xclbinutil"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        patch.setenv("PENSTOCK_VITIS", "")
+        was = os.geteuid()
+        if was == 0:
+            os.seteuid(pwd.getpwnam("nobody").pw_uid)
+        try:
+            with pytest.raises(PermissionError):
+                (locked / "v++").stat()
+            tools = find_vitis(None, {**nowhere, "HOME": str(locked), "PATH": f"{locked}{os.pathsep}{others}"})
+        finally:
+            os.seteuid(was)
+            locked.chmod(0o700)
+        assert tools.programs == {"xclbinutil": program}
 
 
 def test_doctor_names_the_installation(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from penstock.db.schema.records import Run, Trial
 from penstock.db.schema.states import RunState, StepState
 from penstock.dse.search.study import delete_study
 from penstock.services.api.plumbing.options import ApiOptions
-from penstock.services.api.routes.searches import further_steps
+from penstock.services.jobs.runs import further_steps
 from penstock.services.steps.bodies.candidates import first_of_each
 from penstock.services.steps.graph import EXPLORE, replay_steps
 from penstock.services.supervisor.postgres import EmbeddedPostgres

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.services.settings import QUEUES, SettingError, Settings
+from penstock.services.settings import SettingError, Settings
+from penstock.services.step_kinds import QUEUES
 
 ROOT = Path(__file__).parents[2]
 

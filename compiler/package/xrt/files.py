@@ -16,14 +16,13 @@ from penstock.compiler.program import Port, Program
 FOLDER = "host/xrt"
 _HERE = Path(__file__).parent
 _NATIVE = _HERE / "native"
-_PARTS = "xc"  # how the names of AMD's devices begin
 _SIDES = ("inputs", "parameters", "outputs", "buffers")
 
 
 def runs_on_xrt(platform: str) -> bool:
     """Whether a platform of that name is an AMD device whose memories a host fills."""
     found = load_platform(platform)
-    return found.part.startswith(_PARTS) and not found.has_array_arguments
+    return found.family.has_xrt and not found.has_array_arguments
 
 
 def xrt_files(name: str, program: Program, interface: Mapping[str, Any]) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from penstock.compiler.evidence import EVIDENCE
 from penstock.db import Transaction
 from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
@@ -27,9 +28,10 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialOut,
 )
+from penstock.services.run_options import EXTENDED
+from penstock.services.run_summary import RunSummary
+from penstock.services.step_kinds import TRIAL, StepKey
 
-TRIAL_KIND = "trial"
-CHOSEN_KEY = "chosen_trial"
 _LONG_WAIT = timedelta(seconds=15)
 
 
@@ -71,7 +73,10 @@ def best_trials(tx: Transaction, runs: Sequence[Run]) -> dict[str, BestTrial]:
     by_figure: dict[str, list[str]] = {}
     for run in runs:
         by_figure.setdefault(first_figure(run), []).append(run.id)
-    return {run: best for figure, ids in by_figure.items() for run, best in tx.trials.best(ids, figure).items()}
+    found: dict[str, BestTrial] = {}
+    for figure, ids in by_figure.items():
+        found |= tx.trials.best(ids, figure, EVIDENCE)
+    return found
 
 
 def first_figure(run: Run) -> str:
@@ -87,7 +92,7 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     model = tx.models.by_ids([run.model_id])[run.model_id]
     counts = tx.steps.counts_by_kind([run.id])[run.id]
     best = best_trials(tx, [run]).get(run.id)
-    steps = tx.steps.list_except(run.id, TRIAL_KIND)
+    steps = tx.steps.list_except(run.id, TRIAL)
     attempts = tx.attempts.of_steps([step.id for step in steps])
     return RunDetail.model_validate(
         _run_fields(run, model, counts, best)
@@ -177,14 +182,13 @@ def event_out(event: Event) -> EventOut:
 
 def chosen_trial(run: Run) -> int | None:
     """The number of the trial that the run settled on."""
-    value = run.summary.get(CHOSEN_KEY)
-    return value if isinstance(value, int) else None
+    return RunSummary.read(run.summary).chosen_trial
 
 
 def trial_number(key: str) -> int:
     """7 of `trial/0007`."""
-    digits = key.rpartition("/")[2]
-    return int(digits) if digits.isdecimal() else -1
+    number = StepKey.parse(key).number
+    return -1 if number is None else number
 
 
 def _unfinished(step_state: str) -> str:
@@ -221,17 +225,16 @@ def _best(best: BestTrial | None) -> Best | None:
 
 def _chosen(run: Run) -> Chosen | None:
     """From the summary that choosing leaves behind; whatever lacks a figure shows none."""
-    summary, trial = run.summary, chosen_trial(run)
-    latency, latency_us = (_number(summary.get(name)) for name in ("latency_cycles", "latency_us"))
-    if trial is None or latency is None or latency_us is None:
+    found = RunSummary.read(run.summary)
+    if found.chosen_trial is None or found.latency_cycles is None or found.latency_us is None:
         return None
     return Chosen(
-        trial=trial,
-        latency=latency,
-        latency_us=latency_us,
-        evidence=str(summary.get("evidence") or "modelled"),
-        resource_share=_number(summary.get("resource_share")),
-        share_evidence=str(summary.get("share_evidence") or "modelled"),
+        trial=found.chosen_trial,
+        latency=found.latency_cycles,
+        latency_us=found.latency_us,
+        evidence=found.evidence or "modelled",
+        resource_share=found.resource_share,
+        share_evidence=found.share_evidence or "modelled",
     )
 
 
@@ -240,10 +243,10 @@ def _number(value: object) -> float | None:
 
 
 def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
-    trials = {state: count for (kind, state), count in counts.items() if kind == TRIAL_KIND}
+    trials = {state: count for (kind, state), count in counts.items() if kind == TRIAL}
     steps = dict.fromkeys(StepState, 0)
     for (kind, state), count in counts.items():
-        if kind != TRIAL_KIND:
+        if kind != TRIAL:
             steps[StepState(state)] += count
     known = sum(trials.values())
     return Progress(
@@ -258,7 +261,7 @@ def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
 
 def _asked_trials(run: Run) -> int:
     """Those of the start and those that were added; a grid may have fewer settings than that."""
-    counts = [run.options.get(name) for name in ("trials", "extended")]
+    counts = [run.options.get(name) for name in ("trials", EXTENDED)]
     return sum(count for count in counts if isinstance(count, int))
 
 
@@ -266,7 +269,7 @@ def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str
     """Why nothing moves: a silent worker, or a queue that nobody serves. Trials that run are movement."""
     if run.state in RUN_TERMINAL:
         return ""
-    if run.paused and not counts.get((TRIAL_KIND, StepState.RUNNING), 0):
+    if run.paused and not counts.get((TRIAL, StepState.RUNNING), 0):
         return "the run is paused: no trial starts until it is resumed"
     now = datetime.now(UTC)
     running = [step for step in steps if step.state == StepState.RUNNING]
@@ -274,9 +277,9 @@ def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str
         if step.lease_until is not None and step.lease_until < now:
             silent = round((now - step.lease_until).total_seconds())
             return f"the worker of step {step.key} is silent for {silent} s too long; another will take over"
-    trials_running = counts.get((TRIAL_KIND, StepState.RUNNING), 0)
+    trials_running = counts.get((TRIAL, StepState.RUNNING), 0)
     queued = [step for step in steps if step.state == StepState.QUEUED and step.queued_at is not None]
-    if running or trials_running or not (queued or counts.get((TRIAL_KIND, StepState.QUEUED), 0)):
+    if running or trials_running or not (queued or counts.get((TRIAL, StepState.QUEUED), 0)):
         return ""
     if not queued:
         return "trials are queued and no worker has taken one yet"

@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query
 
-from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
-from penstock.db.schema.records import Run
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ProblemOut
 
@@ -22,23 +20,6 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "description": "Every error is a problem document (RFC 9457) with a stable `type`.",
     }
 }
-
-
-def find_run(tx: Transaction, run_id: str) -> Run:
-    """The run with that id, or the problem that there is none."""
-    run = tx.runs.get(run_id) if is_id(run_id, "run") else None
-    if run is None:
-        raise no_run(run_id)
-    return run
-
-
-def no_run(run_id: str) -> Problem:
-    return Problem(
-        "run-not-found",
-        f"there is no run '{run_id[:64]}'",
-        where="path",
-        hint="GET /v1/runs lists the runs; `penstock runs` prints them",
-    )
 
 
 def check_cursor(cursor: str | None, prefix: str) -> None:

@@ -2,102 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.compiler.platforms import platform_names
-from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES
-from penstock.services.api.answers.goals import LimitTexts, Objectives, Sampler, check_goal
+from penstock.services.run_options import LONGEST_NAME, MOST_TRIALS, Asked, PlainText, RunOptions
 
-Quantise = Literal["w8a8"]
-Rung = Literal["modelled", "simulated", "open-rtl", "csynth", "cosim"]
-Target = Literal["hw", "hw_emu", "none"]
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
-
-DEFAULT_PLATFORM = "u55c"
-DEFAULT_TRIALS = 24
-MOST_TRIALS = 10_000
-MOST_LANES = 1_000_000
-LARGEST_SEED = 2**31 - 1
-LONGEST_NAME = 200
-
-
-def plain_text(text: str) -> str:
-    """Refuses what neither a database nor a terminal should see: control characters."""
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
-        raise PydanticCustomError("control_character", "contains a control character")
-    return text
-
-
-def _known_platform(name: str) -> str:
-    known = platform_names()
-    if name in known:
-        return name
-    close = difflib.get_close_matches(name, known, n=1)
-    raise PydanticCustomError(
-        "unknown_platform",
-        "there is no platform '{name}'",
-        {
-            "name": name[:80],
-            "limit": "the platforms are " + ", ".join(known),
-            "hint": f"did you mean '{close[0]}'?" if close else "choose one of these",
-        },
-    )
-
-
-PlainText = Annotated[str, AfterValidator(plain_text)]
-
-
-class RequestBody(BaseModel):
-    """A request body: unknown members are refused, so that a typing error never passes in silence."""
-
-    model_config = ConfigDict(extra="forbid")
-
-
-class RunOptions(RequestBody):
-    """What a run is to do with its model."""
-
-    platform: Annotated[PlainText, AfterValidator(_known_platform)] = Field(
-        DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service"
-    )
-    trials: StrictInt = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
-    quantize: Quantise | None = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
-    seed: StrictInt = Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
-    objectives: Objectives = list(DEFAULT_OBJECTIVES)
-    limits: LimitTexts = []
-    sampler: Sampler = Field("local", description="how settings are proposed; grid: all settings of a small space once")
-    fix: list[Annotated[PlainText, Field(max_length=120)]] = Field(
-        [], max_length=32, description="parameters of the space that are not searched, as order=parallel-outer"
-    )
-    warm_start: bool = Field(
-        True, description="begin with the best settings of earlier runs of the same model on the same platform"
-    )
-    max_lanes: StrictInt | None = Field(
-        None,
-        ge=2,
-        le=MOST_LANES,
-        description="the most operations side by side in all kernels together; null: as many as the device holds",
-    )
-    evidence: Rung = Field(
-        "simulated",
-        description="what the choice among the best designs and its figures come from; the search itself is modelled",
-    )
-    bitstream: Target | None = Field(
-        None,
-        description="hw: for the card, or the open route's board; hw_emu: for the card's emulation; none; "
-        "null: for the card where the evidence is csynth or cosim, for a board of the open route always",
-    )
-
-    @model_validator(mode="after")
-    def _limits_agree(self) -> Self:
-        check_goal(self.objectives, self.limits, self.platform)
-        return self
 
 
 class NewRun(RunOptions):
@@ -110,13 +24,13 @@ class NewRun(RunOptions):
 OPTION_NAMES = tuple(NewRun.model_fields)
 
 
-class MoreTrials(RequestBody):
+class MoreTrials(Asked):
     """How far to extend a run."""
 
     trials: StrictInt = Field(ge=1, le=MOST_TRIALS, description="further designs to try")
 
 
-class ZooReference(RequestBody):
+class ZooReference(Asked):
     """A model that Penstock brings along, with its arguments."""
 
     zoo: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="its name")

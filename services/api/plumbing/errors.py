@@ -17,6 +17,7 @@ from penstock.db.database import is_transient
 from penstock.services.api.answers.problems import RETRY_SOON_SECONDS, Problem
 from penstock.services.api.answers.schemas import OPTION_NAMES
 from penstock.services.api.plumbing.logs import get_logger
+from penstock.services.jobs.refused import RefusedError
 from penstock.web.render import render_problem
 
 log = get_logger()
@@ -31,6 +32,9 @@ _HTTP_CODES = {
     415: "unsupported-media-type",
     416: "range-not-satisfiable",
 }
+
+# After how many seconds what was refused may well be done.
+_TRY_AGAIN = {"too-many-runs": 60, "storage-full": 300}
 
 # Errors raised by our own validators carry the code of their problem in their type.
 _OWN_TYPES = {
@@ -121,6 +125,15 @@ def _methods_of(request: Request) -> list[str]:
     return sorted(found)
 
 
+def from_refusal(error: RefusedError) -> Problem:
+    """The problem for what the service does not do."""
+    seconds = _TRY_AGAIN.get(error.code)
+    headers = None if seconds is None else {"Retry-After": str(seconds)}
+    return Problem(
+        error.code, error.what, where=error.where, limit=error.limit, hint=error.hint, headers=headers
+    )  # fmt: skip
+
+
 def database_unavailable() -> Problem:
     """The problem while Postgres does not answer: nothing is lost, try again."""
     return Problem(
@@ -157,6 +170,10 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, HTTPException)
         return respond(from_http(error, request), request)
 
+    def on_refusal(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RefusedError)
+        return respond(from_refusal(error), request)
+
     def on_database(request: Request, error: Exception) -> Response:
         if not is_transient(error) and not _has_no_tables(error):
             raise error  # a bug of ours: the outermost middleware logs it and answers
@@ -165,6 +182,7 @@ def install(app: FastAPI) -> None:
 
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(RefusedError, on_refusal)
     app.add_exception_handler(SQLAlchemyError, on_database)
 
 

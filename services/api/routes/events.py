@@ -13,11 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from penstock.db.schema.records import Event
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import event_out
-from penstock.services.api.answers.params import PROBLEMS, RunId, find_run
+from penstock.services.api.answers.params import PROBLEMS, RunId
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import EventList
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.jobs.runs import find_run
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 

@@ -16,9 +16,10 @@ from penstock.services.api.answers.evidence import (
     differences_out,
     profiles_out,
 )
-from penstock.services.api.answers.params import PROBLEMS, RunId, find_run
+from penstock.services.api.answers.params import PROBLEMS, RunId
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.jobs.runs import find_run
 from penstock.services.store import MissingContentError
 
 router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)

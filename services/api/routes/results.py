@@ -10,11 +10,12 @@ from fastapi.responses import Response
 from penstock.db.schema.ids import is_id
 from penstock.services.api.answers.documents import artifact_out, chosen_trial, trial_out
 from penstock.services.api.answers.downloads import download
-from penstock.services.api.answers.params import PROBLEMS, Cursor, RunId, check_cursor, find_run
+from penstock.services.api.answers.params import PROBLEMS, Cursor, RunId, check_cursor
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ArtifactList, TrialList
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Ctx
+from penstock.services.jobs.runs import find_run
 from penstock.services.store import MissingContentError
 
 router = APIRouter(prefix="/v1", tags=["results"], responses=PROBLEMS)

@@ -9,48 +9,40 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
-from penstock.db import lifecycle
-from penstock.db.schema.states import RUN_TERMINAL, RunState
+from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import run_detail, run_list
-from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, RunId, check_cursor, find_run, no_run
-from penstock.services.api.answers.problems import Problem
-from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunOptions, RunStateName
+from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, RunId, check_cursor
+from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunStateName
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
-from penstock.services.api.routes.models import check_disk, find_model
-from penstock.services.steps.graph import run_steps
+from penstock.services.api.routes.models import intake
+from penstock.services.jobs import runs
+from penstock.services.jobs.models import find_model
+from penstock.services.jobs.runs import find_run
+from penstock.services.run_options import RunOptions
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 
 POLL_AFTER_SECONDS = 2
 LONGEST_WAIT_SECONDS = 60
-_OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
 
 
 @router.post("", status_code=202, response_model=RunDetail, summary="Start a run")
 def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None) -> JSONResponse:
     """Queues a run of a model. Follow `Location`; the answer to a GET there changes until the run is over."""
     idempotency.check_key(idempotency_key)
-    _check_trials(asked.trials, context)
+    runs.check_trials(asked.trials, context.options.max_trials)
     fingerprint = idempotency.request_hash("POST /v1/runs", asked.model_dump(mode="json"))
     with context.database.begin() as tx:
 
         def work() -> JSONResponse:
             model = find_model(tx, asked.model, where="body.model")
-            check_disk(context)
-            counts = tx.runs.count_by_state()
-            _check_room(sum(counts.get(state, 0) for state in _OPEN_STATES), context)
+            intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
-            run = lifecycle.submit(
-                tx,
-                model_id=model.id,
-                name=asked.name or model.name,
-                steps=run_steps(model, options),
-                options=options,
-                owner=caller,
-            )
+            most = context.options.max_waiting_runs
+            run = runs.start_run(tx, model, options, name=asked.name, owner=caller, most_waiting=most)
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
@@ -111,18 +103,7 @@ def cancel_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
     Asking twice is fine; a run that was over before is a 409.
     """
     with context.database.begin() as tx:
-        before = find_run(tx, run_id)
-        run = lifecycle.cancel_run(tx, run_id)
-        if run is None:
-            raise no_run(run_id)
-        if before.state in (RunState.SUCCEEDED, RunState.FAILED):
-            raise Problem(
-                "run-finished",
-                f"the run has already {before.state}",
-                where="path",
-                hint="there is nothing left to stop",
-            )
-        return run_detail(tx, run)
+        return run_detail(tx, runs.cancel_run(tx, run_id))
 
 
 async def _news(context: Context, document: RunDetail, wait: int, after: int | None) -> RunDetail:
@@ -143,25 +124,3 @@ def _is_news(document: RunDetail, after: int | None) -> bool:
 def _look(context: Context, run_id: str) -> RunDetail:
     with context.database.begin() as tx:
         return run_detail(tx, find_run(tx, run_id))
-
-
-def _check_trials(trials: int, context: Context) -> None:
-    if trials > context.options.max_trials:
-        raise Problem(
-            "invalid-request",
-            f"{trials} trials are more than this service does in one run",
-            where="body.trials",
-            limit=f"at most {context.options.max_trials}",
-            hint="ask for fewer, or start several runs with different seeds",
-        )
-
-
-def _check_room(waiting: int, context: Context) -> None:
-    if waiting >= context.options.max_waiting_runs:
-        raise Problem(
-            "too-many-runs",
-            f"{waiting} runs are queued or running",
-            limit=f"at most {context.options.max_waiting_runs}",
-            hint="wait for some to end, or cancel some",
-            headers={"Retry-After": "60"},
-        )

@@ -15,8 +15,8 @@ from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.rungs import BEST, WIDER
 from penstock.dse.search.study import Told
 from penstock.profiling.protocol import ProfilingError, failure_kind
+from penstock.services.step_kinds import TRIAL
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.graph import TRIAL
 
 T = TypeVar("T")
 POOL = 2 * WIDER * BEST

@@ -12,8 +12,10 @@ from penstock.dse.evaluation.constraints import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.rungs import usable
 from penstock.dse.search.start import starting_settings
+from penstock.services.run_options import RunOptions
+from penstock.services.run_summary import Origin, RunSummary
+from penstock.services.step_kinds import EXPLORE, IMPORT
 from penstock.services.steps.bodies.import_model import PROGRAM
-from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
 from penstock.services.steps.bodies.warm_start import KnownSetting, known_settings
 from penstock.services.steps.context import StepContext
@@ -23,13 +25,13 @@ from penstock.services.steps.result import Output, StepResult
 from penstock.services.store import TREE_MEDIA_TYPE
 
 
-@step_kind("explore")
+@step_kind(EXPLORE)
 def explore(context: StepContext) -> StepResult:
-    options = StepOptions.read(context.options)
+    options = RunOptions.stored(context.options)
     platform = load_platform(options.platform)
-    usable(options.evidence, platform, platform.check_clock(options.clock_mhz or platform.clock_mhz))
+    usable(options.evidence, platform, platform.clock_mhz)
     context.progress(None, "preparing the program")
-    program = prepare(Program.load(context.input_tree("import", PROGRAM), make_context()), options.quantize)
+    program = prepare(Program.load(context.input_tree(IMPORT, PROGRAM), make_context()), options.quantize)
     folder = context.folder / "prepared"
     program.save(folder)
     evaluator = make_evaluator(program, options)
@@ -37,9 +39,11 @@ def explore(context: StepContext) -> StepResult:
     known = known_settings(context, evaluator, context.store.put_tree(folder).sha256)
     context.check()
     size = _queue_first(context, evaluator, known)
-    found = {"warm_start": [{"run": k.run, "trial": k.trial} for k in known]} if known else {}
+    origins = [Origin(run=k.run, trial=k.trial) for k in known]
+    found = RunSummary(warm_start=origins) if origins else RunSummary()
     return StepResult(
-        data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}} | found,
+        data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}}
+        | found.written(),
         outputs={PREPARED: Output(folder, TREE_MEDIA_TYPE)},
         new_steps=trial_steps(options.trials if size is None else min(options.trials, size), context.options),
         run_summary=found,
@@ -54,7 +58,7 @@ def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[Kno
     study = open_study(context, evaluator, create=True)
     try:
         if study.size is None:
-            choices = choices_of(evaluator, StepOptions.read(context.options))
+            choices = choices_of(evaluator, RunOptions.stored(context.options))
             first = [(k.params, k.origin) for k in known]
             first += [(params, "") for params in starting_settings(evaluator, choices)]
             for params, origin in first[sum(study.counts().values()) :]:

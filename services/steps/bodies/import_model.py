@@ -14,6 +14,7 @@ from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
 from penstock.db.schema.records import Json
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, clean_environment
+from penstock.services.step_kinds import IMPORT
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.isolation import isolated
 from penstock.services.steps.registry import step_kind
@@ -30,7 +31,7 @@ def _reuse_key(context: StepContext) -> Json:
     return {"kind": model.kind, "source": model.source, "sha256": model.sha256, "details": dict(model.details)}
 
 
-@step_kind("import", reuse_key=_reuse_key)
+@step_kind(IMPORT, reuse_key=_reuse_key)
 def import_model(context: StepContext) -> StepResult:
     model = context.model
     if model.kind == "python" and not context.settings.allow_python_models:

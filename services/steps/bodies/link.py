@@ -8,6 +8,7 @@ from pathlib import Path
 from penstock.compiler.package.bitstream import FOLDER
 from penstock.compiler.platforms import load_platform
 from penstock.services.jobs.link import LinkBench, Target, link_for_card
+from penstock.services.step_kinds import LINK, VERIFY
 from penstock.services.steps.bodies.tools import Telling, build_folder, build_limits, licences
 from penstock.services.steps.bodies.verify import EMITTED, read_design
 from penstock.services.steps.context import StepContext
@@ -19,7 +20,7 @@ from penstock.services.store import TREE_MEDIA_TYPE
 BITSTREAM, INFO = FOLDER, "bitstream.json"
 
 
-@step_kind("link")
+@step_kind(LINK)
 def link(context: StepContext) -> StepResult:
     """What v++ compiled, and links that stopped on the way, stay in the service's folder for the next try."""
     design = read_design(context)
@@ -29,7 +30,7 @@ def link(context: StepContext) -> StepResult:
         context.tools, build_folder(context), build_limits(context.settings),
         lambda text: context.progress(None, text), Telling(lambda text: context.progress(None, text)),
     )  # fmt: skip
-    emitted = context.input_tree("verify", EMITTED)
+    emitted = context.input_tree(VERIFY, EMITTED)
     with licences(context):
         built = link_for_card(
             emitted, load_platform(design.platform), design.clock_mhz, target, bench, context.folder / "results"

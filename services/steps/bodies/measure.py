@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 from penstock.dse.rungs import measure_all, usable
-from penstock.services.steps.bodies.options import StepOptions
+from penstock.services.run_options import RunOptions
+from penstock.services.step_kinds import MEASURE
 from penstock.services.steps.bodies.search import evaluator_of
 from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
 from penstock.services.steps.context import StepContext
@@ -15,7 +16,7 @@ from penstock.services.steps.result import StepResult
 MEASURED, FALLBACK = "measured", "fallback"
 
 
-@step_kind("measure")
+@step_kind(MEASURE)
 def measure(context: StepContext) -> StepResult:
     """Where this worker's machine lacks the tools, a weaker rung is taken and the reason handed on."""
     started = time.monotonic()
@@ -24,7 +25,7 @@ def measure(context: StepContext) -> StepResult:
     with context.database.begin() as tx:
         trial = tx.trials.by_number(context.run.id, number)
     assert trial is not None, f"the shortlist of {context.run.id} names trials that have an answer"
-    evidence, why = usable(StepOptions.read(context.options).evidence, evaluator.platform, evaluator.clock_mhz)
+    evidence, why = usable(RunOptions.stored(context.options).evidence, evaluator.platform, evaluator.clock_mhz)
     context.progress(None, f"measuring trial {number}, {evidence}")
     with licences(context):
         bench = bench_of(context)

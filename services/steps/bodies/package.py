@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from penstock.compiler.evidence import Evidence
 from penstock.compiler.package import collect_package, write_archive
 from penstock.compiler.package.report import BitstreamInfo, ExplorationReport, SynthesisInfo
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.db.schema.states import StepState
-from penstock.profiling.evidence import Evidence
 from penstock.services.jobs.board import BoardBuild, build_for_board
 from penstock.services.jobs.check import Checked
 from penstock.services.jobs.link import failed_link
 from penstock.services.jobs.package import make_report
+from penstock.services.run_summary import RunSummary
+from penstock.services.step_kinds import LINK, PACKAGE, SELECT, VERIFY
 from penstock.services.steps.bodies.candidates import failure_of
 from penstock.services.steps.bodies.link import BITSTREAM, INFO
 from penstock.services.steps.bodies.search import prepared_program
 from penstock.services.steps.bodies.select import EXPLORATION, SYNTHESIS
 from penstock.services.steps.bodies.verify import CHECKED, EMITTED, read_design
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.graph import LINK, NO_BITSTREAM, bitstream_target
+from penstock.services.steps.graph import NO_BITSTREAM, bitstream_target
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
 
@@ -43,20 +47,20 @@ def _board(context: StepContext, lowered: Lowered, platform: Platform, evidence:
 
 def _synthesis(context: StepContext) -> SynthesisInfo | None:
     """What the tools said of the chosen design, where they measured it."""
-    step = context.step_named("select")
+    step = context.step_named(SELECT)
     with context.database.begin() as tx:
         found = tx.artifacts.by_name(step.id, SYNTHESIS) if step else None
     return None if found is None else SynthesisInfo.model_validate_json(context.store.read_bytes(found.sha256))
 
 
-@step_kind("package")
+@step_kind(PACKAGE)
 def package(context: StepContext) -> StepResult:
     program, design = prepared_program(context), read_design(context)
     platform = load_platform(design.platform)
-    exploration = ExplorationReport.model_validate_json(context.input_file("select", EXPLORATION).read_bytes())
-    checked = Checked.load(context.input_tree("verify", CHECKED))
+    exploration = ExplorationReport.model_validate_json(context.input_file(SELECT, EXPLORATION).read_bytes())
+    checked = Checked.load(context.input_tree(VERIFY, CHECKED))
     lowered = lower(program, design)
-    chosen = context.result_of("select")
+    chosen = context.result_of(SELECT)
     evidence: Evidence = chosen["evidence"]
     synthesis = _synthesis(context)
     board = _board(context, lowered, platform, evidence)
@@ -64,23 +68,22 @@ def package(context: StepContext) -> StepResult:
     report = make_report(
         lowered, platform, checked, exploration, evidence, board, synthesis, chosen.get("fallback", "")
     )
-    emitted = context.input_tree("verify", EMITTED)
+    emitted = context.input_tree(VERIFY, EMITTED)
     contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     archive = write_archive(contents, context.folder / "package")
-    facts = {"package": archive.name, "digest": contents.digest}
+    facts: dict[str, Any] = {"package": archive.name, "digest": contents.digest}
     if board is not None:
         facts["bitstream"] = board.info.path or f"none: {board.info.failure}"
     if report.accuracy is not None:
-        facts |= {
-            "float_accuracy": report.accuracy.float_accuracy,
-            "accelerator_accuracy": report.accuracy.accelerator_accuracy,
-        }
+        facts["float_accuracy"] = report.accuracy.float_accuracy
+        facts["accelerator_accuracy"] = report.accuracy.accelerator_accuracy
+    summary = RunSummary(**facts)
     return StepResult(
-        data=facts,
+        data=summary.written(),
         outputs={
             archive.name: Output(archive, "application/zip"),
             "report.json": Output(contents.files["report.json"], "application/json"),
             "report.html": Output(contents.files["report.html"], "text/html; charset=utf-8"),
         },
-        run_summary=facts,
+        run_summary=summary,
     )

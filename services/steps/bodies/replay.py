@@ -13,7 +13,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program
 from penstock.db.schema.records import Trial
-from penstock.services.steps.bodies.options import StepOptions
+from penstock.services.run_options import RunOptions
+from penstock.services.run_summary import Difference, Replayed, RunSummary
+from penstock.services.step_kinds import EXPLORE, REPLAY
 from penstock.services.steps.bodies.search import PREPARED, make_evaluator
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind
@@ -23,12 +25,12 @@ from penstock.services.steps.version import changed_since
 _MOST_SHOWN = 24
 
 
-@step_kind("replay")
+@step_kind(REPLAY)
 def replay(context: StepContext) -> StepResult:
     run_id, number = str(context.payload["run"]), int(context.payload["number"])
     trial, prepared = _record(context, run_id, number)
     folder = context.store.extract_tree(prepared, context.folder / "prepared")
-    evaluator = make_evaluator(Program.load(folder, make_context()), StepOptions.read(context.options))
+    evaluator = make_evaluator(Program.load(folder, make_context()), RunOptions.stored(context.options))
     context.check()
     evaluation = evaluator.evaluate(trial.params)
     differing = compare(trial.figures, evaluation.measures)
@@ -36,11 +38,12 @@ def replay(context: StepContext) -> StepResult:
     recorded = Design.from_json(dict(trial.design)).digest() if trial.design else ""
     if design != recorded:
         differing.append({"figure": "design", "then": recorded[:12], "now": design[:12]})
-    found: dict[str, Any] = {
-        "run": run_id, "trial": number, "equal": not differing, "differs": differing[:_MOST_SHOWN],
-        "changed": list(changed_since(trial.version)), "evidence": evaluation.evidence,
-    }  # fmt: skip
-    return StepResult(found, run_summary={"replay": found})
+    found = Replayed(
+        run=run_id, trial=number, equal=not differing,
+        differs=[Difference.model_validate(one) for one in differing[:_MOST_SHOWN]],
+        changed=list(changed_since(trial.version)), evidence=evaluation.evidence,
+    )  # fmt: skip
+    return StepResult(found.model_dump(mode="json"), run_summary=RunSummary(replay=found))
 
 
 def compare(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -52,7 +55,7 @@ def _record(context: StepContext, run_id: str, number: int) -> tuple[Trial, str]
     """The trial, and the content of its run's prepared program."""
     with context.database.begin() as tx:
         trial = tx.trials.by_number(run_id, number)
-        explored = tx.steps.by_key(run_id, "explore")
+        explored = tx.steps.by_key(run_id, EXPLORE)
         prepared = tx.artifacts.by_name(explored.id, PREPARED) if explored else None
     if trial is None or prepared is None:
         raise PenstockError(

@@ -16,7 +16,8 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search.samplers import narrow
 from penstock.dse.search.study import Study
 from penstock.dse.space.tiling import Choices, TilingOptions
-from penstock.services.steps.bodies.options import StepOptions
+from penstock.services.run_options import RunOptions
+from penstock.services.step_kinds import EXPLORE
 from penstock.services.steps.context import StepContext
 
 PREPARED = "prepared"
@@ -29,21 +30,21 @@ _studies: OrderedDict[str, Study] = OrderedDict()
 
 def evaluator_of(context: StepContext) -> Evaluator:
     """The evaluator of the run's prepared program on its platform."""
-    options = StepOptions.read(context.options)
-    artifact = context.artifact("explore", PREPARED)
-    decided = (options.platform, options.clock_mhz, options.quantize, options.max_lanes, options.goal)
+    options = RunOptions.stored(context.options)
+    artifact = context.artifact(EXPLORE, PREPARED)
+    decided = (options.platform, options.quantize, options.max_lanes, options.goal)
     key = f"{artifact.sha256} {decided}"
     return _kept(_evaluators, key, lambda: make_evaluator(prepared_program(context), options))
 
 
 def prepared_program(context: StepContext) -> Program:
     """The program that designs are made of, as the explore step left it."""
-    return Program.load(context.input_tree("explore", PREPARED), make_context())
+    return Program.load(context.input_tree(EXPLORE, PREPARED), make_context())
 
 
-def make_evaluator(program: Program, options: StepOptions) -> Evaluator:
+def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
     return Evaluator.create(
-        program, options.platform, clock_mhz=options.clock_mhz, quantize=options.quantize,
+        program, options.platform, quantize=options.quantize,
         options=TilingOptions(max_lanes=options.max_lanes), goal=options.goal,
     )  # fmt: skip
 
@@ -53,14 +54,14 @@ def study_of(context: StepContext, evaluator: Evaluator) -> Study:
     return _kept(_studies, context.run.id, lambda: open_study(context, evaluator))
 
 
-def choices_of(evaluator: Evaluator, options: StepOptions) -> Choices:
+def choices_of(evaluator: Evaluator, options: RunOptions) -> Choices:
     """The space as far as the user has not fixed it."""
-    return narrow(evaluator.space.choices, options.fixed)
+    return narrow(evaluator.space.choices, options.fix)
 
 
 def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = False) -> Study:
     """The run's study, or an error if it is gone: only the explore step makes one."""
-    options = StepOptions.read(context.options)
+    options = RunOptions.stored(context.options)
     return Study.create_or_load(
         context.run.id,
         choices_of(evaluator, options),

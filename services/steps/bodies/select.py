@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.evidence import EVIDENCE, Evidence
 from penstock.compiler.package.report_search import ProfileUse
 from penstock.db.schema.records import Step
 from penstock.dse.evaluation.choosing import pareto_front
@@ -16,16 +17,17 @@ from penstock.dse.memory import memory_svg
 from penstock.dse.partition import partition_svg
 from penstock.dse.rungs import Measured, Ranked, in_order
 from penstock.dse.rungs.vitis import VITIS_RUNGS, vitis_lacks
-from penstock.profiling.evidence import EVIDENCE, Evidence
 from penstock.services.jobs.explanation import explained, in_words
 from penstock.services.jobs.search import Choice, SearchSettings, choose, search_section, take
+from penstock.services.run_options import RunOptions
+from penstock.services.run_summary import RunSummary
+from penstock.services.step_kinds import FIRST_TURN, MEASURE, SELECT
 from penstock.services.steps.bodies.candidates import TriedTrials, failure_of, steps_of
 from penstock.services.steps.bodies.measure import FALLBACK, MEASURED
-from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import evaluator_of, open_study
 from penstock.services.steps.bodies.tools import bench_of, licences, tool_reports
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.graph import FIRST_TURN, MEASURE, measured_in_steps
+from penstock.services.steps.graph import measured_in_steps
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, RetryLaterError, StepResult
 
@@ -34,9 +36,9 @@ SYNTHESIS, WHY = "synthesis.json", "why.svg"
 _SVG = "image/svg+xml"
 
 
-@step_kind("select")
+@step_kind(SELECT)
 def select(context: StepContext) -> StepResult:
-    options = StepOptions.read(context.options)
+    options = RunOptions.stored(context.options)
     tried = TriedTrials.read(context, options.goal)
     evaluator = evaluator_of(context)
     counts = _close(context, evaluator)
@@ -55,15 +57,15 @@ def select(context: StepContext) -> StepResult:
     section = explained(
         section, evaluator, candidates[choice.trial], everything, bench_of(context).history, _profiles(context)
     )  # fmt: skip
-    summary = _summary(choice, candidates[choice.trial]) | {
-        "trials": len(everything), "on_front": len(pareto_front(list(tried.told.values()))),
-    }  # fmt: skip
-    summary |= in_words(section)
-    if choice.fallback:
-        summary["fallback"] = choice.fallback
+    on_front = len(pareto_front(list(tried.told.values())))
+    fallback: dict[str, Any] = {"fallback": choice.fallback} if choice.fallback else {}
+    summary = RunSummary(
+        **_figures(choice, candidates[choice.trial]), trials=len(everything), on_front=on_front,
+        **in_words(section), **fallback,
+    )  # fmt: skip
     placed = choice.finished.placement
     return StepResult(
-        data=summary | {"study": counts},
+        data=summary.written() | {"study": counts},
         outputs={
             DESIGN: Output(_json(choice.finished.design.to_json()), "application/json"),
             EXPLORATION: Output(section.model_dump_json(indent=1).encode(), "application/json"),
@@ -84,7 +86,7 @@ def _synthesis(choice: Choice) -> dict[str, Output]:
 
 
 def _choose(
-    context: StepContext, options: StepOptions, evaluator: Evaluator, candidates: Mapping[int, Evaluation]
+    context: StepContext, options: RunOptions, evaluator: Evaluator, candidates: Mapping[int, Evaluation]
 ) -> Choice:
     """By what the steps before this one measured, or measured here and now."""
     bench = bench_of(context)
@@ -138,7 +140,7 @@ def _profiles(context: StepContext) -> ProfileUse | None:
     return ProfileUse(measured=count["miss"], kept=count["hit"], waited=count["wait"], seconds_saved=round(saved, 3))
 
 
-def _summary(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
+def _figures(choice: Choice, candidate: Evaluation) -> dict[str, Any]:
     """The chosen design's figures with their evidence, as the run's page shows them."""
     clock = choice.finished.design.clock_mhz
     figures = choice.figures

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from penstock.dse.rungs import shortlist as promoted
+from penstock.services.run_options import RunOptions
+from penstock.services.step_kinds import SHORTLIST
 from penstock.services.steps.bodies.candidates import TriedTrials
-from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import evaluator_of
 from penstock.services.steps.bodies.tools import bench_of
 from penstock.services.steps.context import StepContext
@@ -13,10 +14,10 @@ from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import StepResult
 
 
-@step_kind("shortlist")
+@step_kind(SHORTLIST)
 def shortlist(context: StepContext) -> StepResult:
     """Promoted from the model over the simulator, by what earlier designs showed of their errors."""
-    options = StepOptions.read(context.options)
+    options = RunOptions.stored(context.options)
     evaluator = evaluator_of(context)
     candidates = TriedTrials.read(context, options.goal).evaluations(evaluator)
     chosen = {id(one) for one in promoted(evaluator, list(candidates.values()), options.evidence, bench_of(context))}

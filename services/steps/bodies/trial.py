@@ -14,6 +14,7 @@ import time
 from penstock.db.schema.records import TrialSummary
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.search.study import Study
+from penstock.services.step_kinds import TRIAL
 from penstock.services.steps.bodies.search import evaluator_of, forget_study, study_of
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import step_kind
@@ -23,7 +24,7 @@ from penstock.services.steps.version import evaluation_version
 _NUMBER = "study_trial"
 
 
-@step_kind("trial")
+@step_kind(TRIAL)
 def trial(context: StepContext) -> StepResult:
     started = time.monotonic()
     evaluator = evaluator_of(context)

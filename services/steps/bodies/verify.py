@@ -12,7 +12,8 @@ from penstock.db.schema.records import Json
 from penstock.services.jobs.check import check_design
 from penstock.services.jobs.check_rtl import core_of_design
 from penstock.services.jobs.package import model_lowered, refuse_too_large
-from penstock.services.steps.bodies.options import StepOptions
+from penstock.services.run_options import RunOptions
+from penstock.services.step_kinds import EXPLORE, SELECT, VERIFY
 from penstock.services.steps.bodies.search import PREPARED, prepared_program
 from penstock.services.steps.bodies.select import DESIGN
 from penstock.services.steps.context import StepContext
@@ -25,17 +26,17 @@ CHECKED, EMITTED = "checked", "emitted"
 
 def _reuse_key(context: StepContext) -> Json:
     return {
-        "evidence": StepOptions.read(context.options).evidence,
-        "design": context.artifact("select", DESIGN).sha256,
-        "program": context.artifact("explore", PREPARED).sha256,
+        "evidence": RunOptions.stored(context.options).evidence,
+        "design": context.artifact(SELECT, DESIGN).sha256,
+        "program": context.artifact(EXPLORE, PREPARED).sha256,
     }
 
 
 def read_design(context: StepContext) -> Design:
-    return Design.load(context.input_file("select", DESIGN))
+    return Design.load(context.input_file(SELECT, DESIGN))
 
 
-@step_kind("verify", reuse_key=_reuse_key)
+@step_kind(VERIFY, reuse_key=_reuse_key)
 def verify(context: StepContext) -> StepResult:
     program: Program = prepared_program(context)
     design = read_design(context)
@@ -46,7 +47,7 @@ def verify(context: StepContext) -> StepResult:
     context.progress(None, "emitting C++")
     emitted = context.folder / "emitted"
     emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
-    core = core_of_design(lowered, platform, StepOptions.read(context.options).evidence, emitted)
+    core = core_of_design(lowered, platform, RunOptions.stored(context.options).evidence, emitted)
     checked = check_design(lowered, emitted, context.tools, lambda text: context.progress(None, text), core)
     context.check()
     if not checked.passed:

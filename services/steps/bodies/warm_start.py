@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from penstock.db.repositories.trials import EarlierTrial
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import means_something
 from penstock.dse.space.tiling import Choices, TilingSpace, Value
+from penstock.services.run_options import RunOptions
 from penstock.services.steps.bodies.candidates import first_of_each
-from penstock.services.steps.bodies.options import StepOptions
 from penstock.services.steps.bodies.search import PREPARED, choices_of
 from penstock.services.steps.context import StepContext
 
@@ -36,8 +37,8 @@ def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) ->
 
     `prepared` is the content of the prepared program: models that come to the same program are the same model.
     """
-    options = StepOptions.read(context.options)
-    if not options.warm_start or options.sampler == "grid":
+    options = RunOptions.stored(context.options)
+    if not options.warm_start or sampler_kind(options.sampler).walks:
         return []
     choices = choices_of(evaluator, options)
     with context.database.begin() as tx:

@@ -10,11 +10,11 @@ import ast
 import difflib
 import importlib.util
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote_plus
 
-from penstock.services.api.answers.problems import Problem
-from penstock.services.api.answers.schemas import ZooReference
+from penstock.services.jobs.refused import RefusedError
 
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
@@ -24,14 +24,14 @@ _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0x
 def check_python(source: bytes, file: str, entry: str) -> None:
     """Refuses a file that is not Python or does not define the entry function."""
     if not entry:
-        raise Problem(
+        raise RefusedError(
             "entry-missing",
             f"{file} needs the name of the function that returns the model",
             where="field entry",
             hint="send it as the form field `entry`; on the command line: file.py:FUNCTION",
         )
     if not _ENTRY.fullmatch(entry):
-        raise Problem(
+        raise RefusedError(
             "entry-not-found",
             f"'{entry[:80]}' is no name of a function",
             where="field entry",
@@ -42,7 +42,7 @@ def check_python(source: bytes, file: str, entry: str) -> None:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         reason = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply or not text"
-        raise Problem(
+        raise RefusedError(
             "model-file-invalid",
             f"this is not Python: {reason}",
             where=f"{file}{line}",
@@ -51,7 +51,7 @@ def check_python(source: bytes, file: str, entry: str) -> None:
     names = _top_level_names(tree)
     if names is not None and entry not in names:
         close = difflib.get_close_matches(entry, names, n=1)
-        raise Problem(
+        raise RefusedError(
             "entry-not-found",
             f"{file} does not define '{entry}'",
             where="field entry",
@@ -63,7 +63,7 @@ def check_python(source: bytes, file: str, entry: str) -> None:
 def check_onnx(head: bytes, file: str) -> None:
     """Refuses bytes that cannot begin an ONNX model."""
     if not head or head[0] not in _ONNX_TAGS:
-        raise Problem(
+        raise RefusedError(
             "model-file-invalid",
             "these bytes are not an ONNX model",
             where=file,
@@ -74,7 +74,7 @@ def check_onnx(head: bytes, file: str) -> None:
 def check_linalg(head: bytes, file: str) -> None:
     """Refuses bytes that cannot begin a text."""
     if not head or b"\0" in head:
-        raise Problem(
+        raise RefusedError(
             "model-file-invalid",
             "these bytes are not linalg text" if head else "the file is empty",
             where=file,
@@ -91,29 +91,29 @@ def zoo_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")))
 
 
-def zoo_source(reference: ZooReference) -> str:
-    """The reference as `zoo:name?key=value`, or the problem with it."""
+def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> str:
+    """The reference as `zoo:name?key=value`, or the refusal of it."""
     known = zoo_names()
-    if reference.zoo not in known:
-        close = difflib.get_close_matches(reference.zoo, known, n=1)
-        raise Problem(
+    if zoo not in known:
+        close = difflib.get_close_matches(zoo, known, n=1)
+        raise RefusedError(
             "model-not-found",
-            f"the zoo has no model '{reference.zoo}'",
+            f"the zoo has no model '{zoo}'",
             where="body.zoo",
             limit="it has " + ", ".join(known),
             hint=f"did you mean '{close[0]}'?" if close else "choose one of these",
         )
-    for key, value in reference.arguments.items():
+    for key, value in arguments.items():
         if not _ENTRY.fullmatch(key) or len(str(value)) > 200 or not str(value).isprintable():
-            raise Problem(
+            raise RefusedError(
                 "zoo-reference-invalid",
                 f"'{key[:80]}' is no argument of a zoo model",
                 where="body.arguments",
                 limit="names as in Python; values of up to 200 printable characters",
                 hint="write zoo:NAME?key=value",
             )
-    options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in reference.arguments.items())
-    return f"zoo:{reference.zoo}" + (f"?{options}" if options else "")
+    options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in arguments.items())
+    return f"zoo:{zoo}" + (f"?{options}" if options else "")
 
 
 def _text(value: str | float | bool) -> str:

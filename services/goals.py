@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -12,8 +12,6 @@ from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.objectives import LIMITED, MOST_LIMITS, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.evaluation.objectives import check_limits as parse_limits
 from penstock.dse.evaluation.objectives import check_objectives as known_objectives
-
-Sampler = Literal["local", "tpe", "nsga2", "random", "grid"]
 
 
 def refused(error: PenstockError) -> PydanticCustomError:
@@ -67,7 +65,7 @@ Objectives = Annotated[
     AfterValidator(check_each_once),
 ]
 
-LimitTexts = Annotated[
+Limits = Annotated[
     list[Annotated[str, Field(max_length=60)]],
     Field(
         max_length=MOST_LIMITS,

@@ -1,0 +1,155 @@
+"""Taking models in: a file goes to the content store by its hash, a model of the zoo is just named."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from penstock.db import Transaction
+from penstock.db.schema.ids import is_id
+from penstock.db.schema.records import Model
+from penstock.services.jobs.refused import RefusedError
+from penstock.services.jobs.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
+from penstock.services.run_options import LONGEST_NAME
+from penstock.services.store import ContentStore, TooLargeError
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What the service takes in: where it keeps files, and how large they may be."""
+
+    store: ContentStore
+    home: Path
+    allow_python: bool
+    most_source_bytes: int
+    most_model_bytes: int
+    low_disk_bytes: int
+
+    def check_disk(self) -> None:
+        """Refuses new content before the disk is full: running work needs what is left."""
+        free = shutil.disk_usage(self.home).free
+        if free < self.low_disk_bytes:
+            raise RefusedError(
+                "storage-full",
+                "the service takes nothing new until there is room on its disk",
+                limit=f"{free} bytes are free, {self.low_disk_bytes} are needed",
+                hint="have the operator free some space; finished work is safe",
+            )
+
+    def keep(self, file: BinaryIO, name: str) -> tuple[str, int]:
+        """The content's hash and size."""
+        file.seek(0)
+        self.check_disk()
+        try:
+            stored = self.store.put_chunks(iter(lambda: file.read(_CHUNK), b""), limit=self.most_model_bytes)
+        except TooLargeError as error:
+            raise RefusedError("too-large", f"{name} is too large: {error}", where="field file") from None
+        return stored.sha256, stored.size
+
+
+@dataclass(frozen=True)
+class NewModel:
+    """A model that may be taken in: what the database is to say of it."""
+
+    name: str
+    kind: str
+    source: str
+    details: Mapping[str, Any]
+    sha256: str | None = None
+    size: int | None = None
+
+    @property
+    def identity(self) -> list[str]:
+        """What makes two submissions the same."""
+        return [self.source, self.name, *([] if self.sha256 is None else [self.sha256])]
+
+    def create(self, tx: Transaction, owner: str | None) -> Model:
+        return tx.models.create(
+            name=self.name, kind=self.kind, source=self.source, details=dict(self.details), sha256=self.sha256,
+            size=self.size, owner=owner,
+        )  # fmt: skip
+
+
+def zoo_model(zoo: str, arguments: Mapping[str, str | int | float | bool], name: str) -> NewModel:
+    source = zoo_source(zoo, arguments)
+    return NewModel(name or zoo, "zoo", source, {"zoo": zoo, "options": dict(arguments)})
+
+
+def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name: str) -> NewModel:
+    """Looks at a file, keeps its content, and says what it is."""
+    shown = _printable(file_name)
+    kind, source, details = _described(intake, file, shown, entry)
+    sha256, size = intake.keep(file, shown)
+    return NewModel(name or _model_name(shown, entry), kind, source, details, sha256, size)
+
+
+def find_model(tx: Transaction, model_id: str, *, where: str) -> Model:
+    """The model with that id, or the refusal that there is none."""
+    model = tx.models.get(model_id) if is_id(model_id, "mdl") else None
+    if model is None:
+        raise RefusedError(
+            "model-not-found",
+            f"there is no model '{model_id[:64]}'",
+            where=where,
+            hint="submit it first with POST /v1/models",
+        )
+    return model
+
+
+def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[str, str, dict[str, Any]]:
+    """Kind, source and details, by how the name ends; what cannot be such a file is refused."""
+    match name.rpartition(".")[2].lower():
+        case "py":
+            _check_source(intake, file, name, entry)
+            return "python", f"{name}:{entry}", {"file": name, "function": entry}
+        case "onnx":
+            check_onnx(file.read(1), name)
+            return "onnx", name, {"file": name}
+        case "mlir":
+            check_linalg(file.read(4096), name)
+            return "linalg", name, {"file": name}
+        case _:
+            raise RefusedError(
+                "model-file-unsupported",
+                f"'{name}' is neither Python nor ONNX nor linalg text",
+                where="field file",
+                limit="files that end in .py, .onnx or .mlir",
+                hint="write a .py file with a function that returns (module, example_inputs), or export to ONNX",
+            )
+
+
+def _check_source(intake: Intake, file: BinaryIO, name: str, entry: str) -> None:
+    if not intake.allow_python:
+        raise RefusedError(
+            "python-models-refused",
+            f"{name} would be executed, and this service executes nobody's code",
+            where="field file",
+            hint="submit an ONNX file or a zoo model "
+            f"({', '.join(zoo_names()) or 'none are installed'}), or run your own: `penstock up`",
+        )
+    source = file.read(intake.most_source_bytes + 1)
+    if len(source) > intake.most_source_bytes:
+        raise RefusedError(
+            "too-large",
+            f"{name} is too large for a source file",
+            where="field file",
+            limit=f"at most {intake.most_source_bytes} bytes",
+            hint="keep weights out of the source",
+        )
+    check_python(source, name, entry)
+
+
+def _printable(name: str) -> str:
+    """The last part of the file's name, printable: it is shown and stored, and never used as a path."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(letter for letter in last if letter.isprintable())[-LONGEST_NAME:] or "unnamed"
+
+
+def _model_name(file: str, entry: str) -> str:
+    stem = file.rpartition(".")[0]
+    return stem if entry in ("", "model") else f"{stem}.{entry}"

@@ -1,0 +1,170 @@
+"""Starting runs, adding to them, doing a trial again: the checks, the steps and the rows of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from penstock.db import Transaction, lifecycle
+from penstock.db.schema.ids import is_id
+from penstock.db.schema.records import Model, NewStep, Run, Step
+from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.services.jobs.refused import RefusedError
+from penstock.services.run_options import EXTENDED, LONGEST_NAME
+from penstock.services.step_kinds import EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
+from penstock.services.steps.graph import (
+    choosing_steps,
+    in_turn,
+    last_before_choice,
+    replay_steps,
+    run_steps,
+    trial_steps,
+)
+
+_OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
+
+
+def find_run(tx: Transaction, run_id: str) -> Run:
+    """The run with that id, or the refusal that there is none."""
+    run = tx.runs.get(run_id) if is_id(run_id, "run") else None
+    if run is None:
+        raise no_run(run_id)
+    return run
+
+
+def no_run(run_id: str) -> RefusedError:
+    return RefusedError(
+        "run-not-found",
+        f"there is no run '{run_id[:64]}'",
+        where="path",
+        hint="GET /v1/runs lists the runs; `penstock runs` prints them",
+    )
+
+
+def check_trials(trials: int, most: int) -> None:
+    if trials > most:
+        raise RefusedError(
+            "invalid-request",
+            f"{trials} trials are more than this service does in one run",
+            where="body.trials",
+            limit=f"at most {most}",
+            hint="ask for fewer, or start several runs with different seeds",
+        )
+
+
+def start_run(
+    tx: Transaction, model: Model, options: Mapping[str, Any], *, name: str, owner: str | None, most_waiting: int
+) -> Run:
+    """A run of a model with the steps that it begins with, unless too many wait already."""
+    counts = tx.runs.count_by_state()
+    waiting = sum(counts.get(state, 0) for state in _OPEN_STATES)
+    if waiting >= most_waiting:
+        raise RefusedError(
+            "too-many-runs",
+            f"{waiting} runs are queued or running",
+            limit=f"at most {most_waiting}",
+            hint="wait for some to end, or cancel some",
+        )
+    return lifecycle.submit(
+        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner
+    )
+
+
+def cancel_run(tx: Transaction, run_id: str) -> Run:
+    before = find_run(tx, run_id)
+    run = lifecycle.cancel_run(tx, run_id)
+    if run is None:
+        raise no_run(run_id)
+    if before.state in (RunState.SUCCEEDED, RunState.FAILED):
+        raise _finished(f"the run has already {before.state}", "there is nothing left to stop")
+    return run
+
+
+def pause_or_resume(tx: Transaction, run_id: str, change: Callable[[Transaction, str], Run | None]) -> Run:
+    """Hold trials back or let them go on, which a run that is over or stopping refuses."""
+    run = change(tx, find_run(tx, run_id).id)
+    if run is None:
+        raise no_run(run_id)
+    if run.state not in _OPEN_STATES:
+        raise _finished(_said(run), "only a run that is queued or running has trials to hold back")
+    return run
+
+
+def extend_run(tx: Transaction, run_id: str, count: int, most: int) -> Run:
+    """Give a run further trials; one that had chosen chooses again."""
+    run = tx.runs.lock(find_run(tx, run_id).id)
+    model = tx.models.get(run.model_id) if run is not None else None
+    if run is None or model is None:
+        raise no_run(run_id)
+    steps = further_steps(tx, run, model, count, most)
+    tx.runs.merge_options(run.id, {EXTENDED: int(run.options.get(EXTENDED) or 0) + count})
+    return lifecycle.extend_run(tx, run.id, steps)
+
+
+def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int) -> tuple[NewStep, ...]:
+    """More trials before the choice if that can still wait, else a turn of their own with another choice."""
+    steps = {step.key: step for step in tx.steps.list_except(run.id, TRIAL)}
+    _check_extendable(run, steps)
+    first = tx.steps.next_number(run.id, TRIAL)
+    if steps[EXPLORE].state != StepState.SUCCEEDED:  # the numbers that it will take are taken
+        first = max(first, int(run.options.get("trials") or 0))
+    _check_count(first + count, most)
+    turn = max((int(s.payload.get("turn", FIRST_TURN)) for s in steps.values() if s.kind == SELECT), default=FIRST_TURN)
+    waits = str(last_before_choice(run.options).in_turn(turn))
+    if steps[waits].state == StepState.BLOCKED:
+        return trial_steps(count, run.options, first=first, turn=turn, needs=(EXPLORE,))
+    # what is being chosen now ends first: it counts on the study being at rest
+    before = (in_turn(PACKAGE, turn),) if run.state not in RUN_TERMINAL else (EXPLORE,)
+    trials = trial_steps(count, run.options, first=first, turn=turn + 1, needs=before)
+    return (*choosing_steps(model, run.options, turn + 1), *trials)
+
+
+def replay_trial(tx: Transaction, run_id: str, number: int, owner: str | None) -> Run:
+    """A run that evaluates a trial of this one again."""
+    run = find_run(tx, run_id)
+    if tx.trials.by_number(run.id, number) is None:
+        raise no_trial(run_id, number)
+    return lifecycle.submit(
+        tx,
+        model_id=run.model_id,
+        name=f"{REPLAY} of trial {number} of {run.name}"[:LONGEST_NAME],
+        steps=replay_steps(run.id, number),
+        options={name: value for name, value in run.options.items() if name not in ("trials", EXTENDED)},
+        owner=owner,
+    )
+
+
+def no_trial(run_id: str, number: int) -> RefusedError:
+    return RefusedError(
+        "trial-not-found",
+        f"run '{run_id[:64]}' has no finished trial {number}",
+        where="path",
+        hint="GET /v1/runs/{id}/trials lists them",
+    )
+
+
+def _check_extendable(run: Run, steps: dict[str, Step]) -> None:
+    if run.state in (RunState.CANCELLED, RunState.CANCELLING, RunState.FAILING):
+        raise _finished(_said(run), "start a run of its own for further trials")
+    if EXPLORE not in steps or (run.state == RunState.FAILED and steps[EXPLORE].state != StepState.SUCCEEDED):
+        raise _finished("the run never came to its search", "mend what its error says and start it again")
+
+
+def _check_count(total: int, most: int) -> None:
+    if total > most:
+        raise RefusedError(
+            "invalid-request",
+            f"the run would have {total} trials, more than this service does in one run",
+            where="body.trials",
+            limit=f"at most {most}",
+            hint="ask for fewer, or start a run of its own: it begins with what this one found",
+        )
+
+
+def _said(run: Run) -> str:
+    words = {"succeeded": "has succeeded", "failed": "has failed", "cancelled": "was cancelled"}
+    return f"the run {words.get(run.state, f'is {run.state}')}"
+
+
+def _finished(what: str, hint: str) -> RefusedError:
+    return RefusedError("run-finished", what, where="path", hint=hint)

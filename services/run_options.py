@@ -1,0 +1,188 @@
+"""The options of a run: one table. The REST API, the command line, the pages and the documentation all come from it.
+
+An option is a field: its type and limits are what the API takes, its description what the API says of it, and `Said`
+what people read elsewhere. What is done with it stands where it is used.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
+from pydantic_core import PydanticCustomError
+
+from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, one_of
+from penstock.compiler.platforms import load_platform, platform_names
+from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
+from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
+from penstock.services.goals import Limits, Objectives, check_goal
+
+BitstreamTarget = Literal["hw", "hw_emu", "none"]
+
+DEFAULT_PLATFORM = "u55c"
+DEFAULT_TRIALS = 24
+MOST_TRIALS = 10_000
+MOST_LANES = 1_000_000
+LARGEST_SEED = 2**31 - 1
+LONGEST_NAME = 200
+
+COMPILE, EXPLORE, SUBMIT = "compile", "explore", "submit"
+EXTENDED = "extended"
+"""How many trials were added to a run after its start: kept beside its options."""
+
+
+def plain_text(text: str) -> str:
+    """Refuses what neither a database nor a terminal should see: control characters."""
+    if any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
+        raise PydanticCustomError("control_character", "contains a control character")
+    return text
+
+
+def _known_platform(name: str) -> str:
+    known = platform_names()
+    if name in known:
+        return name
+    close = difflib.get_close_matches(name, known, n=1)
+    raise PydanticCustomError(
+        "unknown_platform",
+        "there is no platform '{name}'",
+        {
+            "name": name[:80],
+            "limit": "the platforms are " + ", ".join(known),
+            "hint": f"did you mean '{close[0]}'?" if close else "choose one of these",
+        },
+    )
+
+
+PlainText = Annotated[str, AfterValidator(plain_text)]
+if TYPE_CHECKING:
+    Rung = Evidence
+    Sampler = str
+else:
+    Rung = Literal[RUNGS]
+    Sampler = Literal[tuple(SAMPLERS)]
+
+
+@dataclass(frozen=True)
+class Said:
+    """An option in words: on the command line, and on a run's page."""
+
+    help: str
+    commands: tuple[str, ...] = (EXPLORE, SUBMIT)
+    flag: str = ""
+    """Where it is not called as the option itself, with dashes."""
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Of commands that run in one process, where it is not that of the service."""
+    most: int | None = None
+    """The same of its upper limit."""
+    label: str = ""
+    absent: str = ""
+    """What is meant where it is empty; without this it is left out of the page."""
+
+
+class Asked(BaseModel):
+    """A request body: unknown members are refused, so that a typing error never passes in silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class RunOptions(Asked):
+    """What a run is to do with its model."""
+
+    platform: Annotated[
+        PlainText,
+        AfterValidator(_known_platform),
+        Said(
+            f"device to design for [default: {DEFAULT_PLATFORM}]",
+            (COMPILE, EXPLORE, SUBMIT),
+            defaults={COMPILE: None, EXPLORE: None},
+        ),
+    ] = Field(DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service")
+    trials: Annotated[
+        StrictInt,
+        Said("designs to try", (COMPILE, EXPLORE, SUBMIT), defaults={COMPILE: 48, EXPLORE: 100}, most=100_000),
+    ] = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
+    quantize: Annotated[
+        Literal["w8a8"] | None,
+        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT), absent="as the model is"),
+    ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
+    seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
+        Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
+    )
+    objectives: Annotated[
+        Objectives,
+        Said(
+            f"{one_of(tuple(OBJECTIVES))}; up to {('', 'one', 'two', 'three')[MOST_OBJECTIVES]}, "
+            "the most important first",
+            flag="--objective",
+        ),
+    ] = list(DEFAULT_OBJECTIVES)
+    limits: Annotated[
+        Limits,
+        Said(
+            "a hard limit such as dsp<=0.5 or latency_us<=20; may be repeated",
+            flag="--limit",
+            absent="those of the platform",
+        ),
+    ] = []
+    sampler: Annotated[Sampler, Said(one_of(tuple(SAMPLERS)))] = Field(
+        DEFAULT_SAMPLER, description="how settings are proposed; grid: all settings of a small space once"
+    )
+    fix: Annotated[
+        list[Annotated[PlainText, Field(max_length=120)]],
+        Said("a parameter that is not searched, as order=parallel-outer", label="fixed"),
+    ] = Field([], max_length=32, description="parameters of the space that are not searched, as order=parallel-outer")
+    warm_start: Annotated[
+        bool, Said("begin with what earlier runs of the same model found [default: yes]", (SUBMIT,))
+    ] = Field(True, description="begin with the best settings of earlier runs of the same model on the same platform")
+    max_lanes: Annotated[
+        StrictInt | None,
+        Said("the most operations side by side", (COMPILE, EXPLORE, SUBMIT), label="most lanes"),
+    ] = Field(
+        None,
+        ge=2,
+        le=MOST_LANES,
+        description="the most operations side by side in all kernels together; null: as many as the device holds",
+    )
+    evidence: Annotated[Rung, Said(f"what the choice comes from: {one_of(RUNGS)}", (COMPILE, EXPLORE, SUBMIT))] = Field(
+        DEFAULT_RUNG,
+        description="what the choice among the best designs and its figures come from; the search itself is modelled",
+    )
+    bitstream: Annotated[
+        BitstreamTarget | None,
+        Said("hw, hw_emu or none [default: hw where the evidence's tools can build it]", (COMPILE, SUBMIT)),
+    ] = Field(
+        None,
+        description="hw: for the card, or the open route's board; hw_emu: for the card's emulation; none; "
+        f"null: for the card where the evidence is {one_of(LICENSED)}, for a board of the open route always",
+    )
+
+    @model_validator(mode="after")
+    def _limits_agree(self) -> Self:
+        check_goal(self.objectives, self.limits, self.platform)
+        return self
+
+    @property
+    def goal(self) -> Goal:
+        """What the search keeps small, and what it must keep within."""
+        return Goal.of(self.objectives, self.limits).on(load_platform(self.platform))
+
+    @classmethod
+    def stored(cls, options: Mapping[str, Any]) -> Self:
+        """Of a run that was taken in: it was checked then, and what it does not say is as by default."""
+        known = {name: value for name, value in options.items() if name in cls.model_fields and value is not None}
+        return cls.model_construct(**known)
+
+
+def said(name: str) -> Said:
+    """An option in words."""
+    return next(one for one in RunOptions.model_fields[name].metadata if isinstance(one, Said))
+
+
+def option_labels() -> dict[str, tuple[str, str]]:
+    """For a run's page, in order: what each option is called there, and what it means where it is empty."""
+    labels = {name: (said(name).label or name.replace("_", " "), said(name).absent) for name in RunOptions.model_fields}
+    return labels | {EXTENDED: ("further trials", "")}

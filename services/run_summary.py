@@ -1,0 +1,88 @@
+"""What a run found, step by step: the record that steps write and that the service reads.
+
+Each step writes the fields that it knows; the database merges them into what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+Number = int | float
+
+
+class Summarised(BaseModel):
+    """A record that other versions may have written: what this one does not know is kept as it is."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+
+class Origin(Summarised):
+    """A setting that was taken over from an earlier run."""
+
+    run: str
+    trial: int
+
+
+class Difference(Summarised):
+    """A figure that is not what it was."""
+
+    figure: str
+    then: Any
+    now: Any
+
+
+class Replayed(Summarised):
+    """A trial of another run that was evaluated again."""
+
+    run: str
+    trial: int
+    equal: bool
+    differs: list[Difference]
+    changed: list[str]
+    evidence: str
+
+
+class RunSummary(Summarised):
+    """All of it; what no step has written is None."""
+
+    # explore
+    warm_start: list[Origin] | None = None
+    # select
+    chosen_trial: int | None = None
+    evidence: str | None = None
+    latency_cycles: Number | None = None
+    latency_us: Number | None = None
+    initial_delay_cycles: Number | None = None
+    interval_cycles: Number | None = None
+    modelled_latency_cycles: Number | None = None
+    retimed_latency_cycles: Number | None = None
+    fifo_bits: Number | None = None
+    unsized_fifo_bits: Number | None = None
+    resource_share: Number | None = None
+    share_evidence: str | None = None
+    dies: int | None = None
+    trials: int | None = None
+    on_front: int | None = None
+    fallback: str | None = None
+    why: list[str] | None = None
+    rung_errors: list[dict[str, Any]] | None = None
+    measurements: str | None = None
+    # package
+    package: str | None = None
+    digest: str | None = None
+    bitstream: str | None = None
+    float_accuracy: float | None = None
+    accelerator_accuracy: float | None = None
+    # a replay, which is a run of its own
+    replay: Replayed | None = None
+
+    def written(self) -> dict[str, Any]:
+        """What a step has to say; the fields that it does not know are left as they are."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    @classmethod
+    def read(cls, summary: Mapping[str, Any]) -> Self:
+        return cls.model_validate(dict(summary))

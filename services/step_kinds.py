@@ -1,0 +1,102 @@
+"""The kinds of steps that a run is made of, and how a step is called within its run.
+
+One table: queues, pages and documentation follow it. Light to import, since the API and the settings need it; what a
+step does lies in `bodies/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
+SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"
+
+FIRST_TURN = 1
+"""Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
+
+
+@dataclass(frozen=True)
+class StepFacts:
+    """What is to be known of one kind of step."""
+
+    does: str
+    queue: str
+    outputs: str = ""
+    chooses: bool = False
+    """It comes after the trials, and once more whenever some were added after a choice."""
+    many: bool = False
+    """A run has one for each trial or design; they are told apart by number, and a picture shows them as one."""
+    may_fail: bool = False
+    """One that fails costs itself, not the run."""
+    held_by_pause: bool = False
+    delivers: bool = False
+    """What it makes is what people fetch."""
+
+
+STEP_KINDS: Mapping[str, StepFacts] = {
+    IMPORT: StepFacts(
+        "the user's model → program, in a process without network, secrets or database", "import", "`program` (tree)"
+    ),
+    EXPLORE: StepFacts(
+        "quantises and simplifies; opens the study; fans out into trials", "explore", "`prepared` (tree)"
+    ),
+    TRIAL: StepFacts(
+        "ask, evaluate, tell", "explore", "a row of `trials`", many=True, may_fail=True, held_by_pause=True
+    ),
+    SHORTLIST: StepFacts("the designs that a tool is to look at; fans out into measurements", "explore", chooses=True),
+    MEASURE: StepFacts(
+        "what the tool says of one trial's design; a failure is noted on the trial", "profile",
+        chooses=True, many=True, may_fail=True,
+    ),
+    SELECT: StepFacts(
+        "closes the study; ranks the best trials by the evidence asked for; sizes the chosen one's FIFOs and places "
+        "it; in queue `profile`, where it has HLS synthesise it again with these FIFOs", "explore",
+        "`design.json`, `exploration.json`, `synthesis.json`, `dies.svg`, `memories.svg`", chooses=True,
+    ),
+    VERIFY: StepFacts(
+        "lowers, emits C++, runs every level against the others", "build", "`emitted`, `checked` (trees)",
+        chooses=True,
+    ),
+    LINK: StepFacts(
+        "the bitstream by v++, for platforms with a shell; if it fails the package says why", "build",
+        "`bitstream` (tree), `bitstream.json`", chooses=True, may_fail=True,
+    ),
+    PACKAGE: StepFacts(
+        "report and archive", "build", "`*.penstock.zip`, `report.json`, `report.html`", chooses=True, delivers=True
+    ),
+    REPLAY: StepFacts("the only step of a run of its own: evaluates a trial of another run again", "explore"),
+}  # fmt: skip
+"""In the order in which a run has them."""
+
+QUEUES = tuple(dict.fromkeys(kind.queue for kind in STEP_KINDS.values()))
+
+
+@dataclass(frozen=True)
+class StepKey:
+    """What a step is called within its run: `import`, `trial/0007`, and of a later turn `select@2`,
+    `measure/0007@2`."""
+
+    kind: str
+    number: int | None = None
+    turn: int = FIRST_TURN
+
+    def __str__(self) -> str:
+        number = "" if self.number is None else f"/{self.number:04d}"
+        return f"{self.kind}{number}" + ("" if self.turn == FIRST_TURN else f"@{self.turn}")
+
+    @staticmethod
+    def parse(text: str) -> StepKey:
+        """The key of any step; what is no number counts as none, since a run may have steps of other packages."""
+        name, _, turn = text.partition("@")
+        kind, _, number = name.partition("/")
+        return StepKey(
+            kind,
+            int(number) if number.isdecimal() else None,
+            int(turn) if turn.isdecimal() else FIRST_TURN,
+        )
+
+    def in_turn(self, turn: int) -> StepKey:
+        """The same when trials were added after a choice, so that one chooses again. What is done once stays."""
+        facts = STEP_KINDS.get(self.kind)
+        return replace(self, turn=turn) if facts and facts.chooses else self
