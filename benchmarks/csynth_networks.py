@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.simulator import VITIS, Network, simulate
-from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
+from penstock.compiler.simulator import VITIS, Network, Phase, Repeat, Sequence, simulate
+from penstock.compiler.simulator.network import Item
+from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
-from penstock.profiling.vitis.records import SynthesisReport
-from penstock.profiling.vitis.retime import retime, retime_sequence
+from penstock.profiling.vitis.records import ReportedLoop, SynthesisReport
+from penstock.profiling.vitis.retime import retime, timed_phase
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data"
@@ -93,6 +96,40 @@ def compare(design: ProcNet, report: SynthesisReport) -> Mapping[str, Value]:
         "simulated_cycles": cycles,
         "error_pct": _error(cycles, design.rtl_cycles),
     }
+
+
+def retime_sequence(sequence: Sequence, report: SynthesisReport) -> Sequence:
+    """`retime` for regions that run one after the other: their loops come in the report in their order."""
+    rest = list(report.loops)
+
+    def take(iterations: int, pipelined: bool) -> ReportedLoop:
+        if not rest or bool(rest[0].pipelined) != pipelined or not rest[0].trip or rest[0].trip.exact != iterations:
+            raise _unfit(report, f"expected a loop of {iterations} iterations")
+        return rest.pop(0)
+
+    def timed(item: Item) -> Item:
+        if isinstance(item, Network):
+            return retime(item, report).network
+        if isinstance(item, Phase):
+            return timed_phase(item, take(item.iterations, True))
+        body = tuple(timed_phase(phase, take(phase.iterations, True)) for phase in item.body)
+        outer = take(item.times, False)
+        latency = outer.iteration_latency.exact if outer.iteration_latency is not None else None
+        if latency is None:
+            raise _unfit(report, f"loop {outer.name!r} has no iteration latency")
+        return Repeat(item.times, latency, body)
+
+    steps = tuple(tuple(timed(item) for item in step) for step in sequence.steps)
+    if rest:
+        raise _unfit(report, f"loop {rest[0].name!r} fits nothing")
+    return replace(sequence, steps=steps)
+
+
+def _unfit(report: SynthesisReport, what: str) -> ProfilingError:
+    return ProfilingError(
+        "bad-request", what=f"the report's loops are not those of the design: {what}",
+        where=f"{report.source} of {report.top}", hint="give the report of this very design",
+    )  # fmt: skip
 
 
 def _error(cycles: int | None, rtl: int | None) -> float | None:

@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from benchmarks.fifo_networks import attention, chain, diamond, random_network
+from benchmarks.fifo_optimum import exhaustive
 from benchmarks.registry import Figures, Value
+from benchmarks.straight_lines import straight_depths
 from penstock.compiler.simulator import VITIS, Network, Simulator
-from penstock.dse.fifo import exhaustive, periodic_depths, size_fifos, straight_depths, total_bits
+from penstock.dse.fifo import periodic_depths, size_fifos, total_bits
 from penstock.dse.fifo.measure import SimulatedRuns
 
 LEAST = 1  # slots; the designs themselves use at least 2

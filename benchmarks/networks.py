@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.csynth_networks import figures_beside
+from benchmarks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, simulate
-from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "process-networks"

@@ -6,12 +6,9 @@ costs, the tools' sharing and renaming of logic, memory refresh and bank conflic
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 from math import ceil
 
 from xdsl.context import Context
@@ -22,18 +19,15 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.dialects import OWN_DIALECTS, stream
-from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.platforms import Platform, Resources, load_platform, total
+from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
-from penstock.profiling.network import Task, TaskChannel, TaskNetwork, network_of
-from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
+from penstock.profiling.network import Task, TaskChannel, TaskNetwork
+from penstock.profiling.protocol import ProfileRequest, ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
 _MOST_FACTS = 1 << 16
-
-MODEL_REVISION = "2"  # raise it whenever the model's answers change
 
 
 @dataclass(frozen=True)
@@ -259,57 +253,6 @@ def _block_intervals(network: TaskNetwork, ends: Mapping[str, tuple[str, str]]) 
     return [busy[ends[name][0]] + busy[ends[name][1]] for name in single]
 
 
-class ModelProfiler:
-    """The model behind the `Profiler` protocol."""
-
-    tool = "penstock-model"
-    evidence: Evidence = "modelled"
-
-    def version(self) -> str:
-        return f"{MODEL_REVISION}.{_tables_digest()[:12]}"
-
-    def profile(self, request: ProfileRequest) -> Profile:
-        try:
-            platform = load_platform(request.platform)
-            library = load_library(platform.operators, platform.check_clock(request.clock_mhz))
-            network = network_of(parse_request(request), library)
-            figures = model_design(network, platform, request.clock_mhz)
-        except ProfilingError:
-            raise
-        except PenstockError as error:
-            raise ProfilingError(
-                "bad-request",
-                what=error.what,
-                where=error.where or request.name,
-                limit=error.limit,
-                hint=error.hint,
-            ) from error
-        only = _kernel_of(network, figures)
-        return Profile(
-            key=request.key(self.tool, self.version()),
-            name=request.name,
-            tool=self.tool,
-            tool_version=self.version(),
-            evidence=self.evidence,
-            clock_mhz=request.clock_mhz,
-            latency_cycles=figures.latency,
-            interval_cycles=figures.interval,
-            initial_delay_cycles=figures.initial_delay,
-            ii=only.ii if only else None,
-            depth=only.depth if only else None,
-            resources=figures.resources,
-        )
-
-
-def _kernel_of(network: TaskNetwork, figures: DesignFigures) -> TaskFigures | None:
-    """The one task that computes, where a single kernel is profiled; None for a larger design.
-
-    Loads, stores and converters only move data: every step of theirs names a memory or a channel.
-    """
-    inside = [t.name for t in network.tasks if any(" " not in s.name for n in t.nests for s in n.stages)]
-    return next(t for t in figures.tasks if t.name == inside[0]) if len(inside) == 1 else None
-
-
 def parse_request(request: ProfileRequest) -> stream.TopOp:
     """The design of a request; text that is none is a bad request."""
     return top_of(parse_module(request), request.name)
@@ -341,13 +284,3 @@ def top_of(module: ModuleOp, where: str) -> stream.TopOp:
             limit="exactly one is profiled at a time", hint="profile what the compiler lowered",
         )  # fmt: skip
     return tops[0]
-
-
-@cache
-def _tables_digest() -> str:
-    """A change of an operator table or a platform is another version of the model."""
-    digest = hashlib.sha256()
-    for package, folder in (("penstock.compiler.schedule", "operators"), ("penstock.compiler.platforms", "data")):
-        for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda f: f.name):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
-    return digest.hexdigest()

@@ -1,6 +1,6 @@
 """Where profiles are kept: by content, each measured once, whoever asks for it at the same time.
 
-Here are the stores of one process and of one machine's cache folder; services add one that all workers share.
+Here is the store of one machine's cache folder; services add one that all workers share.
 """
 
 from __future__ import annotations
@@ -157,38 +157,6 @@ class SingleFlight(ABC):
     @abstractmethod
     def _pause(self) -> None:
         """Wait a little for those who hold the claims."""
-
-
-class MemoryProfiles(SingleFlight):
-    """The profiles of one process."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._kept: dict[str, KeptProfile] = {}
-        self._busy: set[str] = set()
-        self._changed = threading.Condition()
-
-    def _read(self, keys: Collection[str], waited: Collection[str]) -> dict[str, KeptProfile]:
-        return {key: self._kept[key] for key in keys if key in self._kept}
-
-    @contextmanager
-    def _claimed(self, keys: Sequence[str], label: str) -> Iterator[set[str]]:
-        with self._changed:
-            mine = {key for key in keys if key not in self._busy}
-            self._busy |= mine
-        try:
-            yield mine
-        finally:
-            with self._changed:
-                self._busy -= mine
-                self._changed.notify_all()
-
-    def _keep(self, made: Mapping[str, KeptProfile], failures: int, label: str) -> None:
-        self._kept.update(made)
-
-    def _pause(self) -> None:
-        with self._changed:
-            self._changed.wait(0.05)
 
 
 class FolderProfiles(SingleFlight):

@@ -93,23 +93,6 @@ class TimelineMemory:
         return self.slots[key][:2]
 
 
-def compute_timeline(
-    network: TaskNetwork,
-    *,
-    flushing: bool,
-    read_stage: int,
-    platform: Platform,
-    clock_mhz: float,
-    bounded: bool = True,
-    memory: TimelineMemory | None = None,
-) -> Timeline:
-    """All token times. `bounded` makes writers wait for full channels; without it depths are ignored."""
-    free = FreeTimeline(
-        network, flushing=flushing, read_stage=read_stage, platform=platform, clock_mhz=clock_mhz, memory=memory
-    )
-    return free.bounded(network) if bounded else free.result()
-
-
 class FreeTimeline:
     """The times of a network in which no channel is ever full, and from these its times with any depths."""
 

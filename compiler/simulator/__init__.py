@@ -1,6 +1,5 @@
 """Cycle-exact, data-free simulation of process networks."""
 
-from penstock.compiler.simulator.guards import GuardTerm, pattern_of
 from penstock.compiler.simulator.network import (
     Channel,
     ChannelAccess,
@@ -14,18 +13,18 @@ from penstock.compiler.simulator.network import (
     StartControl,
 )
 from penstock.compiler.simulator.results import ChannelResult, Deadlock, Hop, ProcessTimes, Simulation, Stall, Wait
-from penstock.compiler.simulator.rules import OPEN_RTL, RULES, VITIS, Rules
-from penstock.compiler.simulator.simulate import SimulationOutcome, Simulator, simulate
+from penstock.compiler.simulator.rules import OPEN_RTL, VITIS, Rules
+from penstock.compiler.simulator.simulate import FreeRun, SimulationOutcome, Simulator, TokenTimes, simulate
 
 __all__ = [
     "OPEN_RTL",
-    "RULES",
     "VITIS",
     "ChannelAccess",
     "Channel",
     "ChannelResult",
     "StartControl",
     "Deadlock",
+    "FreeRun",
     "Hop",
     "SimulatedMemory",
     "MemoryPort",
@@ -40,8 +39,7 @@ __all__ = [
     "Simulation",
     "Simulator",
     "Stall",
-    "GuardTerm",
+    "TokenTimes",
     "Wait",
-    "pattern_of",
     "simulate",
 ]

@@ -85,6 +85,11 @@ class _Planner:
         self.latency = {m.name: m.latency for m in self.network.memories}
         self._links()
         self.by_name = {link.channel.name: i for i, link in enumerate(self.links)}
+        self.read_by: list[list[int]] = [[] for _ in self.index]
+        self.written_by: list[list[int]] = [[] for _ in self.index]
+        for i, link in enumerate(self.links):
+            self.read_by[link.reader].append(i)
+            self.written_by[link.writer].append(i)
         rows = self._rows(len(self.index), at.PROCESS_SIZE)
         first, last = at.PROCESSES, at.PROCESSES_END
         self._set(0, {at.FLUSHING: self.rules.flushing, at.START_GAP: self.rules.start_gap,
@@ -151,9 +156,8 @@ class _Planner:
                             at.CLAIMS: fills if channel.kind == "fifo" else claims})  # fmt: skip
 
     def _process(self, number: int, row: int, process: SimulatedProcess) -> None:
-        waits = [(i, link, True) for i, link in enumerate(self.links) if link.reader == number]
-        waits += [(i, link, False) for i, link in enumerate(self.links) if link.writer == number]
-        waits = [wait for wait in waits if wait[1].channel.kind == "pipo"]
+        waits = [(i, reads) for reads in (True, False) for i in (self.read_by if reads else self.written_by)[number]]
+        waits = [(i, self.links[i], reads) for i, reads in waits if self.links[i].channel.kind == "pipo"]
         starts = self._rows(len(waits), at.START_SIZE)
         for start, (i, link, reads) in zip(starts, waits, strict=True):
             flags = at.TOKEN | at.TAKE if reads else at.SLOT | at.FILL
@@ -168,8 +172,8 @@ class _Planner:
             self._phase(number, phase_row, phase, self._delay(position, len(phases)))
 
     def _wakes(self, number: int, row: int, rows: list[int]) -> None:
-        others = {link.writer for link in self.links if link.reader == number}
-        others |= {link.reader for link in self.links if link.writer == number}
+        others = {self.links[i].writer for i in self.read_by[number]}
+        others |= {self.links[i].reader for i in self.written_by[number]}
         begin, end = self._list([rows[p] for p in sorted(others)])
         self._set(row, {at.WAKES: begin, at.WAKES_END: end})
 

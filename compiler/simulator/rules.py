@@ -71,5 +71,3 @@ OPEN_RTL = Rules(
 
 Simulated RTL has no cycle between phases, frames or kernels: what follows begins in the cycle after a last stage.
 """
-
-RULES = {rules.name: rules for rules in (VITIS, OPEN_RTL)}

@@ -14,12 +14,20 @@ from penstock.compiler.simulator import layout as at
 from penstock.compiler.simulator.check import check_network, check_sequence
 from penstock.compiler.simulator.engine import advance
 from penstock.compiler.simulator.explain import find_deadlock, trace_critical_path
-from penstock.compiler.simulator.network import Network, Phase, Repeat
+from penstock.compiler.simulator.network import Channel, Network, Phase, Repeat
 from penstock.compiler.simulator.network import Sequence as Steps
 from penstock.compiler.simulator.plan import SimulationPlan, plan_network
 from penstock.compiler.simulator.results import Cause, ChannelResult, ProcessTimes, Simulation, Stall
 from penstock.compiler.simulator.rules import VITIS, Rules
-from penstock.compiler.simulator.state import EngineState, grow, new_state, sizes_of
+from penstock.compiler.simulator.state import (
+    EngineState,
+    all_times,
+    grow,
+    has_all_times,
+    new_state,
+    sizes_for_all,
+    sizes_of,
+)
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
@@ -39,6 +47,26 @@ class SimulationOutcome:
 
     frame_ends: tuple[int, ...]
     high_water: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class TokenTimes:
+    """The cycles in which each slot of a channel was filled by `writer` and given back by `reader`."""
+
+    channel: Channel
+    writer: str
+    reader: str
+    filled: Ints
+    freed: Ints
+
+
+@dataclass(frozen=True)
+class FreeRun:
+    """A run of one frame in which no channel is ever full; of processes, the first cycle and the one after the last."""
+
+    starts: Mapping[str, int]
+    ends: Mapping[str, int]
+    tokens: tuple[TokenTimes, ...]
 
 
 class Simulator:
@@ -66,11 +94,31 @@ class Simulator:
     ) -> SimulationOutcome:
         """The same run; a fraction of the time for short ones, where most of it goes into explanations."""
         state, done = self._state(self._depths(depths or {}, bounded), frames)
-        times = state.memory[len(self.plan.memory) :].reshape(-1, frames, 2)
+        times = self._times(state)
         high: dict[str, int] = {}
         for name, mark in zip(self._names, self._marks(state).tolist(), strict=True):
             high[name] = max(mark, high.get(name, 0))
         return SimulationOutcome(tuple(times[:, :, 1].max(axis=0).tolist()) if done else (), high)
+
+    def free_run(self) -> FreeRun:
+        """What happens when without depths, token by token.
+
+        Rings keep no more times than a run still needs; where that was not all, it runs again with larger ones.
+        """
+        free: list[None] = [None] * len(self._names)
+        state, _ = self._run(free, 1)
+        while not has_all_times(self.plan, state):
+            self._sizes = sizes_for_all(self.plan, state)
+            state, _ = self._run(free, 1)
+        names = self.plan.processes
+        starts, ends = self._times(state)[:, 0].T.tolist()
+        return FreeRun(dict(zip(names, starts, strict=True)), dict(zip(names, ends, strict=True)), tuple([
+            TokenTimes(
+                link.channel, names[link.writer], names[link.reader],
+                all_times(link.address, at.FILLS, at.FILLED, state), all_times(link.address, at.TAKES, at.FREED, state),
+            )
+            for link in self.plan.links
+        ]))  # fmt: skip
 
     def _state(self, asked: Mapping[str, int | None], frames: int) -> tuple[EngineState, bool]:
         """The end of a run, and whether everything is done.
@@ -91,6 +139,10 @@ class Simulator:
             if free is not None and (free <= most).all():
                 return state, done
         return self._run(depths, frames)
+
+    def _times(self, state: EngineState) -> Ints:
+        """Start and end of every process in every frame."""
+        return state.memory[len(self.plan.memory) :].reshape(-1, state.frames, 2)
 
     def _marks(self, state: EngineState) -> Ints:
         return state.memory[self.plan.link_addresses + at.HIGH]
@@ -134,7 +186,7 @@ class Simulator:
         return own
 
     def _results(self, state: EngineState, depths: Mapping[str, int | None], done: bool) -> Simulation:
-        times = state.memory[len(self.plan.memory) :].reshape(-1, state.frames, 2).tolist()
+        times = self._times(state).tolist()
         stalls = self._stalls(state)
         return Simulation(
             network=self.network.name,

@@ -90,6 +90,28 @@ def last_time(link_address: int, sequence: int, count: int, state: EngineState) 
     return time + (slots - 1 - first) * step
 
 
+def has_all_times(plan: SimulationPlan, state: EngineState) -> bool:
+    """Whether no ring has lost a run of its times."""
+    sequences = _sequences(plan, state.memory)
+    return bool((state.memory[sequences + at.HEAD] <= state.memory[sequences + at.MASK] + 1).all())
+
+
+def sizes_for_all(plan: SimulationPlan, state: EngineState) -> Ints:
+    """Sizes of rings, powers of two, that would have kept every run there was."""
+    runs = state.memory[_sequences(plan, state.memory) + at.HEAD] + at.MOST_NEW_RUNS
+    return np.maximum(sizes_of(plan, state), 1 << np.ceil(np.log2(runs)).astype(np.int64))
+
+
+def all_times(link_address: int, sequence: int, count: int, state: EngineState) -> Ints:
+    """Every time of a channel's sequence, where its ring has lost none."""
+    m = state.memory
+    slots, s = int(m[link_address + count]), int(m[link_address + sequence])
+    ring = int(m[s + at.RING])
+    first, time, step = state.rings[ring : ring + at.RUN_ENTRIES * int(m[s + at.HEAD])].reshape(-1, at.RUN_ENTRIES).T
+    lengths = np.diff(first, append=slots)
+    return np.repeat(time - first * step, lengths) + np.arange(slots) * np.repeat(step, lengths)
+
+
 def _sequences(plan: SimulationPlan, memory: Ints) -> Ints:
     """Three of every channel, side by side, and those of one channel after those of another."""
     first = int(memory[plan.links[0].address + at.FILLS]) if plan.links else 0

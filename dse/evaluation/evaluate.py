@@ -80,10 +80,6 @@ class Evaluation:
         return all(violation <= 0 for violation in self.constraints.values())
 
     @property
-    def latency_ms(self) -> float:
-        return self.figures.latency / (self.design.clock_mhz * 1e3)
-
-    @property
     def binding_resource(self) -> str:
         """The resource that is nearest to its limit, or farthest beyond it."""
         return max(self.shares, key=lambda name: self.shares[name])

@@ -3,15 +3,13 @@
 `safe_depths` needs closed-form figures only and is generous; `size_fifos` simulates and is tight.
 """
 
-from penstock.dse.fifo.cost import Rounded, round_up, total_bits
+from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
-from penstock.dse.fifo.optimum import exhaustive
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
 from penstock.dse.fifo.size import SIMULATIONS, Sizing, size_fifos
-from penstock.dse.fifo.straight import straight_depths
 
 __all__ = [
     "LEAST_DEPTH",
@@ -19,19 +17,15 @@ __all__ = [
     "DesignSizing",
     "MeasureDepths",
     "MeasuredDepths",
-    "Rounded",
     "Shrunk",
     "Sizing",
     "bridges",
     "check_depths",
-    "exhaustive",
     "periodic_depths",
-    "round_up",
     "runs_through",
     "safe_depths",
     "shrink",
     "size_design",
     "size_fifos",
-    "straight_depths",
     "total_bits",
 ]

@@ -1,130 +1,103 @@
-"""Token curves: when, in its own time, each process writes and reads every token, if it never waits.
+"""Token curves: when every token is written and read in a run in which no FIFO is full, as the simulator says it.
 
-They come from the access patterns of its nests, so a burst is a burst: nothing is averaged.
+Processes wait for nothing but each other's tokens: external memory has its words at once, and blocks are given back as
+soon as they are taken. What both cost is known to the simulations that every sizing ends with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
-from penstock.compiler.schedule import TokenPattern
-from penstock.compiler.simulator import ChannelAccess, Network, Phase, Rules, SimulatedProcess
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.jit import Ints
+from penstock.compiler.simulator import Network, Rules, Simulator
+from penstock.profiling.channel_times import most_held
 
-Times = NDArray[np.int64]
+_AT_ONCE = 1e12  # bits of a memory a cycle
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The accesses to one channel in the process's own time, in order.
+class Edge:
+    """One channel between two processes: cycles in which its tokens are written and read.
 
-    `seen` is up to when waits for input delay the access: its own time where a pipeline stops whole, the time at
-    which its iteration left the front where pipelines flush.
+    A block counts as one token: written when it is handed on, read when it is taken hold of.
     """
 
-    times: Times
-    seen: Times
+    name: str
+    source: str
+    target: str
+    written: Ints
+    read: Ints
+
+    @property
+    def slack(self) -> int:
+        """By how much the writer could be later before the reader would wait longer."""
+        return int((self.read - self.written).min()) - 1
+
+    @property
+    def rate(self) -> float:
+        """Tokens a cycle, from the first write to the last."""
+        return len(self.written) / max(1, int(self.written[-1] - self.written[0]) + 1)
+
+    def held(self, delay: int = 0) -> int:
+        """Slots taken at most, if the reader were later by `delay`. A slot is free again the cycle after its read."""
+        return max(1, most_held(np.arange(len(self.written)), self.written, self.read + delay))
 
 
 @dataclass(frozen=True)
-class KernelCurve:
-    """One process: `busy` cycles if it never waits."""
+class Curves:
+    """All times of one run without full FIFOs; `ends` is the first cycle after each process."""
 
-    name: str
-    busy: int
-    reads: Mapping[str, Curve]
-    writes: Mapping[str, Curve]
+    edges: tuple[Edge, ...]
+    ends: Mapping[str, int]
 
-    def stretched(self, busy: int) -> KernelCurve:
-        """The same process slowed down evenly, so that it takes `busy` cycles."""
-        if busy <= self.busy:
-            return self
-
-        def slower(curves: Mapping[str, Curve]) -> dict[str, Curve]:
-            return {
-                n: Curve(c.times * (busy - 1) // max(self.busy - 1, 1), c.seen * (busy - 1) // max(self.busy - 1, 1))
-                for n, c in curves.items()
-            }
-
-        return KernelCurve(self.name, busy, slower(self.reads), slower(self.writes))
+    @property
+    def latency(self) -> int:
+        return max(self.ends.values())
 
 
-def kernels_of(network: Network, rules: Rules) -> dict[str, KernelCurve]:
-    """The curves of every process. A block counts as one token: written when handed on, read when taken hold of."""
-    channels = {c.name for c in network.channels}
-    kernels = {p.name: _kernel(p, rules, channels) for p in network.processes}
-    for channel in network.channels:
-        if channel.kind == "pipo":
-            # handed over outside the phases: the end of every writer, the start of every reader
-            for writer in channel.producers:
-                for reader in channel.consumers:
-                    name = f"{channel.name}:{writer}:{reader}"
-                    end = np.array([kernels[writer].busy + rules.start_gap - 1], np.int64)
-                    start = np.array([0], np.int64)
-                    kernels[writer] = _with_write(kernels[writer], name, Curve(end, end))
-                    kernels[reader] = _with_read(kernels[reader], name, Curve(start, start))
-    return kernels
+def curves_of(network: Network, rules: Rules) -> Curves:
+    """The curves of every channel, for a network without cycles."""
+    simulator = Simulator(_unhindered(network), rules)
+    plan = simulator.plan
+    _check_order(plan.processes, [(plan.processes[link.writer], plan.processes[link.reader]) for link in plan.links])
+    run = simulator.free_run()
+    edges = [
+        # a pipo is handed over outside the phases: from the end of its writer to the start of its reader
+        Edge(t.channel.name, t.writer, t.reader, t.filled + rules.start_gap - 1, np.array([run.starts[t.reader]]))
+        if t.channel.kind == "pipo"
+        else Edge(t.channel.name, t.writer, t.reader, t.filled, t.freed)
+        for t in run.tokens
+    ]
+    return Curves(tuple(edges), run.ends)
 
 
-def _with_write(kernel: KernelCurve, name: str, curve: Curve) -> KernelCurve:
-    return KernelCurve(kernel.name, kernel.busy, kernel.reads, {**kernel.writes, name: curve})
+def _unhindered(network: Network) -> Network:
+    """The same network, with memories that never make wait and readers that give blocks back at once."""
+    memories = tuple([replace(memory, bits_per_cycle=_AT_ONCE, latency=0) for memory in network.memories])
+    processes = tuple([
+        replace(process, phases=tuple([
+            replace(phase, accesses=tuple([replace(a, hold=0) if a.direction == "read" else a for a in phase.accesses]))
+            for phase in process.phases
+        ]))
+        for process in network.processes
+    ])  # fmt: skip
+    return replace(network, memories=memories, processes=processes)
 
 
-def _with_read(kernel: KernelCurve, name: str, curve: Curve) -> KernelCurve:
-    return KernelCurve(kernel.name, kernel.busy, {**kernel.reads, name: curve}, kernel.writes)
-
-
-def _kernel(process: SimulatedProcess, rules: Rules, channels: set[str]) -> KernelCurve:
-    reads: dict[str, list[Curve]] = {}
-    writes: dict[str, list[Curve]] = {}
-    start = rules.first_phase_delay if len(process.phases) > 1 else 0
-    for phase in process.phases:
-        front = max((_stage(phase, a, rules) for a in phase.accesses if a.direction == "read"), default=0)
-        for access in phase.accesses:
-            if access.channel not in channels:
-                continue  # external memory: how long it takes is the simulator's business
-            stage = _stage(phase, access, rules)
-            times = start + stage + (iterations(access.pattern) + _late(access)) * phase.ii
-            waits = stage - front if rules.flushing and access.direction == "write" and stage > front else 0
-            times = np.repeat(times, access.count)
-            (reads if access.direction == "read" else writes).setdefault(access.channel, []).append(
-                Curve(times, times - waits)
-            )
-        start += phase.length + rules.phase_gap
-    return KernelCurve(process.name, start - rules.phase_gap, _joined(reads), _joined(writes))
-
-
-def _joined(parts: Mapping[str, list[Curve]]) -> dict[str, Curve]:
-    """The accesses of several phases, or several accesses of one, in the order of their times."""
-    joined: dict[str, Curve] = {}
-    for name, curves in parts.items():
-        if len(curves) == 1:
-            joined[name] = curves[0]
-            continue
-        times = np.concatenate([c.times for c in curves])
-        order = np.argsort(times, kind="stable")
-        joined[name] = Curve(times[order], np.concatenate([c.seen for c in curves])[order])
-    return joined
-
-
-def iterations(pattern: TokenPattern) -> Times:
-    """The iterations in which an access happens, in order."""
-    found = np.zeros(1, np.int64)
-    for level in pattern.levels:
-        counters = np.concatenate([np.arange(first, first + n, dtype=np.int64) for first, n in level.runs])
-        found = (found[:, None] + counters * level.stride).ravel()
-    return found
-
-
-def _late(access: ChannelAccess) -> int:
-    """Iterations from when a block is taken hold of to when the other side sees it."""
-    return access.hold if access.direction == "write" else 0
-
-
-def _stage(phase: Phase, access: ChannelAccess, rules: Rules) -> int:
-    if access.stage is not None:
-        return access.stage
-    return min(rules.read_stage, phase.depth - 1) if access.direction == "read" else phase.depth - 1
+def _check_order(processes: Iterable[str], pairs: Iterable[tuple[str, str]]) -> None:
+    """Writers come before readers; in a cycle they cannot."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(processes)
+    graph.add_edges_from(pairs)
+    if not nx.is_directed_acyclic_graph(graph):
+        cycle: list[str] = sorted(max(nx.strongly_connected_components(graph), key=len))
+        raise PenstockError(
+            code="cyclic-network", what="these processes feed each other in a cycle", where=", ".join(cycle),
+            limit="start times need an order from inputs to outputs",
+            hint="its FIFOs are sized by simulation alone",
+        )  # fmt: skip

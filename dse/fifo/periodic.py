@@ -9,29 +9,17 @@ deadlock: the moved curves are a schedule for it, and bounded FIFOs run everythi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from penstock.compiler.simulator import Network, Rules
 from penstock.dse.fifo.cost import total_bits
-from penstock.dse.fifo.curves import kernels_of
+from penstock.dse.fifo.curves import curves_of
 from penstock.dse.fifo.delays import Delay, start_times
-from penstock.dse.fifo.trace import Trace, trace
-
-Equalisation = Literal["normal", "conservative"]
 
 
-def periodic_depths(network: Network, rules: Rules, equalisation: Equalisation = "normal") -> dict[str, int]:
-    """A depth for every FIFO. Conservative: all processes are as slow as the slowest, FIFOs smaller, the run longer."""
-    kernels = kernels_of(network, rules)
-    if equalisation == "conservative":
-        slowest = max(k.busy for k in kernels.values())
-        kernels = {name: k.stretched(slowest) for name, k in kernels.items()}
+def periodic_depths(network: Network, rules: Rules) -> Mapping[str, int]:
+    """A depth for every FIFO."""
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
-    return depths_of(trace(kernels), bits)
-
-
-def depths_of(run: Trace, bits: Mapping[str, int]) -> dict[str, int]:
-    """Depths of the channels in `bits` after the best moves of a traced run."""
+    run = curves_of(network, rules)
     delays = [Delay(e.source, e.target, -e.slack, bits.get(e.name, 0) * e.rate) for e in run.edges]
     latest = {name: run.latency - end for name, end in run.ends.items()}
     moved = start_times(list(run.ends), delays, latest)

@@ -22,16 +22,12 @@ _SMALL = 24  # FIFOs deeper than the least, up to which depths are proven to be 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """`bound` is what no sufficient choice of depths can be below, in bits; with `proven` it is reached."""
+    """`bound` is what no sufficient choice of depths can be below, in bits."""
 
     depths: Mapping[str, int]
     bits: int
     bound: int
     simulations: int
-
-    @property
-    def proven(self) -> bool:
-        return self.bits == self.bound
 
 
 def shrink(

@@ -11,7 +11,7 @@ from penstock.compiler.simulator import Network, Rules
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH
 from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
-from penstock.dse.fifo.periodic import Equalisation, periodic_depths
+from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import shrink
 
 SIMULATIONS = 400
@@ -35,16 +35,11 @@ class Sizing:
     simulations: int
     evidence: Literal["simulated"] = "simulated"
 
-    @property
-    def latency_ratio(self) -> float:
-        return self.latency / self.unbounded_latency
-
 
 def size_fifos(
     network: Network,
     rules: Rules,
     *,
-    equalisation: Equalisation = "normal",
     tolerance: float = 0.0,
     least: int = LEAST_DEPTH,
     frames: int = 1,
@@ -52,9 +47,8 @@ def size_fifos(
 ) -> Sizing:
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
 
-    With conservative equalisation the run may take as long as evenly slowed processes do. `simulations` is the
-    budget of shrinking, less where a single one takes long; `frames` runs several inputs in a row, so that their
-    distance is kept too.
+    `simulations` is the budget of shrinking, less where a single one takes long; `frames` runs several inputs in a
+    row, so that their distance is kept too.
     """
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
     measure = SimulatedRuns(network, rules, frames)
@@ -69,13 +63,10 @@ def size_fifos(
     top = {name: max(least, tokens[name]) for name in bits}
     held = {name: max(least, high) for name, high in free.high_water.items()}
     allowed, starts = free.stretched(tolerance), [held]
-    planned = _planned(network, rules, equalisation)
+    planned = _planned(network, rules)
     if planned is not None:
         planned = {name: max(least, planned[name]) for name in bits}
-        first = measure(planned)
-        if equalisation == "conservative" and first.ends:
-            allowed = tuple(max(a, b) for a, b in zip(allowed, first.ends, strict=True))
-        if first.within(allowed):
+        if measure(planned).within(allowed):
             starts.insert(0, planned)
     budget = min(simulations, max(_LEAST_SIMULATIONS, _MOST_EVENTS // max(measure.events, 1)))
     found = shrink(measure, starts, top, bits, allowed=allowed, least=least, simulations=budget)
@@ -85,12 +76,12 @@ def size_fifos(
     return Sizing(found.depths, bits_found, found.bound, final.ends[0], free.ends[0], measure.count)
 
 
-def _planned(network: Network, rules: Rules, equalisation: Equalisation) -> dict[str, int] | None:
+def _planned(network: Network, rules: Rules) -> Mapping[str, int] | None:
     """Depths by the linear program; None for a network with a cycle, which has no start times, or of great length."""
     if sum(network.tokens().values()) > _MOST_TOKENS:
         return None
     try:
-        return periodic_depths(network, rules, equalisation)
+        return periodic_depths(network, rules)
     except PenstockError as error:
         if error.code != "cyclic-network":
             raise

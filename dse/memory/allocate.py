@@ -70,6 +70,11 @@ class _Region:
         self.groups = list(groups.values())
 
     def solve(self, seconds: float) -> tuple[dict[str, MemoryUse], bool]:
+        if all(len(members[0].choices) == 1 for members in self.groups):  # by a design's record
+            only = {member.name: member.choices[0] for members in self.groups for member in members}
+            used = total([use.area for use in only.values()]).as_dict()
+            if all(used[name] + self.logic[name] <= limit for name, limit in self.limits.items()):
+                return only, True
         program = LinearProgram(f"memory of {self.name}")
         classes = self._count(program)
         crowding = program.variable(0, None, cost=CROWDING)

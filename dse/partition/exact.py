@@ -36,6 +36,11 @@ def partition(
     _check(graph.check(), site)
     if len(site.dies) == 1 and not _elastic_needed(graph, site, peak):
         return Partition(site, graph, {t.name: site.dies[0] for t in graph.things}, "exact", True)
+    fixed = {t.name: t.die for t in graph.things if t.die is not None}
+    if len(fixed) == len(graph.things):  # by a design's record: nothing is left to decide
+        placed = Partition(site, graph, fixed, "exact", True)
+        if placed.fits and placed.peak <= peak:
+            return placed
     model = _Model(graph, site)
     model.minimise_crossing(balance_weight * sum(c.bits for c in graph.connections))
     model.limit(peak)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -79,23 +78,6 @@ def pairs_of(evaluator: Evaluator, evaluation: Evaluation, cycles: Mapping[Evide
         Pair(model, design, weaker, stronger, family, mix, less, more)
         for (weaker, less), (stronger, more) in pairwise(known)
     ]
-
-
-class MemoryHistory:
-    """The pairs of one process."""
-
-    def __init__(self, pairs: Sequence[Pair] = ()) -> None:
-        self._pairs: dict[tuple[str, ...], Pair] = {}
-        self._lock = threading.Lock()
-        self.add(pairs)
-
-    def pairs(self, family: str) -> Sequence[Pair]:
-        with self._lock:
-            return [pair for pair in self._pairs.values() if pair.family == family]
-
-    def add(self, pairs: Sequence[Pair]) -> None:
-        with self._lock:
-            self._pairs = _merged(self._pairs.values(), pairs)
 
 
 class FolderHistory:

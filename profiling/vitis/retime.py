@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.simulator import Network, Phase, Repeat, Sequence, SimulatedProcess
-from penstock.compiler.simulator.network import Item
-from penstock.profiling.protocol import ProfilingError
+from penstock.compiler.simulator import Network, Phase, SimulatedProcess
 from penstock.profiling.vitis.records import CountSpan, ReportedLoop, SynthesisReport
 
 
@@ -55,7 +53,9 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
             phases += _described(process, None)
             processes.append(process)
         else:
-            new = replace(process, phases=tuple(_set(p, loop) for p, loop in zip(process.phases, matched, strict=True)))
+            new = replace(
+                process, phases=tuple(timed_phase(p, loop) for p, loop in zip(process.phases, matched, strict=True))
+            )
             phases += _described(new, matched)
             processes.append(new)
     depths = _depths(network, report)
@@ -94,7 +94,7 @@ def reported_figures(loop: ReportedLoop) -> tuple[int, int] | None:
     return (ii, depth) if ii and depth else None
 
 
-def _set(phase: Phase, loop: ReportedLoop | None) -> Phase:
+def timed_phase(phase: Phase, loop: ReportedLoop | None) -> Phase:
     """Accesses go where the tool's rules put them: planned stages belong to the planned pipeline."""
     figures = reported_figures(loop) if loop is not None else None
     if figures is None:
@@ -135,37 +135,3 @@ def _depths(network: Network, report: SynthesisReport) -> dict[str, int]:
         if name in names and fifo.depth:
             reported.setdefault(name, set()).add(fifo.depth)
     return {name: depths.pop() for name, depths in reported.items() if len(depths) == 1}
-
-
-def retime_sequence(sequence: Sequence, report: SynthesisReport) -> Sequence:
-    """The same for regions that run one after the other: their loops come in the report in their order."""
-    rest = list(report.loops)
-
-    def take(iterations: int, pipelined: bool) -> ReportedLoop:
-        if not rest or bool(rest[0].pipelined) != pipelined or not rest[0].trip or rest[0].trip.exact != iterations:
-            raise _unfit(report, f"expected a loop of {iterations} iterations")
-        return rest.pop(0)
-
-    def timed(item: Item) -> Item:
-        if isinstance(item, Network):
-            return retime(item, report).network
-        if isinstance(item, Phase):
-            return _set(item, take(item.iterations, True))
-        body = tuple(_set(phase, take(phase.iterations, True)) for phase in item.body)
-        outer = take(item.times, False)
-        latency = outer.iteration_latency.exact if outer.iteration_latency is not None else None
-        if latency is None:
-            raise _unfit(report, f"loop {outer.name!r} has no iteration latency")
-        return Repeat(item.times, latency, body)
-
-    steps = tuple(tuple(timed(item) for item in step) for step in sequence.steps)
-    if rest:
-        raise _unfit(report, f"loop {rest[0].name!r} fits nothing")
-    return replace(sequence, steps=steps)
-
-
-def _unfit(report: SynthesisReport, what: str) -> ProfilingError:
-    return ProfilingError(
-        "bad-request", what=f"the report's loops are not those of the design: {what}",
-        where=f"{report.source} of {report.top}", hint="give the report of this very design",
-    )  # fmt: skip

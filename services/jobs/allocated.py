@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
@@ -24,17 +25,17 @@ from penstock.compiler.package.report import (
     TimeFigures,
 )
 from penstock.compiler.pipeline.lower import Lowered
-from penstock.compiler.platforms import Platform, Resources
+from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import load_library
 from penstock.compiler.simulator import Simulation
-from penstock.dse.fifo import safe_depths
 from penstock.dse.finishing.placement import Placement, place
 from penstock.dse.memory import memory_svg
 from penstock.dse.partition import partition_svg
 from penstock.dse.rungs import FRAMES, steady_interval
-from penstock.profiling.model import DesignFigures, model_design
-from penstock.profiling.network import TaskNetwork, network_of
+from penstock.profiling.model import DesignFigures
+from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
+from penstock.services.jobs.scheduled import Scheduled
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Allocated:
     network: TaskNetwork
     figures: DesignFigures
     placement: Placement
-    unsized: dict[str, int]
+    unsized: Mapping[str, int]
     first: Simulation | None
     several: Simulation | None
 
@@ -60,18 +61,16 @@ class Allocated:
         return tuple(found)
 
 
-def examine(lowered: Lowered, platform: Platform, evidence: Evidence) -> Allocated:
-    """Model, place and (unless the model is all that was asked for) simulate a design as it was lowered."""
-    clock_mhz = lowered.design.clock_mhz
-    library = load_library(platform.operators, platform.check_clock(clock_mhz))
-    network = network_of(lowered.top, library)
-    free = model_design(network, platform, clock_mhz, bounded=False)
-    simulate = evidence != "modelled"
+def examine(scheduled: Scheduled, evidence: Evidence) -> Allocated:
+    """Place a design as it was lowered, where its record says, and (unless the model is all that was asked for)
+    simulate it."""
+    design, network, platform = scheduled.lowered.design, scheduled.network, scheduled.platform
+    clock_mhz, simulate = design.clock_mhz, evidence != "modelled"
     return Allocated(
         network,
-        model_design(network, platform, clock_mhz),
-        place(network, platform, library, lowered.design),
-        safe_depths(free.channels),
+        scheduled.figures,
+        place(network, platform, load_library(platform.operators, platform.check_clock(clock_mhz)), design),
+        scheduled.unsized,
         simulate_design(network, platform, clock_mhz) if simulate else None,
         simulate_design(network, platform, clock_mhz, frames=FRAMES) if simulate else None,
     )

@@ -10,12 +10,11 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.bitstream import FOLDER, Bitstream, bitstream_files
 from penstock.compiler.package.report import BitstreamInfo, ChipUse, PlacedPart
-from penstock.compiler.pipeline import Lowered
-from penstock.compiler.platforms import Board, Platform, Resources
-from penstock.dse.rungs.open_rtl import Core
+from penstock.compiler.platforms import Board, Resources
 from penstock.profiling.open_rtl.bitstream import build_bitstream
 from penstock.profiling.open_rtl.parts import parts_of
 from penstock.profiling.tool_runner import ToolRunner
+from penstock.services.jobs.scheduled import Scheduled
 
 
 @dataclass(frozen=True)
@@ -27,20 +26,19 @@ class BoardBuild:
 
 
 def build_for_board(
-    lowered: Lowered, platform: Platform, evidence: Evidence, tools: ToolRunner, progress: Callable[[str], None]
+    scheduled: Scheduled, evidence: Evidence, tools: ToolRunner, progress: Callable[[str], None]
 ) -> BoardBuild | None:
     """None where the platform is no board of the open route, or where no more than the model was asked for."""
-    board = platform.board
+    board, clock_mhz = scheduled.platform.board, scheduled.lowered.design.clock_mhz
     if board is None or evidence == "modelled":
         return None
     design: BoardDesign | None = None
     try:
-        core = Core.of(lowered, platform)
-        design = wrap_core(core.design, board, clock_mhz=lowered.design.clock_mhz)
+        design = wrap_core(scheduled.core.design, board, clock_mhz=clock_mhz)
         made = build_bitstream(design, tools, progress=progress).made
     except PenstockError as error:
         files = bitstream_files(design, None) if design is not None else {}
-        clock = design.clock_mhz if design is not None else lowered.design.clock_mhz
+        clock = design.clock_mhz if design is not None else clock_mhz
         return BoardBuild(_info(board, clock, None, error.one_line()), files)
     return BoardBuild(_info(board, design.clock_mhz, made), bitstream_files(design, made))
 

@@ -8,25 +8,23 @@ from typing import Any
 
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import RtlCheck, TimeFigures
-from penstock.compiler.pipeline import Lowered
 from penstock.compiler.pipeline.verify import Comparison, compare, verify_rtl
-from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Array
 from penstock.dse.rungs import FRAMES, usable
 from penstock.dse.rungs.open_rtl import Core
+from penstock.services.jobs.scheduled import Scheduled
 
 MOST_CYCLES = 3_000_000
 """Of simulated clock for the held-out set: seconds for a small core, a minute or two for a large one."""
 
 
-def core_of_design(lowered: Lowered, platform: Platform, evidence: Evidence, emitted: Path) -> Core | None:
+def core_of_design(scheduled: Scheduled, evidence: Evidence, emitted: Path) -> Core | None:
     """The core, written beside the C++, where open-rtl figures are wanted and can be had."""
-    rung, _ = usable(evidence, platform, lowered.design.clock_mhz)
+    rung, _ = usable(evidence, scheduled.platform, scheduled.lowered.design.clock_mhz)
     if rung != "open-rtl":
         return None
-    core = Core.of(lowered, platform)
-    core.design.write(emitted / "rtl")
-    return core
+    scheduled.core.design.write(emitted / "rtl")
+    return scheduled.core
 
 
 def check_rtl(

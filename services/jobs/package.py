@@ -12,14 +12,11 @@ from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
 from penstock.compiler.package import PackageContents, Report, collect_package
 from penstock.compiler.package.report import ExplorationReport, SynthesisInfo
 from penstock.compiler.package.sections import host_section, model_section, platform_section
-from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.emit import emit
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.program import Program
-from penstock.compiler.schedule import load_library
 from penstock.dse.rungs import usable
-from penstock.profiling.model import DesignFigures, model_design
-from penstock.profiling.network import network_of
+from penstock.profiling.model import DesignFigures
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.allocated import examine, placement_section
 from penstock.services.jobs.board import BoardBuild, build_for_board
@@ -34,6 +31,7 @@ from penstock.services.jobs.describe import (
     tool_versions,
 )
 from penstock.services.jobs.link import LinkBench, Target, failed_link, link_for_card
+from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.steps.graph import NO_BITSTREAM, wants_link
 
 
@@ -63,43 +61,38 @@ def build_package(
     platform = load_platform(design.platform)
     evidence, fallback = usable(evidence, platform, design.clock_mhz)
     progress("lowering")
-    lowered = lower(program, design)
-    refuse_too_large(model_lowered(lowered, platform), platform, program.name)
+    scheduled = Scheduled.of(program, design)
+    lowered = scheduled.lowered
+    refuse_too_large(scheduled.figures, platform, program.name)
     with tempfile.TemporaryDirectory(prefix="penstock-emit-") as folder:
         emitted = Path(folder)
         progress("emitting C++")
         emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
-        core = core_of_design(lowered, platform, evidence, emitted)
+        core = core_of_design(scheduled, evidence, emitted)
         checked = check_design(lowered, emitted, tools, progress, core)
-        board = _bitstream(lowered, platform, evidence, emitted, LinkBench(tools=tools, progress=progress), bitstream)
+        board = _bitstream(scheduled, evidence, emitted, LinkBench(tools=tools, progress=progress), bitstream)
         progress("packaging")
-        report = make_report(lowered, platform, checked, exploration, evidence, board, synthesis, fallback)
+        report = make_report(scheduled, checked, exploration, evidence, board, synthesis, fallback)
         contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     return Built(contents, report, checked)
 
 
 def _bitstream(
-    lowered: Lowered, platform: Platform, evidence: Evidence, emitted: Path, bench: LinkBench, asked: str | None
+    scheduled: Scheduled, evidence: Evidence, emitted: Path, bench: LinkBench, asked: str | None
 ) -> BoardBuild | None:
     """By v++ for a card, on the open route for its boards; what fails is said in the report."""
+    platform = scheduled.platform
     options = {"platform": platform.name, "evidence": evidence, "bitstream": asked}
     if asked == NO_BITSTREAM:
         return None
     if not wants_link(options):
-        return build_for_board(lowered, platform, evidence, bench.tools, bench.progress)
+        return build_for_board(scheduled, evidence, bench.tools, bench.progress)
     target: Target = "hw_emu" if asked == "hw_emu" else "hw"
-    clock_mhz = lowered.design.clock_mhz
+    clock_mhz = scheduled.lowered.design.clock_mhz
     try:
         return link_for_card(emitted, platform, clock_mhz, target, bench, emitted / "bitstream")
     except PenstockError as error:
         return failed_link(platform, clock_mhz, target, error)
-
-
-def model_lowered(lowered: Lowered, platform: Platform) -> DesignFigures:
-    """The closed-form model's figures of a lowered design."""
-    clock_mhz = lowered.design.clock_mhz
-    library = load_library(platform.operators, platform.check_clock(clock_mhz))
-    return model_design(network_of(lowered.top, library), platform, clock_mhz)
 
 
 def refuse_too_large(figures: DesignFigures, platform: Platform, name: str) -> None:
@@ -119,8 +112,7 @@ def refuse_too_large(figures: DesignFigures, platform: Platform, name: str) -> N
 
 
 def make_report(
-    lowered: Lowered,
-    platform: Platform,
+    scheduled: Scheduled,
     checked: Checked,
     exploration: ExplorationReport | None,
     evidence: Evidence = DEFAULT_RUNG,
@@ -131,8 +123,9 @@ def make_report(
     """All that is known of a design, its times on every rung up to `evidence`, which could be had; `fallback` says why
     it is weaker than what was asked for.
     """
+    lowered, platform = scheduled.lowered, scheduled.platform
     program, design = lowered.program, lowered.design
-    found = examine(lowered, platform, evidence)
+    found = examine(scheduled, evidence)
     timing = describe_timing(lowered, found, checked.verify.rtl, synthesis)
     resources = describe_resources(lowered, found, platform, synthesis)
     return Report(

@@ -25,7 +25,7 @@ from penstock.dse.space.tiling import TilingOptions
 from penstock.profiling.model import ChannelFigures, DesignFigures, DesignModel, model_design
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.timeline import compute_timeline
+from penstock.profiling.timeline import FreeTimeline
 from tests.compiler.designs import Dense, build_network, designs, networks
 from tests.transforms.test_pad_dims import lanes, of_body, tiled
 
@@ -104,10 +104,8 @@ def test_chosen_depths_never_deadlock_and_cost_no_time(data: st.DataObject):
     network = evaluator.assembler.network(evaluation.design)
     endless = {n: 10**6 for n, c in network.channels.items() if c.kind == "stream"}
     board, clock = evaluator.platform, 250.0
-    chosen = compute_timeline(network, flushing=False, read_stage=1, platform=board, clock_mhz=clock)
-    unbounded = compute_timeline(
-        network.with_depths(endless), flushing=False, read_stage=1, platform=board, clock_mhz=clock
-    )
+    free = FreeTimeline(network, flushing=False, read_stage=1, platform=board, clock_mhz=clock)
+    chosen, unbounded = free.bounded(network), free.bounded(network.with_depths(endless))
     assert chosen.latency == unbounded.latency
     figures = model_design(network, evaluator.platform, 250.0)
     assert (evaluation.figures.latency, evaluation.figures.resources) == (figures.latency, figures.resources)
@@ -126,10 +124,10 @@ def test_chosen_depths_never_deadlock_whatever_the_real_times_are(data: st.DataO
         for task in network.tasks
     ]
     for flushing in (False, True):
-        timeline = compute_timeline(
-            replace(network, tasks=tuple(tasks)), flushing=flushing, read_stage=1,
-            platform=evaluator.platform, clock_mhz=250.0,
-        )  # fmt: skip
+        other = replace(network, tasks=tuple(tasks))
+        timeline = FreeTimeline(
+            other, flushing=flushing, read_stage=1, platform=evaluator.platform, clock_mhz=250.0
+        ).bounded(other)
         assert timeline.latency >= max(timeline.busy.values())
 
 

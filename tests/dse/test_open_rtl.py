@@ -17,9 +17,9 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import Bench, Measured, rank, simulated, usable
-from penstock.dse.rungs.history import MemoryHistory
+from penstock.dse.rungs.history import FolderHistory
 from penstock.dse.rungs.open_rtl import Core
-from penstock.profiling.store import MemoryProfiles
+from penstock.profiling.store import FolderProfiles
 from penstock.profiling.tool_runner import ToolCommand, ToolProcess, ToolResult, ToolRunner
 from tests.compiler.designs import Dense, build_network
 
@@ -64,11 +64,13 @@ class Refusing(ToolRunner):
         raise AssertionError(f"{command.argv[0]} was started")
 
 
-def test_a_design_that_was_measured_before_starts_no_tool(evaluator: Evaluator, ranked: list[Evaluation]):
-    store = MemoryProfiles()
-    first = rank(evaluator, ranked, "open-rtl", Bench(profiles=store, history=MemoryHistory()))
+def test_a_design_that_was_measured_before_starts_no_tool(
+    evaluator: Evaluator, ranked: list[Evaluation], tmp_path: Path
+):
+    store, history = FolderProfiles(tmp_path / "profiles"), FolderHistory(tmp_path / "history")
+    first = rank(evaluator, ranked, "open-rtl", Bench(profiles=store, history=history))
     assert store.counts.misses == 2
-    again = rank(evaluator, ranked, "open-rtl", Bench(Refusing(), store, history=MemoryHistory()))
+    again = rank(evaluator, ranked, "open-rtl", Bench(Refusing(), store, history=history))
     assert (store.counts.misses, store.counts.hits) == (2, 2)
     assert [one.measured for one in again] == [one.measured for one in first]
     cited = {key for one in first if one.measured is not None for key in one.measured.profiles}

@@ -11,6 +11,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.finishing.placement import Placement, place
+from penstock.dse.partition import partition
 from tests.compiler.designs import Dense, build_network
 
 
@@ -39,6 +40,19 @@ def test_a_placement_goes_into_the_record_and_is_kept(evaluated: tuple[Evaluator
     again = placed(evaluated, read)
     assert dict(again.partition.dies) == dict(found.partition.dies)
     assert {n: u.kind for n, u in again.allocation.uses.items()} == dict(record.memories)
+    assert again.partition.proven
+    assert again.svg() == found.svg()
+
+
+def test_a_record_that_does_not_fit_is_refused_as_a_search_would(evaluated: tuple[Evaluator, Evaluation]):
+    """Even where it leaves nothing to decide."""
+    found = placed(evaluated)
+    graph = found.partition.graph.pinned(dict(found.partition.dies))
+    site = found.partition.site
+    tight = replace(site, limits={die: Resources(lut=1) for die in site.dies})
+    with pytest.raises(PenstockError) as caught:
+        partition(graph, tight)
+    assert caught.value.code == "does-not-fit"
 
 
 def test_logic_and_memories_of_all_dies_are_the_designs(evaluated: tuple[Evaluator, Evaluation]):

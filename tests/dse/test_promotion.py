@@ -15,9 +15,9 @@ from penstock.compiler.platforms import load_platform
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import WIDER, Bench, measure_all, shortlist
 from penstock.dse.rungs.error import ENOUGH, Correction, error_of, errors_of
-from penstock.dse.rungs.history import FolderHistory, History, MemoryHistory, Pair, mix_of, model_of, pairs_of
+from penstock.dse.rungs.history import FolderHistory, Pair, mix_of, model_of, pairs_of
 from penstock.dse.rungs.promotion import promote, prospects
-from penstock.profiling.store import MemoryProfiles
+from penstock.profiling.store import FolderProfiles
 from tests.compiler.designs import Dense, build_network
 
 BASE = Pair("m", "d", "modelled", "csynth", "f", "II = 1", 100.0, 100.0)
@@ -159,12 +159,12 @@ def test_an_error_is_said_in_words() -> None:
     ]
 
 
-@pytest.fixture(params=["memory", "folder"])
-def history(request: pytest.FixtureRequest, tmp_path: Path) -> History:
-    return MemoryHistory() if request.param == "memory" else FolderHistory(tmp_path)
+@pytest.fixture
+def history(tmp_path: Path) -> FolderHistory:
+    return FolderHistory(tmp_path)
 
 
-def test_a_history_keeps_the_newest_of_each_design(history: History) -> None:
+def test_a_history_keeps_the_newest_of_each_design(history: FolderHistory) -> None:
     assert list(history.pairs("f")) == []
     history.add(history_of([1.0, 2.0]))
     history.add([replace(BASE, design="0", stronger_cycles=300.0), replace(BASE, family="g")])
@@ -182,11 +182,12 @@ def test_pairs_connect_each_rung_with_the_next_that_was_measured() -> None:
     assert {p.model for p in pairs} == {model_of(evaluator)}
 
 
-def test_a_rung_of_tools_looks_at_what_the_simulator_prefers_and_the_best_modelled_one() -> None:
+def test_a_rung_of_tools_looks_at_what_the_simulator_prefers_and_the_best_modelled_one(
+    history: FolderHistory, tmp_path: Path
+) -> None:
     evaluator, some = evaluated()
-    history = MemoryHistory()
     said: list[str] = []
-    bench = Bench(profiles=MemoryProfiles(), history=history, progress=said.append)
+    bench = Bench(profiles=FolderProfiles(tmp_path / "profiles"), history=history, progress=said.append)
     feasible = [c for c in some if c.feasible]
     distinct = {c.design.digest() for c in feasible}
     chosen = shortlist(evaluator, some, "csynth", bench, best=2)
@@ -200,9 +201,9 @@ def test_a_rung_of_tools_looks_at_what_the_simulator_prefers_and_the_best_modell
     assert len(said) == 1
 
 
-def test_what_is_measured_is_recorded_against_the_weaker_rungs() -> None:
+def test_what_is_measured_is_recorded_against_the_weaker_rungs(history: FolderHistory, tmp_path: Path) -> None:
     evaluator, (one, *_) = evaluated()
-    bench = Bench(profiles=MemoryProfiles(), history=MemoryHistory())
+    bench = Bench(profiles=FolderProfiles(tmp_path / "profiles"), history=history)
     [found] = measure_all(evaluator, [one], "simulated", bench)
     assert found.measured is not None
     [pair] = bench.history.pairs(evaluator.platform.operators)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pytest
 
@@ -14,7 +15,7 @@ from penstock.dse.rungs import RUNGS, rank, usable
 from penstock.dse.rungs.rung import Bench, Measured
 from penstock.dse.rungs.vitis import kept_report, profile_of, retimed
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.store import MemoryProfiles
+from penstock.profiling.store import FolderProfiles
 from penstock.profiling.vitis.kept_report import report_from_json, report_to_json
 from penstock.services.jobs.search import Choice, choose, take
 from tests.compiler.designs import Dense, build_network
@@ -44,8 +45,9 @@ def candidates(evaluator: Evaluator) -> dict[int, Evaluation]:
     return {number: evaluator.evaluate({"overall_unroll_size": size}) for number, size in enumerate((8, 64, 16))}
 
 
-def bench() -> Bench:
-    return Bench(profiles=MemoryProfiles())
+def bench(folder: Path) -> Bench:
+    """One that has measured nothing yet."""
+    return Bench(profiles=FolderProfiles(Path(mkdtemp(dir=folder))))
 
 
 def chosen(evaluator: Evaluator, tools: Bench) -> Choice:
@@ -58,7 +60,7 @@ def csynths(installation: Installation) -> int:
 
 def test_csynth_measures_the_whole_top_once(installation: Installation, evaluator: Evaluator) -> None:
     """Its own latency, and beside it the simulator's with the report's II and depth: two figures, told apart."""
-    tools, one = bench(), evaluator.evaluate({"overall_unroll_size": 64})
+    tools, one = bench(installation.root), evaluator.evaluate({"overall_unroll_size": 64})
     found = RUNGS["csynth"](evaluator, one, tools)
     assert found.evidence == "csynth"
     assert found.resources is not None
@@ -72,13 +74,13 @@ def test_csynth_measures_the_whole_top_once(installation: Installation, evaluato
 
 def test_ranking_goes_by_what_was_synthesised(installation: Installation, evaluator: Evaluator) -> None:
     """A loop that HLS made three times as slow as planned takes its time in the simulated figure."""
-    planned = RUNGS["csynth"](evaluator, candidates(evaluator)[0], bench())
+    planned = RUNGS["csynth"](evaluator, candidates(evaluator)[0], bench(installation.root))
     installation.behave(SLOW)
-    slowed = RUNGS["csynth"](evaluator, candidates(evaluator)[0], bench())
+    slowed = RUNGS["csynth"](evaluator, candidates(evaluator)[0], bench(installation.root))
     assert planned.retimed is not None
     assert slowed.retimed is not None
     assert slowed.retimed.latency > 1.5 * planned.retimed.latency
-    ranked = rank(evaluator, list(candidates(evaluator).values()), "csynth", bench())
+    ranked = rank(evaluator, list(candidates(evaluator).values()), "csynth", bench(installation.root))
     latencies = [one.measured.times.latency for one in ranked if one.measured]
     assert latencies == sorted(latencies)
 
@@ -88,7 +90,7 @@ def test_fifos_are_sized_for_what_was_synthesised_and_it_is_synthesised_again(
 ) -> None:
     """The final figures are of the second synthesis, which has the depths that the first one's report asked for."""
     installation.behave(SLOW)
-    tools = bench()
+    tools = bench(installation.root)
     choice = chosen(evaluator, tools)
     before = candidates(evaluator)[choice.trial]
     after, section = choice.finished.evaluation, choice.synthesis
@@ -112,7 +114,7 @@ def test_a_design_that_fails_is_passed_over_and_noted(
     installation: Installation, evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the first synthesis failed or the one with sized FIFOs."""
-    tools = bench()
+    tools = bench(installation.root)
     ranked = rank(evaluator, list(candidates(evaluator).values()), "csynth", tools)
     best, other = [r.candidate for r in ranked[:2]]
     honest = RUNGS["csynth"]
@@ -136,7 +138,7 @@ def test_where_all_fail_their_cause_is_the_error(
 ) -> None:
     installation.behave({"csynth": behaviour})
     with pytest.raises(ProfilingError) as caught:
-        chosen(evaluator, bench())
+        chosen(evaluator, bench(installation.root))
     assert caught.value.kind == kind
     assert caught.value.to_dict()["log_tail"]
 
@@ -148,7 +150,7 @@ def test_without_vitis_the_next_rung_is_taken_with_the_reason(
     evidence, why = usable("cosim", evaluator.platform, evaluator.clock_mhz)
     assert evidence == "simulated"
     assert "cosim figures were asked for, but Vitis was not found" in why
-    choice = chosen(evaluator, bench())
+    choice = chosen(evaluator, bench(tmp_path))
     assert (choice.evidence, choice.synthesis) == ("simulated", None)
     assert "Vitis was not found" in choice.fallback
     with pytest.raises(PenstockError, match="AMD's tools know no") as caught:
@@ -158,7 +160,7 @@ def test_without_vitis_the_next_rung_is_taken_with_the_reason(
 
 @pytest.mark.slow
 def test_cosim_ranks_by_what_it_simulated(installation: Installation, evaluator: Evaluator) -> None:
-    tools, one = bench(), evaluator.evaluate({"overall_unroll_size": 64})
+    tools, one = bench(installation.root), evaluator.evaluate({"overall_unroll_size": 64})
     found = RUNGS["cosim"](evaluator, one, tools)
     assert found.evidence == "cosim"
     assert found.retimed is not None

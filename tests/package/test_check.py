@@ -22,6 +22,7 @@ from penstock.compiler.runtime.penstock_runtime.host import compare_whole
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check import Checked, check_design
 from penstock.services.jobs.package import make_report
+from penstock.services.jobs.scheduled import Scheduled
 
 ROWS = 7
 
@@ -104,7 +105,7 @@ def test_one_wrong_weight_in_the_cpp_is_seen(lowered: Lowered, emitted: Path, tm
     assert not checked.passed
     assert checked.verify.csim.equal is False
     assert (checked.verify.csim.values_equal or 0) < (checked.verify.csim.values or 0)
-    report = make_report(lowered, load_platform("zcu104"), checked, None)
+    report = make_report(Scheduled.of_lowered(lowered, load_platform("zcu104")), checked, None)
     assert report.verify.csim.equal is False
 
 

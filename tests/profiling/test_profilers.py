@@ -13,10 +13,11 @@ from penstock.compiler.evidence import EVIDENCE
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
-from penstock.profiling.model import DesignModel, ModelProfiler, model_design
+from penstock.profiling.model import DesignModel, model_design
 from penstock.profiling.network import TaskNetwork, network_of
 from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
 from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
+from tests.profiling.model_profiler import ModelProfiler
 from tests.schedule.gemms import gemm_program
 
 PROFILERS = [ModelProfiler(), pytest.param(OpenRtlProfiler(), marks=pytest.mark.slow)]

@@ -13,23 +13,20 @@ from pathlib import Path
 import pytest
 
 from penstock.db import Database
-from penstock.profiling.model import ModelProfiler
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
-from penstock.profiling.store import FolderProfiles, MemoryProfiles, ProfileStore, profile_once
+from penstock.profiling.store import FolderProfiles, ProfileStore, profile_once
 from penstock.services.profiles import SharedProfiles
 from penstock.services.supervisor.process import dying_with_us
 from tests.db.test_repositories import echo, make_run
+from tests.profiling.model_profiler import ModelProfiler
 from tests.profiling.profile_worker import profile_of
 
 MakeStore = Callable[[], ProfileStore]
 
 
-@pytest.fixture(params=["memory", "folder", "postgres"])
+@pytest.fixture(params=["folder", "postgres"])
 def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStore:
     """Opens the same store once more, as another caller would."""
-    if request.param == "memory":
-        memory = MemoryProfiles()
-        return lambda: memory
     if request.param == "folder":
         return lambda: FolderProfiles(tmp_path)
     database: Database = request.getfixturevalue("database")
@@ -111,8 +108,8 @@ def test_a_tool_that_answers_for_less_than_it_was_asked_is_a_defect(make_store: 
         make_store().fetch_many(["a", "bb"], lambda keys: {"a": profile_of("a")})
 
 
-def test_the_name_is_not_part_of_the_content() -> None:
-    store = MemoryProfiles()
+def test_the_name_is_not_part_of_the_content(tmp_path: Path) -> None:
+    store = FolderProfiles(tmp_path)
     text = (Path(__file__).parents[1] / "compiler/goldens/3-stream.mlir").read_text()
     first = profile_once(ModelProfiler(), ProfileRequest("one", text, "u55c", 250.0), store)
     second = profile_once(ModelProfiler(), ProfileRequest("two", text, "u55c", 250.0), store)

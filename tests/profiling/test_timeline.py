@@ -15,13 +15,14 @@ from penstock.profiling import in_order, sampling
 from penstock.profiling import timeline as timelines
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.timeline import Timeline, compute_timeline
+from penstock.profiling.timeline import FreeTimeline, Timeline
 from tests.profiling.steppers import Stuck, nest, network, port, step_through
 
 
 def times(net: TaskNetwork, *, flushing: bool = False, bounded: bool = True) -> Timeline:
     board = load_platform("ecp5-85k")
-    return compute_timeline(net, flushing=flushing, read_stage=0, platform=board, clock_mhz=100.0, bounded=bounded)
+    free = FreeTimeline(net, flushing=flushing, read_stage=0, platform=board, clock_mhz=100.0)
+    return free.bounded(net) if bounded else free.result()
 
 
 def product(name: str, m: int, n: int, k: int, lanes: int, pack: int, source: str, sink: str) -> NestSchedule:

@@ -197,10 +197,13 @@ class Machine:
 
 @dataclass
 class Stepped:
-    """The cycles in which each process ends its frames, and the most slots that each channel held."""
+    """The cycles in which each process ends its frames, and the most slots that each channel held; of every slot of a
+    FIFO or block channel, the cycles in which it was filled and freed."""
 
     ends: dict[str, list[int]]
     high: dict[str, int]
+    filled: dict[str, list[int]]
+    freed: dict[str, list[int]]
 
 
 def step_through(
@@ -211,14 +214,17 @@ def step_through(
     machines = [Machine(p, network, rules, frames) for p in network.processes]
     board, ended, cycle = Board(), defaultdict[str, list[int]](list), 0
     idle, high = 0, defaultdict[str, int](int)
+    filled, freed = defaultdict[str, list[int]](list), defaultdict[str, list[int]](list)
     while not all(m.done for m in machines):
         before = board.copy()
         moved = [m.advance(cycle, before, board, asked, ended) for m in machines if not m.done]
         for channel in board.claimed:
             high[channel] = max(high[channel], board.claimed[channel] - before.freed[channel])
+            filled[channel] += [cycle] * (board.filled[channel] - before.filled[channel])
+            freed[channel] += [cycle] * (board.freed[channel] - before.freed[channel])
         waiting = any(not m.done and not m.running and m.begins is not None and cycle < m.begins for m in machines)
         idle = 0 if any(moved) or waiting else idle + 1
         if idle > 2 + rules.start_gap:
             raise Stuck
         cycle += 1
-    return Stepped({m.name: m.ends for m in machines}, dict(high))
+    return Stepped({m.name: m.ends for m in machines}, dict(high), dict(filled), dict(freed))

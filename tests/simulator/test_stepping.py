@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from benchmarks.guards import Term
 from penstock.compiler.jit import Compiled
 from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
     Channel,
-    GuardTerm,
     MemoryPort,
     Network,
     Phase,
@@ -125,6 +125,30 @@ def test_five_hundred_random_networks_agree_cycle_for_cycle(rules: Rules, part: 
     check_seeds(rules, range(1000 + 100 * part, 1100 + 100 * part))
 
 
+@pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
+@pytest.mark.parametrize("kept", [MOST_NEW_RUNS, 64])
+def test_the_times_of_all_tokens_are_those_of_a_run_without_depths(
+    rules: Rules, kept: int, monkeypatch: pytest.MonkeyPatch
+):
+    """However few times the rings begin with."""
+    monkeypatch.setattr(state, "RUNS_KEPT", kept)
+    compared = 0
+    for seed in range(60):
+        network = draw_network(seed)
+        run = Simulator(network, rules).free_run()
+        try:
+            stepped = step_through(network, rules, {c.name: None for c in network.channels})
+        except Stuck:
+            continue
+        assert dict(run.ends) == {name: ends[0] for name, ends in stepped.ends.items()}
+        for tokens in run.tokens:
+            if tokens.channel.kind != "pipo":
+                compared += 1
+                assert tokens.filled.tolist() == stepped.filled[tokens.channel.name], (seed, tokens.channel.name)
+                assert tokens.freed.tolist() == stepped.freed[tokens.channel.name], (seed, tokens.channel.name)
+    assert compared > 100
+
+
 def memory_network(seed: int) -> Network:
     """Load, compute, store; the memory is slow, late or fast, and its two ports share a bank or do not."""
     random = Random(seed)
@@ -132,7 +156,7 @@ def memory_network(seed: int) -> Network:
     trips = (rows, n)
     ii = random.randint(1, 3)
     load = (access("in", "read", trips, stage=0), access("a", "write", trips))
-    work = (access("a", "read", trips), access("b", "write", trips, [GuardTerm(1, ">=", n // 2)]))
+    work = (access("a", "read", trips), access("b", "write", trips, [Term(1, ">=", n // 2)]))
     back = (access("b", "read", (rows, n - n // 2)), access("out", "write", (rows, n - n // 2), stage=2))
     processes = (
         SimulatedProcess("load", (Phase(trips, random.randint(1, 2), 4, load),)),

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.csynth_networks import figures_beside, find_pairs, pairs, run
+from benchmarks.csynth_networks import figures_beside, find_pairs, pairs, retime_sequence, run
 from benchmarks.networks import run as run_networks
+from benchmarks.procnet import ProcNet, read_procnet
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, Network, SimulatedProcess, simulate
-from penstock.compiler.simulator.import_procnet import ProcNet, read_procnet
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.records import SynthesisReport
-from penstock.profiling.vitis.retime import retime, retime_sequence
+from penstock.profiling.vitis.retime import retime
 from tests.vitis.corpus import SAMPLE, whole_corpus
 
 WHOLE = whole_corpus()

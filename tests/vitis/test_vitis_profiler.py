@@ -16,7 +16,7 @@ from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.profiling.csim import find_compiler
-from penstock.profiling.model import ModelProfiler, parse_request
+from penstock.profiling.model import parse_request
 from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis import profiler as profiler_module
@@ -24,6 +24,7 @@ from penstock.profiling.vitis.detect import VitisTools
 from penstock.profiling.vitis.job import HlsJob, run_hls
 from penstock.profiling.vitis.profiler import VitisProfiler, emit, simulate_c
 from tests.compiler.designs import Dense, build_network
+from tests.profiling.model_profiler import ModelProfiler
 from tests.schedule.gemms import gemm_program
 from tests.standin.install import Installation
 from tests.vitis.standins import lowered, recording, tools_of

@@ -7,36 +7,35 @@ from typing import Any
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package import collect_package, write_archive
 from penstock.compiler.package.report import BitstreamInfo, ExplorationReport, SynthesisInfo
-from penstock.compiler.pipeline import Lowered, lower
-from penstock.compiler.platforms import Platform, load_platform
 from penstock.db.schema.states import StepState
 from penstock.services.jobs.board import BoardBuild, build_for_board
 from penstock.services.jobs.check import Checked
 from penstock.services.jobs.link import failed_link
 from penstock.services.jobs.package import make_report
+from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.run_summary import RunSummary
 from penstock.services.step_kinds import LINK, PACKAGE, SELECT, VERIFY
 from penstock.services.steps.bodies.candidates import failure_of
 from penstock.services.steps.bodies.link import BITSTREAM, INFO
-from penstock.services.steps.bodies.search import prepared_program
 from penstock.services.steps.bodies.select import EXPLORATION, SYNTHESIS
-from penstock.services.steps.bodies.verify import CHECKED, EMITTED, read_design
+from penstock.services.steps.bodies.verify import CHECKED, EMITTED, scheduled_design
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.graph import NO_BITSTREAM, bitstream_target
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
 
 
-def _board(context: StepContext, lowered: Lowered, platform: Platform, evidence: Evidence) -> BoardBuild | None:
+def _board(context: StepContext, scheduled: Scheduled, evidence: Evidence) -> BoardBuild | None:
     """What the link step made or why it failed; on boards of the open route the bitstream is built here."""
     target = bitstream_target(context.options)
     step = context.step_named(LINK)
     if step is None:
         if context.options.get("bitstream") == NO_BITSTREAM:
             return None
-        return build_for_board(lowered, platform, evidence, context.tools, lambda text: context.progress(None, text))
+        return build_for_board(scheduled, evidence, context.tools, lambda text: context.progress(None, text))
     if step.state != StepState.SUCCEEDED:
-        return failed_link(platform, lowered.design.clock_mhz, target, failure_of(step))
+        clock_mhz = scheduled.lowered.design.clock_mhz
+        return failed_link(scheduled.platform, clock_mhz, target, failure_of(step))
     info = BitstreamInfo.model_validate_json(context.input_file(LINK, INFO).read_bytes())
     if info.path is None:
         return BoardBuild(info, {})
@@ -55,19 +54,16 @@ def _synthesis(context: StepContext) -> SynthesisInfo | None:
 
 @step_kind(PACKAGE)
 def package(context: StepContext) -> StepResult:
-    program, design = prepared_program(context), read_design(context)
-    platform = load_platform(design.platform)
+    scheduled = scheduled_design(context)
+    program, design = scheduled.lowered.program, scheduled.lowered.design
     exploration = ExplorationReport.model_validate_json(context.input_file(SELECT, EXPLORATION).read_bytes())
     checked = Checked.load(context.input_tree(VERIFY, CHECKED))
-    lowered = lower(program, design)
     chosen = context.result_of(SELECT)
     evidence: Evidence = chosen["evidence"]
     synthesis = _synthesis(context)
-    board = _board(context, lowered, platform, evidence)
+    board = _board(context, scheduled, evidence)
     context.check()
-    report = make_report(
-        lowered, platform, checked, exploration, evidence, board, synthesis, chosen.get("fallback", "")
-    )
+    report = make_report(scheduled, checked, exploration, evidence, board, synthesis, chosen.get("fallback", ""))
     emitted = context.input_tree(VERIFY, EMITTED)
     contents = collect_package(program, design, emitted, report, checked.expected, board.files if board else None)
     archive = write_archive(contents, context.folder / "package")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.emit import emit
-from penstock.compiler.platforms import load_platform
-from penstock.compiler.program import Program
 from penstock.db.schema.records import Json
 from penstock.services.jobs.check import check_design
 from penstock.services.jobs.check_rtl import core_of_design
-from penstock.services.jobs.package import model_lowered, refuse_too_large
+from penstock.services.jobs.package import refuse_too_large
+from penstock.services.jobs.scheduled import Scheduled
 from penstock.services.run_options import RunOptions
 from penstock.services.step_kinds import EXPLORE, SELECT, VERIFY
 from penstock.services.steps.bodies.search import PREPARED, prepared_program
@@ -22,6 +20,7 @@ from penstock.services.steps.result import Output, StepResult
 from penstock.services.store import TREE_MEDIA_TYPE
 
 CHECKED, EMITTED = "checked", "emitted"
+_kept: dict[tuple[str, str], Scheduled] = {}
 
 
 def _reuse_key(context: StepContext) -> Json:
@@ -36,18 +35,30 @@ def read_design(context: StepContext) -> Design:
     return Design.load(context.input_file(SELECT, DESIGN))
 
 
+def scheduled_design(context: StepContext, *, keep: bool = False) -> Scheduled:
+    """The chosen design, lowered: by the step before, where the same process did that and was to `keep` it.
+
+    Printed modules in the store would take longer to read than the design takes to lower.
+    """
+    key = (context.artifact(EXPLORE, PREPARED).sha256, context.artifact(SELECT, DESIGN).sha256)
+    found = _kept.get(key) or Scheduled.of(prepared_program(context), read_design(context))
+    _kept.clear()
+    if keep:
+        _kept[key] = found
+    return found
+
+
 @step_kind(VERIFY, reuse_key=_reuse_key)
 def verify(context: StepContext) -> StepResult:
-    program: Program = prepared_program(context)
-    design = read_design(context)
-    platform = load_platform(design.platform)
     context.progress(None, "lowering")
-    lowered = lower(program, design)
-    refuse_too_large(model_lowered(lowered, platform), platform, program.name)
+    scheduled = scheduled_design(context, keep=True)
+    lowered, platform = scheduled.lowered, scheduled.platform
+    program, design = lowered.program, lowered.design
+    refuse_too_large(scheduled.figures, platform, program.name)
     context.progress(None, "emitting C++")
     emitted = context.folder / "emitted"
     emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)
-    core = core_of_design(lowered, platform, RunOptions.stored(context.options).evidence, emitted)
+    core = core_of_design(scheduled, RunOptions.stored(context.options).evidence, emitted)
     checked = check_design(lowered, emitted, context.tools, lambda text: context.progress(None, text), core)
     context.check()
     if not checked.passed:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from benchmarks.guards import COMPARISONS, Term, pattern_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.toml_fields import Fields
 from penstock.compiler.simulator.check import check_network, check_sequence
-from penstock.compiler.simulator.guards import COMPARISONS, GuardTerm, pattern_of
 from penstock.compiler.simulator.network import (
     Channel,
     ChannelAccess,
@@ -141,13 +141,13 @@ def _access(fields: Fields, direction: Direction, trips: tuple[int, ...]) -> Cha
     )  # fmt: skip
 
 
-def _term(fields: Fields, loops: int) -> GuardTerm:
+def _term(fields: Fields, loops: int) -> Term:
     loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value", at_least=-(1 << 31))
     if loop >= loops:
         raise _refused(f"loop {loop}", fields.where, f"the phase has {loops} loops")
     if op not in COMPARISONS:
         raise _refused(f"op {op!r}", fields.where, "known are " + ", ".join(COMPARISONS))
-    return GuardTerm(
+    return Term(
         loop, COMPARISONS[COMPARISONS.index(op)], value, fields.count("modulus", at_least=1) if op == "mod" else 1
     )
 

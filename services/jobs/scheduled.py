@@ -1,0 +1,43 @@
+"""A design as it is checked, built and reported: lowered, scheduled and modelled, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from penstock.compiler.design import Design
+from penstock.compiler.pipeline import Lowered, lower
+from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.program import Program
+from penstock.dse.fifo import safe_depths
+from penstock.dse.rungs.open_rtl import Core
+from penstock.profiling.model import DesignFigures, DesignModel
+from penstock.profiling.network import TaskNetwork, network_of
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """`figures` are the model's, `unsized` the depths that FIFOs would have by the model alone."""
+
+    lowered: Lowered
+    platform: Platform
+    network: TaskNetwork
+    figures: DesignFigures
+    unsized: Mapping[str, int]
+
+    @staticmethod
+    def of(program: Program, design: Design) -> Scheduled:
+        return Scheduled.of_lowered(lower(program, design), load_platform(design.platform))
+
+    @staticmethod
+    def of_lowered(lowered: Lowered, platform: Platform) -> Scheduled:
+        model = DesignModel(platform, lowered.design.clock_mhz)
+        network = network_of(lowered.top, model.library)
+        unsized = safe_depths(model.figures(network, bounded=False).channels)
+        return Scheduled(lowered, platform, network, model.figures(network), unsized)
+
+    @cached_property
+    def core(self) -> Core:
+        """The design as SystemVerilog; an error where the platform is not one of the open route."""
+        return Core.of(self.lowered, self.platform)
