@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class PenstockError(Exception):
     """Says what is wrong, where, which limit was hit, and what to do next.
@@ -36,3 +39,9 @@ class PenstockError(Exception):
             "hint": self.hint,
         }
         return {name: text for name, text in fields.items() if text}
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """A hint for a name that is not known: which one was meant, or what else to do."""
+    near = difflib.get_close_matches(name, list(known), 1, cutoff)
+    return f"did you mean {near[0]!r}?" if near else otherwise

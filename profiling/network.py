@@ -8,10 +8,11 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from xdsl.dialects.builtin import MemRefType, VectorType
+from xdsl.dialects.builtin import VectorType
 
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.platforms import Resources, total
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, build_memory, fifo_area, schedule_nest
 from penstock.profiling.protocol import ProfilingError
 
@@ -169,7 +170,7 @@ def channel_of(op: stream.BlocksOp) -> TaskChannel:
     block = op.result.type.block
     width = max((_access_lanes(use.operation) for use in op.result.uses), default=1)
     words = -(-prod(block.get_shape()) // width)
-    bits = width * _element_bits(block)
+    bits = width * type_bits(block)
     return TaskChannel(op.sym_name.data, "block", op.result.type.count.data, bits, words)
 
 
@@ -179,8 +180,4 @@ def _access_lanes(op: Any) -> int:
 
 
 def _token_bits(token: VectorType[Any]) -> int:
-    return prod(token.get_shape()) * _element_bits(token)
-
-
-def _element_bits(kind: VectorType[Any] | MemRefType[Any]) -> int:
-    return int(kind.element_type.bitwidth)
+    return prod(token.get_shape()) * type_bits(token)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from xdsl.ir import Operation
 
@@ -12,6 +11,7 @@ from penstock.compiler.analysis.one_pass import OnePassPlan, plan_one_pass
 from penstock.compiler.analysis.walks import read_walk
 from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor
+from penstock.compiler.scalars.number_types import type_bits
 
 COUNTABLE = 1 << 18
 """In blocks of so many elements it is counted how many are alive at once; beyond, that takes seconds."""
@@ -49,6 +49,5 @@ def converter_bits(source: ITensorType, target: ITensorType) -> int:
     if source == target:
         return 0
     plan = choose_plan(source, target)
-    dtype: Any = source.dtype
     elements = plan.elements if isinstance(plan, OnePassPlan) else plan.ping_pong_elements
-    return elements * int(dtype.bitwidth)
+    return elements * type_bits(source.dtype)

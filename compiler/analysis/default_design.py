@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 from xdsl.ir import SSAValue
 
@@ -11,6 +10,7 @@ from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design.record import Design, KernelDesign, WeightStore
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.scalars.number_types import type_bits
 
 
 def default_design(
@@ -38,5 +38,5 @@ def weights_placement(graph: Graph, platform: Platform) -> WeightStore:
 
 
 def _bits(value: SSAValue) -> int:
-    element: Any = tensor_type(value).element_type
-    return prod(tensor_type(value).get_shape()) * int(element.bitwidth)
+    kind = tensor_type(value)
+    return prod(kind.get_shape()) * type_bits(kind)

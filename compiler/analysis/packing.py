@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd, prod
-from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.ir.affine import AffineMap
@@ -18,18 +17,15 @@ from penstock.compiler.analysis.walks import LoopOf, SliceWalk, read_walk
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.layout import Layout
-
-PACKABLE_BITS = (8, 16, 32, 64)
+from penstock.compiler.scalars.number_types import number_type
 
 
 def choose_layout(kind: ITensorType, port_bits: int) -> Layout | None:
     """The layout that suits a stream, with words of a power of two bits; None where words would hold one element."""
-    dtype: Any = kind.dtype
-    bits = int(dtype.bitwidth)
-    walk = read_walk(kind)
-    if bits not in PACKABLE_BITS or not walk.tiles:
+    number, walk = number_type(kind.dtype), read_walk(kind)
+    if not number.is_native or not walk.tiles:
         return None
-    word = _choose_word(walk, port_bits // bits)
+    word = _choose_word(walk, port_bits // number.bits)
     if prod(word) <= 1:
         return None
     tile = list(word)

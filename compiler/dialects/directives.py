@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from xdsl.dialects.builtin import ArrayAttr, Float32Type, Float64Type, IntAttr, MemRefType, StringAttr, VectorType
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, VectorType
 from xdsl.ir import Attribute, Data, Dialect, Operation, ParametrizedAttribute, SSAValue
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import AttrParser
@@ -19,7 +19,8 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.dialects.types import integer_width, vector_type
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.scalars.number_types import in_words, number_type
 
 BANKS, STORAGE, CARRIED = "directive.banks", "directive.storage", "directive.carried"
 PIPELINE, FIFO = "directive.pipeline", "directive.fifo"
@@ -262,10 +263,10 @@ def _parse_fields(parser: AttrParser, names: Sequence[str]) -> list[Attribute]:
 
 def element_bits(kind: Attribute) -> int:
     """The bits of a scalar on the chip."""
-    width = integer_width(kind)
-    if width is None and not isinstance(kind, Float32Type | Float64Type):
-        raise VerifyException(f"{kind} has no size in hardware; integers, f32 and f64 have")
-    return width if width is not None else 32 if isinstance(kind, Float32Type) else 64
+    row = number_type(kind)
+    if row.cpp is None:
+        raise VerifyException(f"{kind} has no size in hardware; {in_words(lambda row: row.cpp is not None)} have")
+    return row.bits
 
 
 def word_of(memory: MemRefType[Attribute]) -> VectorType[Attribute] | None:

@@ -16,9 +16,7 @@ from xdsl.dialects.builtin import (
     Builtin,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    Float32Type,
     FunctionType,
-    IntegerType,
     ModuleOp,
     NoneAttr,
     StringAttr,
@@ -38,9 +36,10 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.generalise import GENERALISED, generalise
 from penstock.compiler.frontend.name_layers import LAYER, unique_name
 from penstock.compiler.interpreter.linalg import run
-from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op, numpy_dtype
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import LinalgReference
+from penstock.compiler.scalars.number_types import number_type, sent_types
+from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 
 Array = NDArray[Any]
 MOST_BYTES = 64 << 20
@@ -87,7 +86,7 @@ class _Text:
             tuple(_port("output" if len(outputs) == 1 else f"output{i}", kind) for i, kind in enumerate(outputs)),
         )
         program = Program(self.name, whole, params, signature)
-        samples = tuple(_sample(port, np.random.default_rng(i)) for i, port in enumerate(signature.inputs))
+        samples = tuple(_sample(kind, np.random.default_rng(i)) for i, kind in enumerate(inputs))
         answers = tuple(run(program, samples))
         return program.with_module(whole, samples=Samples(samples, answers, REFERENCE))
 
@@ -150,10 +149,10 @@ class _Text:
     def _check(self, main: FuncOp) -> None:
         for kind in (*main.function_type.inputs.data, *main.function_type.outputs.data):
             self._check_type(main, kind)
-            if not isa(kind, TensorType) or not _is_port(kind.element_type):
+            if not isa(kind, TensorType) or not number_type(kind).is_sent:
                 raise self._refused(
                     "unsupported-dtype", f"the function @{main.sym_name.data} takes or returns {kind}",
-                    self._place(main), "arguments and results are tensors of f32, i8 or i32",
+                    self._place(main), f"arguments and results are tensors of {sent_types()}",
                 )  # fmt: skip
         for op in main.body.block.ops:
             self._check_op(op)
@@ -210,10 +209,10 @@ class _Text:
                 continue
             name = unique_name(op.result.name_hint or "constant", taken)
             taken.add(name)
-            if not _is_port(op.result.type.element_type):
+            if not number_type(op.result.type).is_sent:
                 raise self._refused(
                     "unsupported-dtype", f"the constant {name!r} is {op.result.type}", self._place(op),
-                    "parameters are tensors of f32, i8 or i32",
+                    f"parameters are tensors of {sent_types()}",
                 )  # fmt: skip
             params[name] = np.ascontiguousarray(evaluate(op, []))
             argument = block.insert_arg(op.result.type, len(block.args))
@@ -276,17 +275,15 @@ def _without_comments(text: str) -> str:
     return re.sub(r"//[^\n]*", lambda m: " " * len(m.group()), text)
 
 
-def _is_port(element: Attribute) -> bool:
-    return isinstance(element, Float32Type) or (isa(element, IntegerType) and element.width.data in (8, 32))
-
-
 def _port(name: str, kind: Attribute) -> Port:
     assert isa(kind, TensorType)
-    element = kind.element_type
-    return Port(name, kind.get_shape(), numpy_dtype(element).name)
+    return Port(name, kind.get_shape(), number_type(kind).dtype.name)
 
 
-def _sample(port: Port, generator: np.random.Generator) -> Array:
-    if port.dtype == "float32":
-        return generator.standard_normal(port.shape).astype(np.float32)
-    return generator.integers(-128, 127, port.shape, endpoint=True).astype(port.dtype)
+def _sample(kind: Attribute, generator: np.random.Generator) -> Array:
+    assert isa(kind, TensorType)
+    number, shape = number_type(kind), kind.get_shape()
+    if number.is_float:
+        return generator.standard_normal(shape).astype(number.dtype)
+    low, high = number.extremes
+    return generator.integers(max(low, -128), min(high, 127), shape, endpoint=True).astype(number.dtype)

@@ -22,7 +22,7 @@ from penstock.compiler.interpreter.defined import Definedness
 from penstock.compiler.interpreter.lanes import batched, run_body, spread, tree
 from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 from penstock.compiler.interpreter.plan import Component
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]

@@ -24,9 +24,9 @@ from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.dialects.itensor_types import unpack as numbers
 from penstock.compiler.interpreter.lanes import run_body, spread, tree
-from penstock.compiler.interpreter.scalar import numpy_dtype
 from penstock.compiler.interpreter.slices import cut, join
 from penstock.compiler.layout import pack, unpack
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 Array = NDArray[Any]
 

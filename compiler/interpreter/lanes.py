@@ -11,7 +11,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.dialects import itensor
-from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.scalars.operations import evaluate
 
 Array = NDArray[Any]
 

@@ -22,8 +22,9 @@ from xdsl.utils.hints import isa
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
-from penstock.compiler.interpreter.scalar import evaluate, numpy_dtype
 from penstock.compiler.program import Program
+from penstock.compiler.scalars.number_types import numpy_dtype
+from penstock.compiler.scalars.operations import evaluate
 
 Array = NDArray[Any]
 Values = dict[SSAValue, Array]

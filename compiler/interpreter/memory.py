@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
 
 from penstock.compiler.dialects.types import memref_type, vector_type
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 Array = NDArray[Any]
 CellMask = NDArray[np.bool_]

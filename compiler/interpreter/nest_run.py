@@ -18,7 +18,7 @@ from penstock.compiler.interpreter.control import Controls, Stretch
 from penstock.compiler.interpreter.defined import Definedness
 from penstock.compiler.interpreter.memory import Blocks, MemoryCells, TokenQueue
 from penstock.compiler.interpreter.plan import NestPlan
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 Array = NDArray[Any]
 

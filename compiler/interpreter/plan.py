@@ -18,7 +18,7 @@ from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.cells import CellAccess, Cells, Window
 from penstock.compiler.interpreter.memory import word_shape
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 STRETCH_BYTES = 1 << 26
 """About what the values of one stretch of iterations may take."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 Array = NDArray[Any]
 

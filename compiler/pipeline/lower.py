@@ -23,6 +23,7 @@ from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.layout import Layout, crop, pack, pad, unpack
 from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 from penstock.compiler.program import Program
+from penstock.compiler.scalars.number_types import NumberType, number_type
 from penstock.compiler.transforms.pad_dims import pad_program
 
 Array = NDArray[Any]
@@ -128,6 +129,11 @@ class Lowered:
         """Inputs and outputs as the model has them: what of the accelerator's, which may be padded, means something."""
         inputs = [_shape(a) for a in self._own_graph.arguments if not self._own_graph.is_param(a)]
         return inputs, [_shape(v) for v in self._own_graph.returned]
+
+    @property
+    def input_numbers(self) -> list[NumberType]:
+        """What the inputs hold, which may have less room than the numpy type that stores it."""
+        return [number_type(a.type) for a in self._own_graph.arguments if not self._own_graph.is_param(a)]
 
     def _shaped(self, inputs: Sequence[Array]) -> list[Array]:
         """The caller's arrays in the shapes of what was tiled: unit dims are gone, and some dims may be padded."""

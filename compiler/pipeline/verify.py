@@ -127,7 +127,7 @@ def verify_pytorch(lowered: Lowered) -> Comparison | None:
 
 
 def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> list[list[Array]]:
-    """The model's example inputs, then random ones over the whole range of each port's dtype.
+    """The model's example inputs, then random ones over the whole range of each port's numbers.
 
     Floats that are never negative in the examples, as masks are, stay so: with others a model may divide by nearly
     nothing, and differences of the last place become large ones.
@@ -138,11 +138,10 @@ def make_inputs(lowered: Lowered, *, random_sets: int = 2, seed: int = 0) -> lis
         sets.append(program.quantise_inputs(program.samples.inputs))
     for _ in range(random_sets):
         one: list[Array] = []
-        for index, port in enumerate(program.signature.inputs):
+        for index, (port, number) in enumerate(zip(program.signature.inputs, lowered.input_numbers, strict=True)):
             dtype = np.dtype(port.dtype)
             if np.issubdtype(dtype, np.integer):
-                limits = np.iinfo(dtype)
-                one.append(generator.integers(limits.min, limits.max, port.shape, endpoint=True).astype(dtype))
+                one.append(generator.integers(*number.extremes, port.shape, endpoint=True).astype(dtype))
             else:
                 numbers = generator.standard_normal(port.shape).astype(dtype)
                 positive = program.samples is not None and np.min(program.samples.inputs[index], initial=0.0) >= 0

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float16Type, Float32Type, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
-from penstock.compiler.dialects.types import integer_width
+from penstock.compiler.scalars.number_types import type_bits
+from penstock.compiler.scalars.operations import row_of
 from penstock.compiler.schedule.library import Operator, OperatorLibrary
 
-_FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
-_SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
 ADDS = {"arith.addi", "arith.subi"}
 
 
@@ -54,10 +52,8 @@ class Operators:
         return [(taken, self._one(op, bits, choice, added)) for taken, choice in self.allotment.take(op, count)]
 
     def _one(self, op: Operation, bits: int, choice: str | None, added: bool) -> Operator:
-        name = op.name
-        if name in _SHIFTS:
-            name = "shift"
-        elif name == "arith.divf" and _constant_value(op.operands[0]) == 1:
+        name = row_of(op).operator or op.name
+        if name == "arith.divf" and _constant_value(op.operands[0]) == 1:
             name = "reciprocal"
         elif name == "arith.muli" and _is_added(op.results[0], added):
             name = "mac"
@@ -98,10 +94,11 @@ class _Body:
             self.bits_of[result] = constant_bits(op.value, result.type)
             return
         bits = [self.bits(o) for o in op.operands]
-        if op.name in _FREE:
+        row = row_of(op)
+        if row.operator is None:
             self._alias(result, op.operands[0], min(bits[0] + (op.name == "arith.extui"), width))
             return
-        if op.name in _SHIFTS and (amount := _constant_value(op.operands[1])) is not None:
+        if row.by_constant and (amount := _constant_value(op.operands[1])) is not None:
             moved = bits[0] + amount if op.name == "arith.shli" else max(bits[0] - amount, 1)
             self._alias(result, op.operands[0], min(moved, width))
             return
@@ -148,16 +145,6 @@ def result_bits(op: Operation, bits: Sequence[int]) -> int:
             return max(bits)
         case _:
             return type_bits(op.results[0].type)
-
-
-@lru_cache(maxsize=256)
-def type_bits(kind: Attribute) -> int:
-    """Of a scalar, or of one element of a vector."""
-    element: Attribute = getattr(kind, "element_type", kind)
-    width = integer_width(element)
-    if width is not None:
-        return width
-    return 16 if isinstance(element, Float16Type) else 32 if isinstance(element, Float32Type) else 64
 
 
 def _constant_value(value: SSAValue) -> int | None:

@@ -31,6 +31,7 @@ from penstock.compiler.analysis.nests import (
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment, shares_of
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule.bodies import (
     ADDS,
     FlatBody,
@@ -39,7 +40,6 @@ from penstock.compiler.schedule.bodies import (
     first_op,
     flatten_body,
     result_bits,
-    type_bits,
 )
 from penstock.compiler.schedule.library import Operator, OperatorLibrary
 

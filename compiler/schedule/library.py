@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.resources import files
 
@@ -32,6 +32,11 @@ class Operator:
     dsp: int
     bram18: int
     evidence: str
+
+    @property
+    def key(self) -> tuple[tuple[str, ...], int, str]:
+        """What sets rows of one library apart."""
+        return self.ops, self.bits, self.binding
 
     def area(self, bits: int) -> Resources:
         return Resources(
@@ -169,6 +174,8 @@ def _all() -> tuple[OperatorLibrary, ...]:
 def parse_library(text: str, where: str) -> OperatorLibrary:
     """The library that a TOML text describes."""
     fields = parse_toml(text, where, _CODE)
+    if fields.has("base"):
+        return _at_another_period(fields)
     control, memory, fifo = fields.table("control"), fields.table("memory"), fields.table("fifo")
     library = OperatorLibrary(
         name=fields.text("name"),
@@ -202,6 +209,23 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
     for table in (control, memory, fifo, fields):
         table.finish()
     return library
+
+
+def _at_another_period(fields: Fields) -> OperatorLibrary:
+    """A table that says what differs from another one: the period, and rows in place of those for the same."""
+    name = fields.text("base")
+    base = parse_library(_FOLDER.joinpath(name).read_text(), f"operator library {name}")
+    period, rows = (
+        fields.number("period_ns", above=0),
+        {row.key: row for row in map(_operator, fields.tables("operator"))},
+    )
+    fields.finish()
+    if unknown := set(rows) - {row.key for row in base.operators}:
+        raise PenstockError(
+            code=_CODE, what=f"a row of {', '.join(min(unknown)[0])} is in place of none", where=fields.where,
+            limit=f"it is one of {name}, with the same operators, bits and binding", hint="add it to that table first",
+        )  # fmt: skip
+    return replace(base, period_ns=period, operators=tuple(rows.get(row.key, row) for row in base.operators))
 
 
 def _operator(fields: Fields) -> Operator:

@@ -13,13 +13,12 @@ from xdsl.utils.hints import isa
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.interpreter.scalar import is_scalar_op
+from penstock.compiler.scalars.operations import REDUCTIONS, is_scalar_op
 from penstock.compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
 from penstock.compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
 from penstock.compiler.transforms.parts import cut_dims, is_static, moves_data
 from penstock.compiler.transforms.rewrite import Rewrite
 
-_COMBINE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 SOURCE = "penstock.source"
 """The PyTorch operation that an imported one was made from, for error messages."""
 _SUPPORTED = "supported are elementwise operations and sums or maxima of them, indexed without strides or windows"
@@ -99,7 +98,7 @@ def _check_reduction(op: linalg.GenericOp, model: str) -> None:
     if filled_with(op.outputs[0]) is None:
         raise unsupported(op, model, "a reduction that does not start from a constant")
     accumulator, combine = op.body.block.args[-1], yielded(op).owner
-    if not isinstance(combine, _COMBINE):
+    if not isinstance(combine, REDUCTIONS):
         name = combine.name if isinstance(combine, Operation) else "copying"
         raise unsupported(op, model, f"a reduction by {name}")
     if combine.operands[0] is not accumulator or accumulator.uses.get_length() != 1:

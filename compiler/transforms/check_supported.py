@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.utils.hints import isa
 
-from penstock.compiler.interpreter.scalar import is_scalar_op
+from penstock.compiler.scalars.operations import is_scalar_op
 from penstock.compiler.transforms.check_canonical import SOURCE, unsupported
 from penstock.compiler.transforms.editor import Editor, shape_of
 from penstock.compiler.transforms.generics import maps_of

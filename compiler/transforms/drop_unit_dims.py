@@ -16,7 +16,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of, unique_name
 from penstock.compiler.transforms.generics import (
     PARALLEL,
     build_generic,
@@ -106,7 +106,7 @@ def without_units(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _reduced(value: SSAValue) -> TensorType[Any]:
     kind = cast("TensorType[Any]", value.type)
-    return tensor_type(without_units(shape_of(value)), kind.element_type)
+    return tensor_of(without_units(shape_of(value)), kind.element_type)
 
 
 def _reduce(op: Operation) -> None:
@@ -163,7 +163,7 @@ def _copy(source: SSAValue, shape: tuple[int, ...], place: int, layer: str) -> t
     element = get_element_type_or_self(source.type)
     block = Block(arg_types=[element] * 2)
     block.add_op(linalg.YieldOp(block.args[0]))
-    target = empty(tensor_type(shape, element))
+    target = empty(tensor_of(shape, element))
     return target, build_generic([source], target.tensor, maps, [PARALLEL] * with_dim.num_dims, block, layer)
 
 

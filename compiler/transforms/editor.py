@@ -65,7 +65,7 @@ class Editor:
     def add_param(self, name: str, data: Array) -> BlockArgument:
         """A new last argument with its data; the name gets a number behind it if it is taken."""
         name = self._free_name(name)
-        argument = self.block.insert_arg(tensor_type(data.shape, element_type(data)), len(self.block.args))
+        argument = self.block.insert_arg(tensor_of(data.shape, element_type(data)), len(self.block.args))
         self._named[argument] = (name, "param")
         self.params[name] = _stored(data)
         return argument
@@ -174,7 +174,7 @@ def unique_name(name: str, taken: set[str]) -> str:
     return candidate
 
 
-def tensor_type(shape: tuple[int, ...], element: Attribute) -> TensorType[Any]:
+def tensor_of(shape: tuple[int, ...], element: Attribute) -> TensorType[Any]:
     return TensorType(element, list(shape))
 
 

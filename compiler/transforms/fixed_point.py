@@ -17,7 +17,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
-from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.generics import constant
 
 Array = NDArray[Any]

@@ -8,7 +8,6 @@ to external memory of their own, as far as the platform has ports.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -31,7 +30,7 @@ from penstock.compiler.dialects.directives import (
 )
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.schedule import OperatorLibrary, fifo_choices, load_library, memory_choices, schedule_nest
 from penstock.compiler.schedule.carried import reuse_distance
@@ -155,11 +154,10 @@ def _check_known(top: stream.TopOp, kinds: Mapping[str, str]) -> None:
     stored = (op for op in top.walk() if isinstance(op, MemoryDeclaration | stream.StreamOp))
     known = {stored_name(op) for op in stored}
     if unknown := sorted(set(kinds) - known):
-        near = difflib.get_close_matches(unknown[0], sorted(known), 1)
         raise PenstockError(
             code="unknown-memory", what="there is no such buffer or FIFO in the design",
             where=f"memories.{unknown[0]}", limit=f"{len(known)} of them",
-            hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+            hint=nearest(unknown[0], sorted(known), "check the names in the design record"),
         )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
-from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.editor import LAYER
 
 PARALLEL, REDUCTION = IteratorTypeAttr.parallel(), IteratorTypeAttr.reduction()

@@ -1,12 +1,8 @@
-"""What a scalar may be, as far as it is known: a number, a finite one between bounds, or anything.
-
-Bounds are there to tell what stays finite: the root of a variance plus something, a quotient, an exponential.
-"""
+"""What a scalar may be, as far as it is known: a number, a finite one between bounds, or anything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -16,21 +12,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Block, Operation, SSAValue
 
-from penstock.compiler.interpreter.scalar import evaluate, numpy_dtype
+from penstock.compiler.scalars.bounds import FINITE, Bounds, either
+from penstock.compiler.scalars.number_types import numpy_dtype
+from penstock.compiler.scalars.operations import BY_NAME, evaluate
 
 Number = NDArray[Any]
 """An array without dims."""
 
 
-@dataclass(frozen=True)
-class Bounds:
-    """A finite number from `low` to `high`; how large an unbounded one may become is not looked at."""
-
-    low: float
-    high: float
-
-
-FINITE = Bounds(-inf, inf)
 Content = Number | Bounds | None
 """None is anything: infinite, or no number."""
 
@@ -79,13 +68,13 @@ def _scalar(op: Operation, operands: Sequence[Content]) -> Content:
             return evaluate(op, [_or_zero(content, numbers[0]) for content in operands])
         return None
     if op.name == "arith.select":
-        return _union(bounds[1:])
+        bounds = bounds[1:]
     known = [one for one in bounds if one is not None]
     if len(known) < len(bounds):
         return None
     if op.name == "arith.mulf" and op.operands[0] is op.operands[1]:
         return Bounds(0.0, inf)
-    rule = _RULES.get(op.name)
+    rule = BY_NAME[op.name].bounds
     return None if rule is None else rule(known)
 
 
@@ -102,50 +91,5 @@ def bounds_of(content: Content) -> Bounds | None:
 
 def _union(bounds: Sequence[Bounds | None]) -> Bounds | None:
     known = [one for one in bounds if one is not None]
-    whole = Bounds(min(b.low for b in known), max(b.high for b in known)) if known else None
+    whole = either(known) if known else None
     return whole if len(known) == len(bounds) else None
-
-
-def _product(a: Bounds, b: Bounds) -> Bounds:
-    corners = [x * y if x and y else 0.0 for x in (a.low, a.high) for y in (b.low, b.high)]
-    corners = [0.0 if abs(corner) < _SMALLEST_PRODUCT else corner for corner in corners]
-    return Bounds(min(corners), max(corners))
-
-
-def _above_zero(bounds: Bounds, result: Bounds) -> Bounds | None:
-    """What is defined, and finite, for positive numbers only."""
-    return result if bounds.low > 0 else None
-
-
-_LARGEST_POWER = 11.0
-"""The exponential of anything more does not fit the narrowest float."""
-
-_SMALLEST_PRODUCT = 1e-4
-"""Anything less may be zero in the narrowest float."""
-
-_Rule = Callable[[Sequence[Bounds]], Bounds | None]
-_RULES: dict[str, _Rule] = {
-    "arith.addf": lambda o: Bounds(o[0].low + o[1].low, o[0].high + o[1].high),
-    "arith.subf": lambda o: Bounds(o[0].low - o[1].high, o[0].high - o[1].low),
-    "arith.mulf": lambda o: _product(o[0], o[1]),
-    "arith.divf": lambda o: FINITE if o[1].low > 0 or o[1].high < 0 else None,
-    "arith.negf": lambda o: Bounds(-o[0].high, -o[0].low),
-    "math.exp": lambda o: Bounds(0.0, inf) if o[0].high <= _LARGEST_POWER else None,
-    "math.rsqrt": lambda o: _above_zero(o[0], Bounds(0.0, inf)),
-    "math.sqrt": lambda o: Bounds(0.0, inf) if o[0].low >= 0 else None,
-    "math.absf": lambda o: Bounds(0.0, inf),
-    **dict.fromkeys(("arith.maximumf", "arith.maxnumf"), lambda o: Bounds(*(max(s) for s in _sides(o)))),
-    **dict.fromkeys(("arith.minimumf", "arith.minnumf"), lambda o: Bounds(*(min(s) for s in _sides(o)))),
-    **dict.fromkeys(("math.tanh", "math.erf", "math.sin", "math.cos"), lambda o: Bounds(-1.0, 1.0)),
-    **dict.fromkeys(
-        (
-            "arith.extf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.floor", "math.ceil", "math.round",
-            "math.roundeven", "math.trunc",
-        ),
-        lambda o: FINITE,
-    ),
-}  # fmt: skip
-
-
-def _sides(bounds: Sequence[Bounds]) -> tuple[list[float], list[float]]:
-    return [b.low for b in bounds], [b.high for b in bounds]

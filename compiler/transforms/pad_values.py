@@ -18,11 +18,11 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp
 from penstock.compiler.dialects.affine import projected_dims
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
+from penstock.compiler.scalars.operations import is_scalar_op, row_of
 from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, bounds_of, joined, run_body, same
 
 _NEUTRAL = {"arith.addf": 0.0, "arith.addi": 0, "arith.maximumf": -np.inf, "arith.minimumf": np.inf}
-_TRAPS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 
 Class = int
 ClassOf = Callable[[TensorOp, int], Class]
@@ -41,7 +41,7 @@ class PaddingMask:
 
 def obstacle(operation: TensorOp, loop: int) -> str:
     """Why a loop of an operation cannot be padded, not even with a mask; empty where it can."""
-    if any(op.name in _TRAPS for op in operation.op.body.block.ops):
+    if any(is_scalar_op(op) and row_of(op).traps for op in operation.op.body.block.ops):
         return "it divides whole numbers, which padding may make zero"
     if loop in operation.reductions:
         combine, _ = combination(operation)

@@ -9,7 +9,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from penstock.compiler.transforms.editor import LAYER, shape_of, tensor_type
+from penstock.compiler.transforms.editor import LAYER, shape_of, tensor_of
 
 PartShape = tuple[int, ...]
 AnyOp = TypeVar("AnyOp", bound=Operation)
@@ -42,14 +42,14 @@ def slice_along(source: SSAValue, dim: int, start: int, size: int, like: Operati
     shape = shape_of(source)
     offsets, sizes = [0] * len(shape), list(shape)
     offsets[dim], sizes[dim] = start, size
-    kind = tensor_type(tuple(sizes), _element(source))
+    kind = tensor_of(tuple(sizes), _element(source))
     return _named(tensor.ExtractSliceOp(source, offsets, sizes, [1] * len(shape), kind), like)
 
 
 def concat_along(sources: Sequence[SSAValue], dim: int, like: Operation) -> tensor.ConcatOp:
     shape = list(shape_of(sources[0]))
     shape[dim] = sum(shape_of(source)[dim] for source in sources)
-    return _named(tensor.ConcatOp(list(sources), dim, tensor_type(tuple(shape), _element(sources[0]))), like)
+    return _named(tensor.ConcatOp(list(sources), dim, tensor_of(tuple(shape), _element(sources[0]))), like)
 
 
 def _element(value: SSAValue) -> Any:

@@ -17,7 +17,7 @@ from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.calibrate import calibration_inputs, measure_ranges
-from penstock.compiler.transforms.editor import Editor, shape_of, tensor_type
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.quantise_elementwise import quantise_elementwise
@@ -61,7 +61,7 @@ def _quantise_inputs(state: Quantiser) -> None:
     for argument in [a for a in editor.block.args if editor.is_input(a)]:
         scale = state.step(argument)
         shape = shape_of(argument)
-        new = editor.retype(argument, tensor_type(shape, IntegerType(8)))
+        new = editor.retype(argument, tensor_of(shape, IntegerType(8)))
         state.values[new] = new
         state.codes[new] = Code(np.full((1,) * len(shape), scale), LEVELS + 1, 8)
 

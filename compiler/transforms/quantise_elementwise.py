@@ -15,7 +15,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
+from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.fixed_point import Fixed, KnownNumbers, NotFixedPoint, Operand, TooWide, Translator
 from penstock.compiler.transforms.generics import (
     build_generic,
@@ -87,7 +87,7 @@ class _Builder:
         op = self.op
         for what, data, index in self.made:
             self.inputs[index] = state.param(names.get(what, f"{layer_of(op)}.{what}"), data)
-        target = empty(tensor_type(shape_of(op.results[0]), result.type))
+        target = empty(tensor_of(shape_of(op.results[0]), result.type))
         self.block.insert_arg(result.type, len(self.block.args))
         self.block.add_op(linalg.YieldOp(result))
         maps, iterators = without_unused_loops([*self.maps, maps_of(op)[-1]], iterators_of(op))

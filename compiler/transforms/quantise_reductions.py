@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_type
+from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.generics import (
     REDUCTION,
     build_generic,
@@ -179,7 +179,7 @@ def _insert(
 ) -> linalg.GenericOp:
     """The integer reduction, in front of the float one that dies later."""
     number = constant(start, element)
-    target = empty(tensor_type(shape_of(old.results[0]), element))
+    target = empty(tensor_of(shape_of(old.results[0]), element))
     fill = linalg.FillOp([number.result], [target.tensor])
     new = build_generic(inputs, fill.results[0], maps, iterators_of(old), block, layer_of(old))
     assert old.parent is not None

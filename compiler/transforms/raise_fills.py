@@ -19,7 +19,7 @@ from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
 from penstock.compiler.transforms.generics import (
     PARALLEL,

@@ -8,7 +8,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, TensorType, i64
 from xdsl.ir import Operation, SSAValue
 
-from penstock.compiler.transforms.editor import shape_of, tensor_type
+from penstock.compiler.transforms.editor import shape_of, tensor_of
 
 
 def groups(long: tuple[int, ...], short: tuple[int, ...]) -> list[list[int]]:
@@ -59,9 +59,9 @@ def reshape(source: SSAValue, shape: tuple[int, ...]) -> Operation:
     if long is old:
         return tensor.CollapseShapeOp.build(
             operands=[source],
-            result_types=[tensor_type(shape, element)],
+            result_types=[tensor_of(shape, element)],
             properties={"reassociation": reassociation},
         )
     return tensor.ExpandShapeOp(
-        source, [], reassociation, DenseArrayBase.from_list(i64, shape), tensor_type(shape, element)
+        source, [], reassociation, DenseArrayBase.from_list(i64, shape), tensor_of(shape, element)
     )

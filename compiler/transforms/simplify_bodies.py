@@ -11,14 +11,12 @@ from xdsl.dialects import arith
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
-from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op
+from penstock.compiler.scalars.operations import REDUCTIONS, evaluate, is_scalar_op
 from penstock.compiler.transforms.editor import Editor
 from penstock.compiler.transforms.generics import body_ops, constant, is_reduction, scalar_constant, yielded
 from penstock.compiler.transforms.rewrite import Rewrite
 
 _GREATER, _LESS = {2, 3, 9, 10}, {4, 5, 11, 12}  # the ordered and unordered predicates of arith.cmpf
-
-_COMMUTATIVE = (arith.AddfOp, arith.AddiOp, arith.MaximumfOp, arith.MaxSIOp)
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ def _key(op: Operation) -> tuple[Any, ...]:
 def _accumulator_first(op: linalg.GenericOp) -> None:
     """A reduction combines its running result with the next term, in this order."""
     combine, accumulator = yielded(op).owner, op.body.block.args[-1]
-    if isinstance(combine, _COMMUTATIVE) and combine.operands[1] is accumulator and is_reduction(op):
+    if isinstance(combine, REDUCTIONS) and combine.operands[1] is accumulator and is_reduction(op):
         combine.operands[0], combine.operands[1] = accumulator, combine.operands[0]
 
 

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_type
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
 from penstock.compiler.transforms.generics import (
     build_generic,
@@ -70,7 +70,7 @@ def _move(editor: Editor, op: Operation) -> bool:
 def _give_shape(editor: Editor, argument: SSAValue, shape: tuple[int, ...]) -> bool:
     """Let an input have the finer shape that one of its readers wants; the others merge its dims again."""
     old = shape_of(argument)
-    finer = editor.retype(argument, tensor_type(shape, get_element_type_or_self(argument.type)))
+    finer = editor.retype(argument, tensor_of(shape, get_element_type_or_self(argument.type)))
     readers = list(finer.uses)
     merged = reshape(finer, old)
     first = editor.block.first_op
@@ -143,7 +143,7 @@ def _finer(editor: Editor, op: Operation, value: SSAValue, shape: tuple[int, ...
     if editor.is_param(value):
         only_reader = all(use.operation is op for use in value.uses)
         if only_reader and value.uses.get_length() == 1:
-            return editor.retype(value, tensor_type(shape, get_element_type_or_self(value.type)))
+            return editor.retype(value, tensor_of(shape, get_element_type_or_self(value.type)))
         return editor.add_param(editor.name(value), editor.data(value).reshape(shape))
     finer = reshape(value, shape)
     editor.block.insert_op_before(finer, op)
@@ -153,7 +153,7 @@ def _finer(editor: Editor, op: Operation, value: SSAValue, shape: tuple[int, ...
 def _finer_init(op: linalg.GenericOp, shape: tuple[int, ...]) -> SSAValue:
     kind = op.results[0].type
     assert isa(kind, TensorType)
-    target = empty(tensor_type(shape, kind.element_type))
+    target = empty(tensor_of(shape, kind.element_type))
     assert op.parent is not None
     op.parent.insert_op_before(target, op)
     start = filled_with(op.outputs[0])

@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.compiler.transforms.editor import Editor, shape_of, tensor_type
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.parts import PartShape, bounds, concat_along, cut_dims, slice_along
 from penstock.compiler.transforms.reshapes import groups, reshape
 
@@ -65,7 +65,7 @@ def _reshaped(editor: Editor, op: Operation, value: SSAValue, shape: PartShape) 
         return owner.operands[0]
     if editor.is_param(value):
         if value.uses.get_length() == 1:
-            return editor.retype(value, tensor_type(shape, kind.element_type))
+            return editor.retype(value, tensor_of(shape, kind.element_type))
         return editor.add_param(editor.name(value), editor.data(value).reshape(shape))
     finer = reshape(value, shape)
     editor.block.insert_op_before(finer, op)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,34 @@ import torch
 from torch import nn
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.zoo._sizes import sizes_of
 from penstock.compiler.zoo._transformer import TransformerSizes
 
 ModuleAndInputs = tuple[nn.Module, tuple[torch.Tensor, ...]]
+
+
+def rotary_block(name: str, kind: Callable[[TransformerSizes], nn.Module]) -> Callable[..., ModuleAndInputs]:
+    """The `build` of a decoder block with rotary positions and grouped queries."""
+
+    def build(
+        size: str = "tiny",
+        mode: str = "prefill",
+        d: int = 0,
+        heads: int = 0,
+        kv: int = 0,
+        head: int = 0,
+        ffn: int = 0,
+        seq: int = 0,
+        cache: int = -1,
+        weights: str = "",
+        prefix: str = "",
+        seed: int = 0,
+    ) -> ModuleAndInputs:
+        """What is not given (0, or -1 for the cache) comes from size and mode."""
+        sizes = sizes_of(name, size=size, mode=mode, d=d, heads=heads, kv=kv, head=head, ffn=ffn, seq=seq, cache=cache)
+        return finish(kind(sizes), attention_inputs(sizes, seed, rotary=True), seed, weights, prefix)
+
+    return build
 
 
 def finish(

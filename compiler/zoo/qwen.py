@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.compiler.zoo._blocks import ModuleAndInputs, attention_inputs, finish
-from penstock.compiler.zoo._sizes import sizes_of
+from functools import partial
+
+from penstock.compiler.zoo._blocks import rotary_block
 from penstock.compiler.zoo._transformer import LlamaBlock
 
-
-def build(
-    size: str = "tiny",
-    mode: str = "prefill",
-    d: int = 0,
-    heads: int = 0,
-    kv: int = 0,
-    head: int = 0,
-    ffn: int = 0,
-    seq: int = 0,
-    cache: int = -1,
-    weights: str = "",
-    prefix: str = "",
-    seed: int = 0,
-) -> ModuleAndInputs:
-    """What is not given (0, or -1 for the cache) comes from size and mode."""
-    sizes = sizes_of("qwen", size=size, mode=mode, d=d, heads=heads, kv=kv, head=head, ffn=ffn, seq=seq, cache=cache)
-    return finish(LlamaBlock(sizes, bias=True), attention_inputs(sizes, seed, rotary=True), seed, weights, prefix)
+build = rotary_block("qwen", partial(LlamaBlock, bias=True))

@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+
+from xdsl.ir import Operation
 
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.platforms import Platform
 from penstock.compiler.platforms.toml_fields import Fields, parse_toml
+from penstock.compiler.scalars.number_types import number_type
+from penstock.compiler.scalars.operations import row_of
 from penstock.profiling.bandwidth import external_bits
 from penstock.profiling.network import TaskNetwork
 
-_FUNCTIONS = ("exp", "log", "tanh", "sqrt", "rsqrt", "powf", "erf", "sin", "cos")
 _PICO = 1e-12
 
 
@@ -34,18 +36,15 @@ class EnergyTable:
     external: Mapping[str, float]
     operation: Mapping[str, float]
 
-    def operation_pj(self, name: str, bits: int, is_float: bool) -> float:
-        """One scalar operation of the model, on an FPGA of today."""
-        short = name.partition(".")[2]
-        if is_float:
-            kind = "function" if short in _FUNCTIONS else "divide" if short == "divf" else "add"
-            if short in ("mulf", "fma"):
-                return self.operation["multiply_f32"] * (bits / 32) * self.dsp * self.technology
-            return self.operation[f"{kind}_f32"] * (bits / 32) * self.fabric * self.technology
-        if short == "muli":
-            return self.operation["multiply_int8"] * (bits / 8) ** 2 * self.dsp * self.technology
-        kind = "add" if short in ("addi", "subi") else "other"
-        return self.operation[f"{kind}_int8"] * (bits / 8) * self.fabric * self.technology
+    def operation_pj(self, op: Operation) -> float:
+        """One scalar operation of the model, on an FPGA of today; an index counts as 32 bits."""
+        number, kind = number_type(op.results[0].type), row_of(op).energy
+        bits = 32 if number.name == "index" else number.bits
+        if number.is_float:
+            picojoules = self.operation[f"{'add' if kind == 'other' else kind}_f32"] * (bits / 32)
+        else:
+            picojoules = self.operation[f"{kind}_int8"] * (bits / 8) ** (2 if kind == "multiply" else 1)
+        return picojoules * (self.dsp if kind == "multiply" else self.fabric) * self.technology
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,7 @@ def operations_uj(graph: Graph) -> float:
     for op in graph.operations:
         for inner in op.op.body.block.ops:
             if inner.results and inner.name.startswith(("arith.", "math.")) and inner.name != "arith.constant":
-                bits, is_float = _width(inner.results[0].type)
-                picojoules += op.work * table.operation_pj(inner.name, bits, is_float)
+                picojoules += op.work * table.operation_pj(inner)
     return picojoules * _PICO * 1e6
 
 
@@ -130,9 +128,3 @@ def _numbers(fields: Fields, names: tuple[str, ...]) -> dict[str, float]:
     found = {name: fields.number(name, above=0) for name in names}
     fields.finish()
     return found
-
-
-def _width(kind: Any) -> tuple[int, bool]:
-    """Bits of a scalar type, and whether it is a float; an index counts as 32 bits."""
-    name = str(kind)
-    return int(getattr(kind, "bitwidth", 32)), name.startswith(("f", "bf"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from functools import cached_property
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.design import Design
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.program import Program
@@ -101,11 +100,10 @@ class Evaluation:
 def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
     """A depth for a channel that the design has not is a mistake, not a wish."""
     if unknown := sorted(set(given) - set(channels)):
-        near = difflib.get_close_matches(unknown[0], sorted(channels), 1)
         raise PenstockError(
             code="unknown-channel", what="there is no such FIFO in the design", where=f"fifo_depths.{unknown[0]}",
             limit=f"{len(channels)} of them",
-            hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+            hint=nearest(unknown[0], sorted(channels), "check the names in the design record"),
         )  # fmt: skip
 
 

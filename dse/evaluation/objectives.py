@@ -6,14 +6,13 @@ user asks for before any worker sees it.
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import RESOURCE_NAMES, Platform
 
 Figures = Mapping[str, float]
@@ -291,10 +290,9 @@ def _sustained(platform: Platform, text: str) -> float:
 
 
 def _unknown(kind: str, name: str, candidates: Sequence[str], where: str, known: Sequence[str]) -> PenstockError:
-    near = difflib.get_close_matches(name, candidates, 1, 0.5)
     return PenstockError(
         code=f"unknown-{kind}", what=f"there is no {kind} {name[:60]!r}", where=where,
-        limit="known are " + ", ".join(known), hint=f"did you mean {near[0]!r}?" if near else "take one of these",
+        limit="known are " + ", ".join(known), hint=nearest(name, candidates, "take one of these", 0.5),
     )  # fmt: skip
 
 

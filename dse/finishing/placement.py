@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from penstock.compiler.design import Design
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import Family, Platform, Resources, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.memory import Allocation, StoredItem, allocate, memory_svg, memory_table, stored_items
@@ -92,11 +91,10 @@ def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> No
     """What a design record says of dies must be of tasks and dies that there are."""
     for task, die in dies.items():
         if task not in tasks:
-            near = difflib.get_close_matches(task, tasks, 1)
             raise PenstockError(
                 code="unknown-task", what="there is no such task in the design", where=f"dies.{task}",
                 limit=f"{len(tasks)} tasks",
-                hint=f"did you mean {near[0]!r}?" if near else "check the names in the design record",
+                hint=nearest(task, tasks, "check the names in the design record"),
             )  # fmt: skip
         if die not in site.dies:
             raise PenstockError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from math import lcm, prod
 from typing import Literal
@@ -138,7 +139,7 @@ def unroll_factors(
     decided: dict[str, Factors] = {}
     by_name = {nest.name: nest for nest in nests}
     for nest in unrolling_order(nests):
-        choices = (allowed or {}).get(nest.name) or [_divisors(trip) for trip in nest.trips]
+        choices = (allowed or {}).get(nest.name) or [divisors(trip) for trip in nest.trips]
         constraints = _constraints(nest, links, decided)
         neighbours = [by_name[name] for name in _decided_neighbours(nest, links, decided)]
         fitting = [f for f in _within(choices, share[nest.name]) if all(_agree(asked, f) for asked in constraints)]
@@ -218,5 +219,8 @@ def _within(choices: Sequence[Sequence[int]], most: int) -> list[Factors]:
     return found
 
 
-def _divisors(number: int) -> tuple[int, ...]:
-    return tuple(d for d in range(1, number + 1) if number % d == 0)
+@cache
+def divisors(number: int) -> tuple[int, ...]:
+    """All divisors, ascending."""
+    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
+    return tuple(sorted({*small, *(number // d for d in small)}))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import OperatorLibrary, implementations
 
 ADDERS, MULTIPLIERS = "adders", "multipliers"
@@ -37,15 +35,10 @@ def bindings_of(op: TensorOp, library: OperatorLibrary, settings: Mapping[str, o
 
 def operand_bits(op: TensorOp) -> int:
     """The widest operand of a kernel, and so of its products."""
-    return max((_element_bits(v) for v in op.op.inputs), default=1)
+    return max((type_bits(v.type) for v in op.op.inputs), default=1)
 
 
 def bindable(op: TensorOp) -> list[str]:
     """Operators that may be bound. Whole numbers only in reductions: elsewhere constants may be wider than operands."""
     names = dict.fromkeys(inner.name for inner in op.op.body.block.ops if inner.name in PARAMETERS)
     return [name for name in names if op.reductions or not name.endswith("i")]
-
-
-def _element_bits(value: SSAValue) -> int:
-    kind: Any = value.type
-    return int(kind.element_type.bitwidth)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from math import prod
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule import OperatorLibrary
-from penstock.dse.lanes.alignment import BufferWalk, LoopNest
+from penstock.dse.lanes.alignment import BufferWalk, LoopNest, divisors
 from penstock.dse.lanes.binding import operand_bits
 
 DIMS_PARALLEL, DIMS_REDUCTION, DIMS_BALANCED = "parallel", "reduction", "balanced"
@@ -94,13 +93,6 @@ def lane_cost(op: TensorOp, library: OperatorLibrary) -> Resources:
     known = {name for row in library.operators for name in row.ops}
     named = ["mac" if name == "arith.muli" else name for name in names]
     return total([library.find(name, bits).area(bits) for name in named if name in known])
-
-
-@cache
-def divisors(number: int) -> tuple[int, ...]:
-    """All divisors, ascending."""
-    small = [d for d in range(1, int(number**0.5) + 1) if number % d == 0]
-    return tuple(sorted({*small, *(number // d for d in small)}))
 
 
 def powers_of_two(first: int, last: int) -> list[int]:

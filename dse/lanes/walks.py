@@ -9,7 +9,7 @@ from math import prod
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.design import KernelDesign, WeightStore
-from penstock.dse.lanes.steps import divisors
+from penstock.dse.lanes.alignment import divisors
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import PenstockError, nearest
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
 LARGEST_GRID = 20_000
@@ -71,10 +70,9 @@ def narrow(choices: Choices, fixed: Sequence[str]) -> Choices:
     for text in fixed:
         name, _, value = text.partition("=")
         if name not in choices:
-            near = difflib.get_close_matches(name, choices, 1)
             raise PenstockError(
                 code="unknown-parameter", what=f"the space has no parameter {name[:60]!r}", where="fix",
-                limit="parameters: " + ", ".join(choices), hint=f"did you mean {near[0]!r}?" if near else "take one",
+                limit="parameters: " + ", ".join(choices), hint=nearest(name, choices, "take one"),
             )  # fmt: skip
         found = tuple(v for v in choices[name] if str(v).lower() == value.lower())
         if not found:

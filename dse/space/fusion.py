@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any
 
 import networkx as nx
 from xdsl.ir import SSAValue
@@ -24,6 +23,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.plan.value_orders import ValueOrders, dtype_of, loops_of
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.dse.support.linear import LinearProgram
 
 _MOST_SOLVED = 40
@@ -200,5 +200,4 @@ def in_sequence(groups: Groups) -> dict[str, int]:
 
 def tensor_bits(value: SSAValue) -> int:
     """The size of a whole tensor."""
-    dtype: Any = dtype_of(value)
-    return prod(tensor_type(value).get_shape()) * int(dtype.bitwidth)
+    return prod(tensor_type(value).get_shape()) * type_bits(dtype_of(value))

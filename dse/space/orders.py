@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import permutations
 from math import prod
-from typing import Any
 
 from xdsl.dialects.linalg.attrs import IteratorTypeAttr
 from xdsl.ir import Attribute
@@ -19,7 +18,8 @@ from penstock.compiler.analysis.loops import LoopPlan, TileLoop
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.plan.value_orders import dtype_of
-from penstock.dse.lanes.steps import divisors
+from penstock.compiler.scalars.number_types import type_bits
+from penstock.dse.lanes.alignment import divisors
 
 ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED = "parallel-outer", "reduction-outer", "connected"
 AS_OTHERS = "as-others"
@@ -78,7 +78,7 @@ def _least_memory(
         if result[2]:
             kept.append((plan.result(result[0]), result[1]))
         converters = sum(converter_bits(made, plan.itensor(m, made.dtype)) for m, made in streams)
-        return converters, sum(prod(access.kept) * _width(kind) for access, kind in kept if access.reused)
+        return converters, sum(prod(access.kept) * type_bits(kind) for access, kind in kept if access.reused)
 
     plans: dict[tuple[TileLoop, ...], LoopPlan] = {}
     for order in (usual, *permutations(range(len(trips)))):
@@ -91,11 +91,6 @@ def made_in(op: TensorOp, trips: LoopOrder, kernel: KernelDesign) -> ITensorType
     """The order in which a kernel makes its result."""
     plan = LoopPlan.of(op.layer, trips, op.iterators, kernel.tile, kernel.unroll, kernel.order)
     return plan.itensor(op.result_map, dtype_of(op.result))
-
-
-def _width(kind: Attribute) -> int:
-    element: Any = kind
-    return int(element.bitwidth)
 
 
 def corresponding(

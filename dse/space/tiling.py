@@ -21,13 +21,12 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform
 from penstock.compiler.schedule import OperatorLibrary, load_library
 from penstock.compiler.transforms.pad_dims import Dims, pad_module
-from penstock.dse.lanes.alignment import Along, LoopNest, unroll_factors
+from penstock.dse.lanes.alignment import Along, LoopNest, divisors, unroll_factors
 from penstock.dse.lanes.binding import PARAMETERS, binding_choices, bindings_of
 from penstock.dse.lanes.steps import (
     DIMS_BALANCED,
     DIMS_PARALLEL,
     DIMS_REDUCTION,
-    divisors,
     lane_cost,
     loop_nests,
     powers_of_two,

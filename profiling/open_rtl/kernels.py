@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, VectorType
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
@@ -22,8 +22,8 @@ from penstock.compiler.dialects import nest, stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter import stream as interpreter
 from penstock.compiler.interpreter.memory import MemoryCells
-from penstock.compiler.interpreter.scalar import numpy_dtype
 from penstock.compiler.platforms import Platform, load_platform
+from penstock.compiler.scalars.number_types import number_type
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
 from penstock.profiling.model import parse_module
 from penstock.profiling.open_rtl.words import lanes_of
@@ -141,27 +141,23 @@ def random_parameters(tasks: Collection[stream.TaskOp]) -> dict[str, Array]:
 
 def random_memory(kind: Attribute, seed: int) -> Array:
     shape = MemoryCells.empty(kind).data.shape
-    return random_values(shape, _element(kind), seed)
+    return random_values(shape, kind, seed)
 
 
-def _element(kind: Any) -> Attribute:
-    element = kind.element_type
-    return element.element_type if isinstance(element, VectorType) else element
-
-
-def random_values(shape: tuple[int, ...], element: Attribute, seed: int) -> Array:
+def random_values(shape: tuple[int, ...], kind: Attribute, seed: int) -> Array:
     """Integers of the whole range, floats around zero."""
     if int(np.prod(shape, dtype=np.int64)) > MOST_VALUES:
         raise PenstockError(
             code="too-large", what=f"data of shape {shape} is too large for a simulation",
             limit=f"at most {MOST_VALUES} values a memory", hint="profile its kernels one by one",
         )  # fmt: skip
-    rng, dtype, bits = np.random.default_rng(1000 + seed), numpy_dtype(element), int(getattr(element, "bitwidth", 32))
-    if dtype.kind == "f":
-        return rng.standard_normal(shape).astype(dtype)
-    if dtype.kind == "b":
+    rng, number = np.random.default_rng(1000 + seed), number_type(kind)
+    if number.is_float:
+        return rng.standard_normal(shape).astype(number.dtype)
+    if number.bits == 1:
         return rng.integers(0, 2, shape).astype(bool)
-    return rng.integers(-(1 << (bits - 1)), 1 << (bits - 1), shape, np.int64).astype(dtype)
+    low, high = number.extremes
+    return rng.integers(low, high + 1, shape, np.int64).astype(number.dtype)
 
 
 def channel_of(port: RtlPort) -> str:

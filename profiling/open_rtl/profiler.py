@@ -165,4 +165,6 @@ def _task(kernel: CoreRun, name: str) -> stream.TaskOp:
 
 def route_digest() -> str:
     """A change of the RTL backend, the schedule or this package is another version."""
-    return sources_digest("compiler.backend.rtl", "compiler.schedule", "compiler.platforms", "profiling.open_rtl")
+    return sources_digest(
+        "compiler.scalars", "compiler.backend.rtl", "compiler.schedule", "compiler.platforms", "profiling.open_rtl"
+    )

@@ -19,8 +19,8 @@ from penstock.compiler.backend.hls import emit_hls
 from penstock.compiler.backend.hls.ports import ports_of
 from penstock.compiler.dialects import stream
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.scalar import numpy_dtype
 from penstock.compiler.platforms import Platform, Resources, load_platform
+from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.schedule import load_library
 from penstock.profiling.csim import build_csim
 from penstock.profiling.model import parse_request
@@ -71,7 +71,7 @@ class VitisProfiler:
                 "tool-missing", what="Vitis was not found, or its release is not known", where=self.tool,
                 hint="`penstock doctor` says what is there",
             )  # fmt: skip
-        made_by = sources_digest("compiler.backend.hls", "compiler.schedule", "compiler.platforms")
+        made_by = sources_digest("compiler.scalars", "compiler.backend.hls", "compiler.schedule", "compiler.platforms")
         return f"{self.tools.release}.{REVISION}.{made_by[:12]}"
 
     def profile(self, request: ProfileRequest) -> Profile:

@@ -21,6 +21,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "web": ("web",),
     "compiler": (
         "compiler compiler.runtime compiler.runtime.penstock_runtime",
+        "compiler.scalars",
         "compiler.dialects compiler.design compiler.platforms compiler.zoo",
         "compiler.analysis compiler.package.xrt",
         "compiler.interpreter compiler.schedule",

@@ -23,7 +23,7 @@ from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.lanes import run_body, spread, tree
-from penstock.compiler.interpreter.scalar import numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
 
 Array = NDArray[Any]
 Environment = dict[SSAValue, Any]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import f32, i8
+from xdsl.dialects.test import TestOp as AnyOp
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import load_platform
@@ -81,8 +84,9 @@ def test_energy_is_the_sum_of_its_parts(evaluator: Evaluator) -> None:
     ports = [p for t in network.tasks for n in t.nests for p in n.ports if p.kind == "external"]
     assert one.cost.traffic_bytes == sum(p.tokens * p.bits for p in ports) // 8
     assert one.cost.traffic_bytes >= 16 + 16
-    dear = energy_table().operation_pj("arith.mulf", 32, True)
-    assert dear > energy_table().operation_pj("arith.muli", 8, False) > 0
+    one, other = AnyOp(result_types=[f32, i8]).results
+    dear = energy_table().operation_pj(arith.MulfOp(one, one))
+    assert dear > energy_table().operation_pj(arith.MuliOp(other, other)) > 0
     slow_memory = replace(PLATFORM, memories=tuple(replace(m, kind="ddr") for m in PLATFORM.memories))
     assert run_cost(network, slow_memory, 0.0).dynamic_uj > run_cost(network, PLATFORM, 0.0).dynamic_uj
 

@@ -28,7 +28,8 @@ from xdsl.dialects.test import TestOp as AnyOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op, numpy_dtype
+from penstock.compiler.scalars.number_types import numpy_dtype
+from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 
 
 def values(*kinds: Attribute) -> Sequence[SSAValue]:

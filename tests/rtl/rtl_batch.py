@@ -17,12 +17,13 @@ from penstock.compiler.interpreter import stream as interpreter
 from penstock.compiler.pipeline import Lowered
 from penstock.compiler.pipeline.verify import make_inputs
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.scalars.number_types import named
 from penstock.compiler.schedule import load_library
 from penstock.compiler.simulator import OPEN_RTL, Network, Simulation, simulate
 from penstock.profiling.network import network_of
 from penstock.profiling.open_rtl.run import RtlRun, simulate_rtl
 from penstock.profiling.open_rtl.verilate import build_many
-from penstock.profiling.open_rtl.words import dtype_of, element_bits, lanes_of
+from penstock.profiling.open_rtl.words import lanes_of
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.simulated import simulated_network
 from penstock.profiling.tool_runner import ToolRunner
@@ -161,13 +162,13 @@ def _neighbours(lowered: Lowered) -> dict[str, set[str]]:
 
 
 def _random_tokens(generator: np.random.Generator, port: RtlPort) -> Array:
-    dtype = dtype_of(port.element)
+    dtype = named(port.element).dtype
     count = port.words * lanes_of(port)
     if dtype.kind == "f":
         return generator.standard_normal(count).astype(dtype)
-    if element_bits(port.element) == 1:
+    if named(port.element).bits == 1:
         return generator.integers(0, 1, count, endpoint=True).astype(dtype)
-    limit = 1 << (element_bits(port.element) - 1)
+    limit = 1 << (named(port.element).bits - 1)
     return generator.integers(-limit, limit - 1, count, endpoint=True).astype(dtype)
 
 

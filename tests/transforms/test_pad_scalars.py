@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 
-from penstock.compiler.interpreter.scalar import evaluate
+from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.generics import constant
 from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, joined, run_body, same
 

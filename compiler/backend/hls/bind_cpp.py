@@ -10,28 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import Float64Type
 from xdsl.ir import Block, Operation
 
 from penstock.compiler.dialects.bindings import Allotment
+from penstock.compiler.scalars.operations import row_of
 
-_OPERATORS: dict[type[Operation], str] = {
-    arith.AddiOp: "add",
-    arith.SubiOp: "sub",
-    arith.MuliOp: "mul",
-    arith.AddfOp: "add",
-    arith.SubfOp: "sub",
-    arith.MulfOp: "mul",
-    arith.DivfOp: "div",
-}
 _FLOAT_DSP = {"add": "fulldsp", "sub": "fulldsp", "mul": "maxdsp"}  # what the library's rows were read off
 
 
 def bind_op(variable: str, op: Operation, implementation: str) -> str | None:
     """The pragma, or None where the tool has none for the operation."""
-    operator = _OPERATORS.get(type(op))
-    if operator is None:
+    operator = row_of(op).bind
+    if not operator:
         return None
     if op.name.endswith("f"):
         implementation = _FLOAT_DSP.get(operator, implementation) if implementation == "dsp" else implementation

@@ -20,9 +20,11 @@ from penstock.compiler.backend.hls.weights_cpp import weights_header
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.directives import verify_directives
 from penstock.compiler.layout import pack
+from penstock.compiler.scalars.operations import FUNCTIONS
 
 Array = NDArray[Any]
 CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h")
+_FUNCTIONS_HERE = "// the functions of compiler/scalars/operations.py"
 
 
 def emit_hls(
@@ -58,7 +60,7 @@ def emit_hls(
     files: dict[Path, str] = {
         hls / "penstock_top.cpp": top_cpp(top, ports, title, notes or {}, link.dies if link else {}),
         hls / "weights.h": weights_header(top, parameters or {}),
-        hls / "penstock_ops.h": _include("penstock_ops.h"),
+        hls / "penstock_ops.h": operations_header(),
         csim / "penstock_csim.cpp": _render("penstock_csim.cpp.j2", values),
         csim / "words.h": _include("words.h"),
         csim / "csim_main.cpp": _render("csim_main.cpp.j2", values),
@@ -114,6 +116,15 @@ def _environment() -> Environment:
 
 def _render(template: str, values: Mapping[str, Any]) -> str:
     return _environment().get_template(template).render(**values)
+
+
+def operations_header() -> str:
+    """penstock_ops.h with the functions that the table of scalar operations defines for simulation."""
+    rounded = "// Reference results are computed in double and rounded once; hardware uses the tool's own cores."
+    defined: dict[bool, list[str]] = {False: [], True: [rounded]}
+    for name, host in FUNCTIONS:
+        defined["(double)" in host].append(f"PENSTOCK_FUNCTION({name}, hls::{name}(x), {host})")
+    return _include("penstock_ops.h").replace(_FUNCTIONS_HERE, "\n".join([*defined[False], *defined[True]]))
 
 
 def _include(name: str) -> str:

@@ -105,22 +105,3 @@ def extents(shape: Sequence[int]) -> str:
 
 def subscripts(shape: Sequence[int], index: Sequence[str]) -> str:
     return "".join(f"[{i}]" for s, i in zip(shape, index, strict=True) if s > 1)
-
-
-def flat(shape: Sequence[int], index: Sequence[str]) -> str:
-    """The row-major position of a lane in a word."""
-    position = "0"
-    for extent, i in zip(shape, index, strict=True):
-        if extent > 1:
-            position = i if position == "0" else total([times(position, extent), i])
-    return position
-
-
-def times(expression: str, factor: int) -> str:
-    if factor == 1 or expression == "0":
-        return expression
-    return f"({expression}) * {factor}" if " + " in expression else f"{expression} * {factor}"
-
-
-def total(terms: Sequence[str]) -> str:
-    return " + ".join(t for t in terms if t != "0") or "0"

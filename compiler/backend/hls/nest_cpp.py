@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.bind_cpp import runs_of
-from penstock.compiler.backend.hls.lines import CppLines, extents, flat, subscripts, times, total, word_type
+from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
 from penstock.compiler.dialects import nest, stream
@@ -27,6 +27,7 @@ from penstock.compiler.dialects.bindings import Allotment, bindings_of
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.scalars.index_text import flat, times, total
 
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
@@ -376,7 +377,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 def _twin(index: str) -> str:
     """The odd neighbour of an even place."""
-    return "1" if index == "0" else f"{times(index, 2)} + 1"
+    return "1" if index == "0" else total([times(index, 2), "1"])
 
 
 def _project(expression: AffineExpr, index: Sequence[str]) -> str:

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls.scalar_cpp import cpp_type
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
 from penstock.compiler.dialects.types import memref_type
-from penstock.compiler.interpreter.scalar import numpy_dtype
 from penstock.compiler.layout import Layout
 from penstock.compiler.names import c_name
+from penstock.compiler.scalars.number_types import NumberType, number_type
 
 # What functions call their counters, lanes and values; an argument of such a name would be hidden.
 _LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")
@@ -41,11 +40,11 @@ class TopPort:
     name: str
     kind: str
     scalar: str
+    number: NumberType
     lanes: int
     shape: tuple[int, ...]
     packed_shape: tuple[int, ...]
     layout: Layout | None
-    dtype: str
     argument: str
     interface: AxiAttr | BanksAttr
     reads: bool
@@ -76,6 +75,11 @@ class TopPort:
         return f"{self.qualifier}{self.word} (*){rows}" if rows else f"{self.qualifier}{self.word} *"
 
     @property
+    def dtype(self) -> str:
+        """What interface.json says of the host's array."""
+        return self.number.dtype.name
+
+    @property
     def elements(self) -> int:
         return prod(self.packed_shape)
 
@@ -90,8 +94,8 @@ class TopPort:
 
     @property
     def host(self) -> str:
-        """The C++ type of the host's scalars, which is wider where C++ has none of the width."""
-        return {"bool": "bool", "float32": "float", "float64": "double"}.get(self.dtype, f"{self.dtype}_t")
+        """The C++ type of the host's scalars."""
+        return self.number.host_cpp
 
     @property
     def is_native(self) -> bool:
@@ -100,7 +104,7 @@ class TopPort:
 
     @property
     def scalar_bits(self) -> int:
-        return np.dtype(self.dtype).itemsize * 8
+        return self.number.dtype.itemsize * 8
 
     @property
     def qualifier(self) -> str:
@@ -138,8 +142,8 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
         taken[safe] = taken.get(safe, 0) + 1
         uses = [use.operation for use in value.uses]
         port = TopPort(
-            value, name.data, kind.data, cpp_type(element), prod(lanes),
-            _logical_shape(packed, layout), packed, layout, np.dtype(numpy_dtype(element)).name,
+            value, name.data, kind.data, cpp_type(element), number_type(element), prod(lanes),
+            _logical_shape(packed, layout), packed, layout,
             safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", interface,
             any(isinstance(op, nest.LoadOp) for op in uses), any(isinstance(op, nest.StoreOp) for op in uses),
             met[kind.data] - 1,

@@ -12,10 +12,8 @@ from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects import arith
-from xdsl.dialects import math as math_dialect
 from xdsl.dialects.builtin import (
     Float32Type,
-    Float64Type,
     FloatAttr,
     IntegerAttr,
 )
@@ -25,23 +23,19 @@ from penstock.compiler.backend.hls.bind_cpp import bind_op
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
-
-_NATIVE = {8: "int8_t", 16: "int16_t", 32: "int32_t", 64: "int64_t"}
+from penstock.compiler.scalars.number_types import in_words, number_type
+from penstock.compiler.scalars.operations import OPERATIONS, row_of
 
 
 def cpp_type(kind: Attribute) -> str:
     """The C++ type of a scalar."""
-    if (width := integer_width(kind)) is not None:
-        return "bool" if width == 1 else _NATIVE.get(width, f"ap_int<{width}>")
-    if isinstance(kind, Float32Type):
-        return "float"
-    if isinstance(kind, Float64Type):
-        return "double"
-    raise PenstockError(
-        code="unsupported-dtype",
-        what=f"the HLS backend has no C++ type for {kind}",
-        limit="integers, f32 and f64",
-    )
+    cpp = number_type(kind).cpp
+    if cpp is None:
+        raise PenstockError(
+            code="unsupported-dtype", what=f"the HLS backend has no C++ type for {kind}",
+            limit=in_words(lambda row: row.cpp is not None),
+        )  # fmt: skip
+    return cpp
 
 
 def literal(value: Any, kind: Attribute) -> str:
@@ -77,117 +71,23 @@ def constant_of(attribute: Attribute) -> str:
     raise PenstockError(code="unsupported-op", what=f"a constant of the form {attribute}")
 
 
-Emitter = Callable[[Operation, Sequence[str]], str]
-
-
-def _call(name: str) -> Emitter:
-    return lambda op, args: f"pk::{name}({', '.join(args)})"
-
-
-def _infix(sign: str) -> Emitter:
-    return lambda op, args: f"({args[0]} {sign} {args[1]})"
-
-
-def _bitwise(sign: str) -> Emitter:
-    """C++ computes in int what is narrower, so the way back is written out."""
-
-    def write(op: Operation, args: Sequence[str]) -> str:
-        expression, kind = f"({args[0]} {sign} {args[1]})", op.results[0].type
-        return expression if integer_width(kind) in (32, 64) else f"({cpp_type(kind)}){expression}"
-
-    return write
-
-
-def _cast(op: Operation, args: Sequence[str]) -> str:
-    return f"({cpp_type(op.results[0].type)})({args[0]})"
-
-
-def _to_type(name: str) -> Emitter:
-    return lambda op, args: f"pk::{name}<{cpp_type(op.results[0].type)}>({', '.join(args)})"
-
-
-def _multiply(op: Operation, args: Sequence[str]) -> str:
-    """A power of two moves the exponent: the tools would build a multiplier."""
-    scaling = scaling_of(op)
-    if scaling is None:
-        return f"({args[0]} * {args[1]})"
-    value, exponent = scaling
-    return f"pk::scale<{exponent}>({args[list(op.operands).index(value)]})"
-
-
-_SIGNED = ("==", "!=", "<", "<=", ">", ">=")
-_UNSIGNED = ("ult", "ule", "ugt", "uge")
-_ORDERED = ("==", ">", ">=", "<", "<=", "!=")
-
-
-def _compare_integers(op: Operation, args: Sequence[str]) -> str:
-    predicate = cast(arith.CmpiOp, op).predicate.value.data
-    if predicate < len(_SIGNED):
-        return f"({args[0]} {_SIGNED[predicate]} {args[1]})"
-    return f"pk::{_UNSIGNED[predicate - len(_SIGNED)]}({args[0]}, {args[1]})"
-
-
-def _compare_floats(op: Operation, args: Sequence[str]) -> str:
-    predicate = cast(arith.CmpfOp, op).predicate.value.data
-    x, y = args
-    unordered = f"pk::unordered({x}, {y})"
-    if predicate in (0, 15):
-        return "false" if predicate == 0 else "true"
-    if predicate in (7, 14):
-        return f"(!{unordered})" if predicate == 7 else unordered
-    holds = f"({x} {_ORDERED[(predicate - 1) % 7]} {y})"
-    return f"({holds} && !{unordered})" if predicate < 7 else f"({holds} || {unordered})"
-
-
-_EMITTERS: dict[type[Operation], Emitter] = {
-    arith.SelectOp: lambda op, args: f"({args[0]} ? {args[1]} : {args[2]})",
-    arith.AddiOp: _call("add"),
-    arith.SubiOp: _call("sub"),
-    arith.MuliOp: _call("mul"),
-    arith.MinSIOp: _call("min"),
-    arith.MaxSIOp: _call("max"),
-    arith.MinUIOp: _call("umin"),
-    arith.MaxUIOp: _call("umax"),
-    arith.AndIOp: _bitwise("&"),
-    arith.OrIOp: _bitwise("|"),
-    arith.XOrIOp: _bitwise("^"),
-    arith.ShLIOp: _call("shl"),
-    arith.ShRSIOp: _bitwise(">>"),
-    arith.ShRUIOp: _call("lshr"),
-    arith.CmpiOp: _compare_integers,
-    arith.ExtSIOp: _to_type("sext"),
-    arith.ExtUIOp: _to_type("zext"),
-    arith.TruncIOp: _to_type("trunc"),
-    arith.SIToFPOp: _cast,
-    arith.FPToSIOp: _to_type("to_int"),
-    arith.AddfOp: _infix("+"),
-    arith.SubfOp: _infix("-"),
-    arith.MulfOp: _multiply,
-    arith.DivfOp: _infix("/"),
-    arith.NegfOp: lambda op, args: f"(-{args[0]})",
-    arith.MaximumfOp: _call("maximum"),
-    arith.MinimumfOp: _call("minimum"),
-    arith.MaxnumfOp: _call("maxnum"),
-    arith.MinnumfOp: _call("minnum"),
-    arith.CmpfOp: _compare_floats,
-    arith.ExtFOp: _cast,
-    arith.TruncFOp: _cast,
-    math_dialect.AbsFOp: _call("fabs"),
-    math_dialect.SqrtOp: _call("sqrt"),
-    math_dialect.RsqrtOp: _call("rsqrt"),
-    math_dialect.ExpOp: _call("exp"),
-    math_dialect.TanhOp: _call("tanh"),
-    math_dialect.ErfOp: _call("erf"),
-    math_dialect.LogOp: _call("log"),
-    math_dialect.FloorOp: _call("floor"),
-    math_dialect.CeilOp: _call("ceil"),
-    math_dialect.RoundEvenOp: _call("rint"),
-}
+def expression_of(op: Operation, args: Sequence[str]) -> str | None:
+    """An operation's C++, without parentheses around all of it; None where it has none."""
+    row = OPERATIONS.get(type(op))
+    if row is None or row.cpp is None:
+        return None
+    if (scaling := scaling_of(op)) is not None:  # the exponent moves: the tools would build a multiplier
+        value, exponent = scaling
+        return f"pk::scale<{exponent}>({args[list(op.operands).index(value)]})"
+    kind = op.results[0].type
+    predicate = op.predicate.value.data if isinstance(op, arith.CmpiOp | arith.CmpfOp) else 0
+    text = (row.cpp if isinstance(row.cpp, str) else row.cpp[predicate]).format(*args, T=cpp_type(kind))
+    return f"({cpp_type(kind)})({text})" if row.promotes and integer_width(kind) not in (32, 64) else text
 
 
 def supported_operations() -> tuple[str, ...]:
     """The scalar operations that this backend can write, by IR name."""
-    return tuple(sorted([arith.ConstantOp.name, *(kind.name for kind in _EMITTERS)]))
+    return tuple(sorted(row.name for row in OPERATIONS.values() if row.cpp is not None))
 
 
 def emit_constants(block: Block, fresh: Callable[[str], str]) -> tuple[list[str], dict[SSAValue, str]]:
@@ -204,7 +104,7 @@ def emit_constants(block: Block, fresh: Callable[[str], str]) -> tuple[list[str]
                 names[op.result] = f"({text})" if text.startswith("-") else text
                 continue
             use = next((use.operation for use in op.result.uses), None)
-            names[op.result] = fresh(_ROLES.get(type(use), "constant"))
+            names[op.result] = fresh(_role(use))
             lines.append(f"const {cpp_type(op.result.type)} {names[op.result]} = {text};")
     return lines, names
 
@@ -230,27 +130,26 @@ def emit_body(
             break
         if isinstance(op, arith.ConstantOp):
             continue
-        emitter = _EMITTERS.get(type(op))
-        if emitter is None:
+        expression = expression_of(op, [names[o] for o in op.operands])
+        if expression is None:
             raise PenstockError(
                 code="unsupported-op", what=f"the HLS backend cannot write {op.name}", where=layer,
                 limit="it writes " + ", ".join(supported_operations()),
             )  # fmt: skip
-        expression = emitter(op, [names[o] for o in op.operands])
         if op in choices:
-            name = names[op.results[0]] = fresh(_LABELS.get(type(op), "v"))
+            name = names[op.results[0]] = fresh(row_of(op).label or "v")
             pragma = bind_op(name, op, choices[op])
             lines.append(f"{cpp_type(op.results[0].type)} {name};")
             lines += [pragma] if pragma else []
-            lines.append(f"{name} = {_plain(expression)};")
+            lines.append(f"{name} = {expression};")
             continue
         if op.next_op is terminator and terminator.operands[0] is op.results[0]:
-            names[op.results[0]] = expression
-            continue
-        name = fresh(_LABELS.get(type(op), "v"))
-        lines.append(f"const {cpp_type(op.results[0].type)} {name} = {_plain(expression)};")
+            return lines, expression
+        name = fresh(row_of(op).label or "v")
+        lines.append(f"const {cpp_type(op.results[0].type)} {name} = {expression};")
         names[op.results[0]] = name
-    return lines, _plain(names[terminator.operands[0]])
+    result = names[terminator.operands[0]]
+    return lines, result[1:-1] if result.startswith("(-") else result
 
 
 _PLAIN = (
@@ -268,51 +167,9 @@ _PLAIN = (
     "false",
     "-INFINITY",
 )
-_ROLES: dict[type[Operation] | type[None], str] = {
-    arith.ShRSIOp: "shift",
-    arith.ShRUIOp: "shift",
-    arith.ShLIOp: "shift",
-    arith.MuliOp: "factor",
-    arith.MulfOp: "factor",
-    arith.DivfOp: "divisor",
-    arith.AddiOp: "offset",
-    arith.AddfOp: "offset",
-    arith.SubfOp: "offset",
-    arith.MaxSIOp: "least",
-    arith.MaximumfOp: "least",
-    arith.MinSIOp: "most",
-    arith.MinimumfOp: "most",
-    arith.CmpfOp: "limit",
-    arith.CmpiOp: "limit",
-}
-_LABELS: dict[type[Operation], str] = {
-    arith.MuliOp: "product",
-    arith.MulfOp: "product",
-    arith.AddiOp: "sum",
-    arith.AddfOp: "sum",
-    arith.ExtSIOp: "wide",
-    arith.TruncIOp: "narrow",
-    arith.MaxSIOp: "upper",
-    arith.MinSIOp: "lower",
-    arith.ShRSIOp: "shifted",
-    arith.MaximumfOp: "upper",
-    arith.SubfOp: "difference",
-    arith.DivfOp: "quotient",
-    arith.SIToFPOp: "real",
-    arith.FPToSIOp: "whole",
-    math_dialect.ExpOp: "power",
-    math_dialect.RsqrtOp: "scale",
-    math_dialect.RoundEvenOp: "rounded",
-}
 
 
-def _plain(expression: str) -> str:
-    """Drop one pair of parentheses around a whole expression."""
-    if not (expression.startswith("(") and expression.endswith(")")):
-        return expression
-    depth = 0
-    for position, character in enumerate(expression):
-        depth += (character == "(") - (character == ")")
-        if depth == 0 and position < len(expression) - 1:
-            return expression
-    return expression[1:-1]
+def _role(use: Operation | None) -> str:
+    """What a constant is called after what it is for."""
+    row = OPERATIONS.get(type(use)) if use is not None else None
+    return (row.constant if row is not None else "") or "constant"

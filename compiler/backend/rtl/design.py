@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from penstock.compiler.backend.rtl.lines import clog2
+
 RtlPortKind = Literal["stream_in", "stream_out", "memory_read", "memory_write"]
 
 
@@ -40,7 +42,7 @@ class RtlPort:
 
     @property
     def address_bits(self) -> int:
-        return max(1, (self.words - 1).bit_length())
+        return clog2(self.words)
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,10 @@ from penstock.compiler.backend.rtl.scalar_sv import (
 from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
 from penstock.compiler.backend.rtl.tables import ResultTable, Tables, find_tables
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.operations import row_of
 
 LaneSpan = tuple[int, int]
 """The stage in which an operation starts, and the one in which its result is there."""
-
-_LABELS = {
-    "muli": "product", "mulf": "product", "addi": "sum", "addf": "sum", "extsi": "wide", "trunci": "narrow",
-    "maxsi": "upper", "maximumf": "upper", "minsi": "lower", "minimumf": "lower", "shrsi": "shifted", "subi": "less",
-    "subf": "less", "divf": "quotient", "sitofp": "number", "fptosi": "whole", "exp": "power", "rsqrt": "scale",
-    "select": "chosen", "cmpi": "holds", "cmpf": "holds", "roundeven": "rounded",
-}  # fmt: skip
 
 
 @dataclass
@@ -68,7 +62,8 @@ class LaneEmitter:
         if isinstance(op, arith.ConstantOp):
             value = literal_of(op.value)
             return Scalar(ValueRange(value, value), width, None, value)
-        label = _LABELS.get(op.name.split(".")[1], op.name.split(".")[1])
+        row = row_of(op)
+        label = row.sv_label or row.label or row.name.partition(".")[2]
         if op.name == "arith.muli" and span is not None and (core := self._multiplier(operands, width, body, span)):
             found = result_range(op, product_range(operands[0].range, operands[1].range))
             return self._instance(core, op, operands, body, span, label, found)
@@ -126,7 +121,7 @@ class LaneEmitter:
         if max(a, b) > 64:
             return None
         core = find_primitive("arith.muli", (f"i{a}", f"i{b}"), f"i{min(a + b, width)}")
-        return core if core is not None and core.latency == span[1] - span[0] else None
+        return core if core.latency == span[1] - span[0] else None
 
     def _core(self, op: Operation, operands: Sequence[Scalar]) -> Primitive | None:
         if op.name in SPELLINGS:

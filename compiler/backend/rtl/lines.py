@@ -6,6 +6,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from penstock.compiler.scalars import index_text
+
 
 @dataclass
 class SvLines:
@@ -51,27 +53,8 @@ def packed(lanes: int, width: int) -> str:
 
 
 def flat(shape: Sequence[int], index: Sequence[str]) -> str:
-    """The row-major position of a lane."""
-    position = "0"
-    for extent, i in zip(shape, index, strict=True):
-        if extent > 1:
-            position = i if position == "0" else total([times(position, extent), i])
-    return position
-
-
-def times(expression: str, factor: int) -> str:
-    if factor == 1 or expression == "0":
-        return expression
-    if expression.isdigit():
-        return str(int(expression) * factor)
-    return f"({expression}) * {factor}" if " + " in expression else f"{expression} * {factor}"
-
-
-def total(terms: Sequence[str]) -> str:
-    kept = [t for t in terms if t != "0"]
-    if all(t.isdigit() for t in kept):
-        return str(sum(int(t) for t in kept))
-    return " + ".join(kept)
+    """The row-major position of a lane, as a number where it is one."""
+    return index_text.flat(shape, index, fold=True)
 
 
 def conjunction(terms: Sequence[str]) -> str:

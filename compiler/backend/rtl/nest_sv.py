@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from penstock.compiler.backend.rtl.accumulators import Accumulator, find_accumulators
 from penstock.compiler.backend.rtl.handshake import ChannelSignals, Handshake
 from penstock.compiler.backend.rtl.lane_sv import LaneEmitter, LaneSpan
-from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction, flat, total
+from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction, flat
 from penstock.compiler.backend.rtl.nest_parts import NestParts
 from penstock.compiler.backend.rtl.numbers import ValueRange, type_bits, type_range
 from penstock.compiler.backend.rtl.primitives.registry import Primitive
@@ -23,6 +23,7 @@ from penstock.compiler.dialects.affine import coefficients, projected_dims
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.scalars.index_text import total
 
 
 @dataclass
@@ -297,7 +298,7 @@ class NestSv(NestParts):
 def _pair(index: str, side: int) -> str:
     if index == "0":
         return str(side)
-    return total([f"2 * {index}", str(side)]) if side else f"2 * {index}"
+    return total([f"2 * {index}", "1"]) if side else f"2 * {index}"
 
 
 def _shape(value: SSAValue) -> tuple[int, ...]:

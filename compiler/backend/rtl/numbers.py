@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
-from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, VectorType
 from xdsl.ir import Attribute
 
-from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.number_types import NumberType, in_words, number_type
 
 
 @dataclass(frozen=True)
@@ -46,26 +44,22 @@ def pattern_range(width: int) -> ValueRange:
     return ValueRange(0, (1 << width) - 1)
 
 
-def element_of(kind: Attribute) -> Attribute:
-    return cast("VectorType[Attribute]", kind).element_type if isinstance(kind, VectorType) else kind
-
-
 def type_bits(kind: Attribute) -> int:
     """Bits of a scalar type, or of a vector's elements."""
-    element = element_of(kind)
-    if (width := integer_width(element)) is not None:
-        return width
-    for float_type, width in ((Float16Type, 16), (Float32Type, 32), (Float64Type, 64)):
-        if isinstance(element, float_type):
-            return width
-    raise PenstockError(
-        code="unsupported-dtype",
-        what=f"the RTL backend has no bits for {element}",
-        limit="integers, f16, f32 and f64",
-    )
+    return _row(kind).bits
+
+
+def _row(kind: Attribute) -> NumberType:
+    row = number_type(kind)
+    if row.sv is None:
+        raise PenstockError(
+            code="unsupported-dtype", what=f"the RTL backend has no bits for {row.name}",
+            limit=in_words(lambda row: row.sv is not None),
+        )  # fmt: skip
+    return row
 
 
 def type_range(kind: Attribute) -> ValueRange:
     """Every value of the type."""
-    width = type_bits(kind)
-    return signed_range(width) if integer_width(element_of(kind)) is not None else pattern_range(width)
+    row = _row(kind)
+    return signed_range(row.bits) if row.sv == "signed" else pattern_range(row.bits)

@@ -15,13 +15,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
+from penstock.compiler.backend.rtl.lines import clog2
 from penstock.compiler.backend.rtl.numbers import ValueRange, pattern_range, signed_range, type_bits, type_range
 from penstock.compiler.backend.rtl.scalars import LaneBody, Scalar
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.number_types import number_type
 
 _SIGNED = ("==", "!=", "<", "<=", ">", ">=")
 _UNSIGNED = ("<", "<=", ">", ">=")
-_REAL = {16: (np.float16, np.uint16), 32: (np.float32, np.uint32), 64: (np.float64, np.uint64)}
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,8 @@ def literal_of(value: Attribute) -> int:
         return pattern - (1 << width) if pattern >> (width - 1) else pattern
     if isinstance(value, FloatAttr):
         number = cast("FloatAttr[Any]", value)
-        real, whole = _REAL[type_bits(number.type)]
-        return int(np.array(number.value.data, real).view(whole))
+        row = number_type(number.type)
+        return int(np.array(number.value.data, row.dtype).view(f"u{row.dtype.itemsize}"))
     raise PenstockError(code="unsupported-op", what=f"a constant of the form {value}")
 
 
@@ -114,7 +115,7 @@ def _bitwise(o: Operands) -> Spelling:
 
 def _shift(o: Operands) -> Spelling:
     a, amount, width = o.range(0), o.constant(1), o.width
-    by = str(amount) if amount is not None else o.pattern(1, max(1, (width - 1).bit_length()))
+    by = str(amount) if amount is not None else o.pattern(1, clog2(width))
     most = width - 1 if amount is None else amount
     match o.op.name:
         case "arith.shli":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects import arith
 from xdsl.ir import Operation
 
 from penstock.compiler.analysis.nests import read_nest
@@ -12,11 +11,9 @@ from penstock.compiler.backend.rtl.lane_sv import LaneSpan
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.operations import is_wires
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, schedule_nest
 from penstock.compiler.schedule.flatten import FlatStep, flatten
-
-_FREE = {"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast"}
-_SHIFTS = {"arith.shli", "arith.shrsi", "arith.shrui"}
 
 
 @dataclass
@@ -53,7 +50,7 @@ def time_nest(op: nest.NestOp, library: OperatorLibrary) -> NestTiming:
                 pass
             case nest.MapOp():
                 for scalar in one.body.block.ops:
-                    if not isinstance(scalar, nest.YieldOp) and not is_free(scalar):
+                    if not isinstance(scalar, nest.YieldOp) and not is_wires(scalar):
                         timing.spans[scalar] = take(scalar.name)
             case nest.ReduceOp():
                 combine = next(iter(one.body.block.ops))
@@ -63,10 +60,3 @@ def time_nest(op: nest.NestOp, library: OperatorLibrary) -> NestTiming:
             case _:
                 timing.spans[one] = take(one.name)
     return timing
-
-
-def is_free(op: Operation) -> bool:
-    """What the schedule takes for wires."""
-    if isinstance(op, arith.ConstantOp) or op.name in _FREE:
-        return True
-    return op.name in _SHIFTS and isinstance(op.operands[1].owner, arith.ConstantOp)

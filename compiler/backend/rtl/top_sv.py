@@ -12,12 +12,13 @@ from xdsl.ir import SSAValue
 from penstock.compiler.backend.rtl.design import RtlPort
 from penstock.compiler.backend.rtl.geometry import accesses_of
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
-from penstock.compiler.backend.rtl.numbers import element_of, type_bits
+from penstock.compiler.backend.rtl.numbers import type_bits
 from penstock.compiler.backend.rtl.ports import External
 from penstock.compiler.backend.rtl.task_sv import TaskModule, met_channels
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type
+from penstock.compiler.scalars.number_types import number_type
 from penstock.compiler.schedule import TokenPattern
 
 
@@ -76,7 +77,7 @@ class TopEmitter:
                 f"{back} logic {name}_tready",
             ]
             words = _tokens(module, value)
-            kind = str(element_of(token))
+            kind = number_type(token).name
             self.ports.append(
                 RtlPort(
                     name, "stream_out" if writes else "stream_in", lanes * element, words, kind, None, _symbol(value)
@@ -127,7 +128,7 @@ class TopEmitter:
         external, argument = self.external[value], self._argument(value)
         both = len({writes for _, writes in users}) > 1
         kind = memref_type(value).element_type
-        element = str(element_of(kind))
+        element = number_type(kind).name
         for writes in (False, True):
             sharing = [module for module, w in users if w == writes]
             if not sharing:

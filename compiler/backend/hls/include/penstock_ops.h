@@ -88,17 +88,7 @@ template <int K> inline float scale(float x) {
 #define PENSTOCK_FUNCTION(name, hardware, exact) \
     template <typename T> inline T name(T x) { return exact; }
 #endif
-PENSTOCK_FUNCTION(fabs, hls::fabs(x), std::fabs(x))
-PENSTOCK_FUNCTION(sqrt, hls::sqrt(x), std::sqrt(x))
-PENSTOCK_FUNCTION(rsqrt, hls::rsqrt(x), (T)1 / std::sqrt(x))
-PENSTOCK_FUNCTION(floor, hls::floor(x), std::floor(x))
-PENSTOCK_FUNCTION(ceil, hls::ceil(x), std::ceil(x))
-PENSTOCK_FUNCTION(rint, hls::rint(x), std::nearbyint(x))
-// Reference results are computed in double and rounded once; hardware uses the tool's own cores.
-PENSTOCK_FUNCTION(exp, hls::exp(x), (T)std::exp((double)x))
-PENSTOCK_FUNCTION(tanh, hls::tanh(x), (T)std::tanh((double)x))
-PENSTOCK_FUNCTION(erf, hls::erf(x), (T)std::erf((double)x))
-PENSTOCK_FUNCTION(log, hls::log(x), (T)std::log((double)x))
+// the functions of compiler/scalars/operations.py
 #undef PENSTOCK_FUNCTION
 
 }  // namespace pk

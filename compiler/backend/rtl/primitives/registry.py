@@ -14,11 +14,10 @@ from importlib.resources import files
 from penstock.compiler.backend.rtl.primitives.functions import TABLES
 from penstock.compiler.backend.rtl.primitives.polynomials import polynomial_module
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.scalars.operations import OPERATIONS, Core
 
 _FOLDER = files("penstock.compiler.backend.rtl.primitives")
 _MULT18 = ("ecp5_mult18.sv", "mult18.sv")
-_ODD = (*_MULT18, "significand_product.sv", "tanh_polynomial.sv", "erf_polynomial.sv")
-_LOG = (*_MULT18, "significand_product.sv", "log_polynomial.sv", "log2_polynomial.sv")
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,13 @@ class Primitive:
 
 def find_primitive(
     op: str, operand_types: tuple[str, ...], result_type: str, attributes: Mapping[str, str] = {}
-) -> Primitive | None:
+) -> Primitive:
     """The core for an operation on scalar types as the IR prints them ("f32", "i8").
 
-    None where a SystemVerilog expression says it all: integer sums, comparisons, selections, shifts, sign changes.
-    Besides the IR's names the schedule's are known: "mac" is a product, "reciprocal" has the divisor as its operand.
+    What an expression says better (`SPELLINGS` in scalar_sv.py) has none: integer sums, comparisons, selections,
+    shifts. Besides the IR's names the schedule's are known: "mac" is a product, "reciprocal" has the divisor as its
+    operand.
     """
-    if op in _EXPRESSIONS:
-        return None
     for kind in (*operand_types, result_type):
         if kind != "f32" and not (kind.startswith("i") and kind[1:].isdigit()):
             raise _unsupported(op, operand_types, f"{kind} is neither f32 nor an integer")
@@ -66,42 +64,13 @@ def source(file_name: str) -> str:
     return _FOLDER.joinpath(file_name).read_text()
 
 
-_EXPRESSIONS = frozenset({
-    "arith.constant", "arith.addi", "arith.subi", "arith.andi", "arith.ori", "arith.xori", "arith.shli", "arith.shrsi",
-    "arith.shrui", "arith.cmpi", "arith.select", "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui",
-    "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.bitcast", "arith.negf", "math.absf",
-    "math.absi", "math.copysign", "shift",
-})  # fmt: skip
+def _float(core: Core) -> Primitive:
+    files = (*core.parts, f"{core.module}.sv")
+    return Primitive(core.module, core.latency, (32,) * core.inputs, 32, files, core.parameters)
 
 
-def _float(module: str, latency: int, operands: int, *parts: str, **parameters: int) -> Primitive:
-    return Primitive(module, latency, (32,) * operands, 32, (*parts, f"{module}.sv"), parameters)
-
-
-_CORES: dict[str, Primitive] = {
-    "arith.addf": _float("fp32_add", 5, 2),
-    "arith.subf": _float("fp32_add", 5, 2, SUBTRACT=1),
-    "arith.mulf": _float("fp32_mul", 4, 2, *_MULT18),
-    "arith.divf": _float("fp32_div", 27, 2),
-    "arith.maximumf": _float("fp32_extreme", 1, 2, LARGER=1, NAN_WINS=1),
-    "arith.minimumf": _float("fp32_extreme", 1, 2, LARGER=0, NAN_WINS=1),
-    "arith.maxnumf": _float("fp32_extreme", 1, 2, LARGER=1, NAN_WINS=0),
-    "arith.minnumf": _float("fp32_extreme", 1, 2, LARGER=0, NAN_WINS=0),
-    "reciprocal": _float("fp32_reciprocal", 6, 1, *_MULT18, "reciprocal_polynomial.sv"),
-    "math.rsqrt": _float("fp32_rsqrt", 6, 1, *_MULT18, "rsqrt_polynomial.sv"),
-    "math.exp": _float("fp32_exp", 9, 1, *_MULT18, "exp2_polynomial.sv"),
-    "math.exp2": _float("fp32_exp", 9, 1, *_MULT18, "exp2_polynomial.sv", BASE_TWO=1),
-    "math.tanh": _float("fp32_odd", 11, 1, *_ODD),
-    "math.erf": _float("fp32_odd", 11, 1, *_ODD, ERF=1),
-    "math.log": _float("fp32_log", 13, 1, *_LOG),
-    "math.log2": _float("fp32_log", 13, 1, *_LOG, BASE_TWO=1),
-    "math.sqrt": _float("fp32_sqrt", 21, 1),
-    "math.trunc": _float("fp32_round", 3, 1, MODE=0),
-    "math.floor": _float("fp32_round", 3, 1, MODE=1),
-    "math.ceil": _float("fp32_round", 3, 1, MODE=2),
-    "math.roundeven": _float("fp32_round", 3, 1, MODE=3),
-    "math.round": _float("fp32_round", 3, 1, MODE=4),
-}
+_CORES = {row.name: _float(row.core) for row in OPERATIONS.values() if row.core is not None}
+_CORES["reciprocal"] = _float(Core("fp32_reciprocal", 6, (*_MULT18, "reciprocal_polynomial.sv")))
 
 
 INT8_PAIR = Primitive("int8_mul_pair", 2, (8, 8, 8), 32, ("xilinx_dsp48.sv", "int8_mul_pair.sv"))

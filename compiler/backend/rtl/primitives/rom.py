@@ -15,7 +15,8 @@ from xdsl.ir import Attribute, Block, SSAValue
 
 from penstock.compiler.dialects.types import integer_width
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.scalar import evaluate, is_scalar_op
+from penstock.compiler.scalars.number_types import number_type
+from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 
 MOST_INPUT_BITS = 8
 
@@ -76,8 +77,7 @@ def tabulate(body: Block) -> Rom:
     assert terminator is not None
     patterns = np.arange(1 << bits)
     signed = np.where(patterns >> (bits - 1) & 1, patterns - (1 << bits), patterns)
-    container = np.bool_ if bits == 1 else np.int8
-    values: dict[SSAValue, Any] = {argument: patterns.astype(np.bool_) if bits == 1 else signed.astype(container)}
+    values: dict[SSAValue, Any] = {argument: signed.astype(number_type(argument.type).dtype)}
     for op in body.ops:
         if op is not terminator:
             values[op.results[0]] = evaluate(op, [values[operand] for operand in op.operands])
