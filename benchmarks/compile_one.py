@@ -22,8 +22,9 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.frontend.importer import import_loaded
 from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.pipeline import Lowered, emit, prepare
-from penstock.compiler.pipeline.stages import Pass, itensor_passes, stream_passes
+from penstock.compiler.pipeline.stages import itensor_passes, stream_passes
 from penstock.compiler.reference import parse_reference
+from penstock.compiler.transforms.passes import ModulePass
 
 PLATFORM, PART, CLOCK_MHZ = "u55c", "xcu55c-fsvh2892-2L-e", 300.0
 
@@ -54,7 +55,7 @@ def compile_model(model: str, clock: Clock, folder: Path) -> Lowered:
     clock.begin("design")
     design = default_design(read_graph(program.module), PLATFORM, CLOCK_MHZ, weights="stream")
 
-    def apply(passes: tuple[tuple[str, Pass], ...]) -> None:
+    def apply(passes: tuple[tuple[str, ModulePass], ...]) -> None:
         nonlocal module
         for stage, one in passes:
             clock.begin(stage)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 from sqlalchemy.pool import NullPool
 
@@ -38,21 +37,7 @@ def migrate(url: str, revision: str = "head") -> None:
             connection.commit()
 
 
-def newest_revision() -> str:
-    """The revision that this version of the code needs."""
-    head = ScriptDirectory.from_config(_config(None)).get_current_head()
-    assert head is not None, "the migrations folder is part of the package"
-    return head
-
-
-def current_revision(connection: Connection) -> str | None:
-    """The revision that the database is at; None before the first migration."""
-    if connection.execute(text(f"SELECT to_regclass('{SCHEMA}.alembic_version')")).scalar() is None:
-        return None
-    return connection.execute(text(f"SELECT version_num FROM {SCHEMA}.alembic_version")).scalar()
-
-
-def _config(connection: Connection | None) -> Config:
+def _config(connection: Connection) -> Config:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     config.attributes["connection"] = connection

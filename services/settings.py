@@ -85,10 +85,6 @@ class Settings:
         return self.home / "work"
 
     @property
-    def log_folder(self) -> Path:
-        return self.home / "logs"
-
-    @property
     def secret_file(self) -> Path:
         """The key of token digests; made by the API at its first start, readable by its user only."""
         return self.home / "secret.key"

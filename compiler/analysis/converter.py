@@ -49,11 +49,6 @@ class ConverterPlan:
             apart += 1
         return self._live_inside(apart)
 
-    @cached_property
-    def block_live_max(self) -> int:
-        """The same within one trip of the shared loops: what one block must hold at least."""
-        return self._live_inside(len(self.shared))
-
     def _live_inside(self, skip: int) -> int:
         outside = self.shared[skip:]
         return live_maximum(

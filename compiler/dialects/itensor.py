@@ -10,43 +10,26 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-from penstock.compiler.dialects.itensor_access import EmptyOp, FromStreamOp, InstanceOp, ReadOp, ToStreamOp, WriteOp
-from penstock.compiler.dialects.itensor_layouts import (
-    CastOp,
-    ChunkOp,
-    ConcatOp,
-    ConverterOp,
-    ForkOp,
-    JoinOp,
-    ReassociateOp,
-)
+from penstock.compiler.dialects.itensor_layouts import ChunkOp, ConcatOp, ConverterOp, ForkOp, ReassociateOp
 from penstock.compiler.dialects.itensor_memory import LoadOp, StoreOp
 from penstock.compiler.dialects.itensor_structure import KernelOp, TaskOp, WithinOp, YieldOp
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr, ScheduleAttr, unpack
 
 __all__ = [
-    "CastOp",
     "ChunkOp",
     "ConcatOp",
     "ConverterOp",
-    "EmptyOp",
     "ForkOp",
-    "FromStreamOp",
     "ITensor",
     "ITensorType",
-    "InstanceOp",
-    "JoinOp",
     "KernelOp",
     "LayoutAttr",
     "LoadOp",
-    "ReadOp",
     "ReassociateOp",
     "ScheduleAttr",
     "StoreOp",
     "TaskOp",
-    "ToStreamOp",
     "WithinOp",
-    "WriteOp",
     "YieldOp",
     "unpack",
 ]
@@ -56,8 +39,7 @@ ITensor = Dialect(
     [
         KernelOp, TaskOp, WithinOp, YieldOp,
         LoadOp, StoreOp,
-        ConverterOp, CastOp, ReassociateOp, ForkOp, JoinOp, ChunkOp, ConcatOp,
-        EmptyOp, InstanceOp, ReadOp, WriteOp, ToStreamOp, FromStreamOp,
+        ConverterOp, ReassociateOp, ForkOp, ChunkOp, ConcatOp,
     ],
     [ITensorType, ScheduleAttr, LayoutAttr],
 )  # fmt: skip

@@ -21,6 +21,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
+from penstock.compiler.dialects.formats import Number, Numbers
 from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor, ints, unpack
 
 
@@ -84,6 +85,11 @@ class ChunkOp(IRDLOperation):
     source = operand_def(ITensorType)
     parts = var_result_def(ITensorType)
     traits = traits_def(Pure())
+    custom_directives = (Number, Numbers)
+    assembly_format = (
+        "$sym_name $source `along` custom<Number>($dim) `at` custom<Numbers>($starts) attr-dict "
+        "`:` type($source) `->` type($parts)"
+    )
 
     def __init__(
         self, name: str, source: SSAValue, dim: int, starts: Sequence[int], parts: Sequence[ITensorType]
@@ -112,6 +118,8 @@ class ConcatOp(IRDLOperation):
     sources = var_operand_def(ITensorType)
     result = result_def(ITensorType)
     traits = traits_def(Pure())
+    custom_directives = (Number,)
+    assembly_format = "$sym_name $sources `along` custom<Number>($dim) attr-dict `:` type($sources) `->` type($result)"
 
     def __init__(self, name: str, sources: Sequence[SSAValue], dim: int, result: ITensorType) -> None:
         super().__init__(
@@ -133,45 +141,6 @@ class ConcatOp(IRDLOperation):
         total = sum(expect_itensor(s).data_shape()[self.dim.data] for s in self.sources)
         if total != whole.data_shape()[self.dim.data]:
             raise VerifyException(f"concat {name}: parts of {total} do not fill {whole.data_shape()}")
-
-
-@irdl_op_definition
-class JoinOp(IRDLOperation):
-    """One slice of each source in turn: what many producers made in pieces becomes one stream."""
-
-    name = "itensor.join"
-    sym_name = prop_def(StringAttr)
-    sources = var_operand_def(ITensorType)
-    result = result_def(ITensorType)
-    traits = traits_def(Pure())
-    assembly_format = "$sym_name $sources attr-dict `:` type($sources) `->` type($result)"
-
-    def __init__(self, name: str, sources: Sequence[SSAValue], result: ITensorType) -> None:
-        super().__init__(operands=[list(sources)], result_types=[result], properties={"sym_name": StringAttr(name)})
-
-    def verify_(self) -> None:
-        what, whole = f"join {self.sym_name.data}", expect_itensor(self.result)
-        kinds = [expect_itensor(source) for source in self.sources]
-        if not kinds or any(kind.element != whole.element for kind in kinds):
-            raise VerifyException(f"{what}: sources carry slices of another type than {whole.element}")
-        if any(kind.token_count * len(kinds) != whole.token_count for kind in kinds):
-            counts = [kind.token_count for kind in kinds]
-            raise VerifyException(f"{what}: {counts} slices in turn do not make {whole.token_count}")
-
-
-@irdl_op_definition
-class CastOp(_Reordering):
-    """The same slices in the same order under another type: loops split, merged or named otherwise."""
-
-    name = "itensor.cast"
-
-    def verify_(self) -> None:
-        source, result = expect_itensor(self.source), expect_itensor(self.result)
-        if source.element != result.element or not np.array_equal(source.corners(), result.corners()):
-            raise VerifyException(
-                f"cast {self.sym_name.data}: {source} and {result} send other slices or in another order; "
-                "use a converter"
-            )
 
 
 @irdl_op_definition

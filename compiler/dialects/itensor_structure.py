@@ -24,6 +24,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.formats import Iterators, Maps, Number, Numbers
 from penstock.compiler.dialects.itensor_types import ITensorType, ScheduleAttr, expect_itensor, ints, unpack
 from penstock.compiler.dialects.types import tensor_type
 
@@ -42,6 +43,11 @@ class KernelOp(IRDLOperation):
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove())
+    custom_directives = (Number,)
+    assembly_format = (
+        "$sym_name `group` custom<Number>($group) `takes` $sources attr-dict-with-keyword "
+        "`:` functional-type(operands, results) $body"
+    )
 
     def __init__(
         self, name: str, sources: Sequence[SSAValue], results: Sequence[Attribute], body: Region, group: int = 0
@@ -85,6 +91,8 @@ class WithinOp(IRDLOperation):
     loop = prop_def(IntAttr)
     size = prop_def(IntAttr)
     result = result_def(i1)
+    custom_directives = (Number,)
+    assembly_format = "`loop` custom<Number>($loop) `below` custom<Number>($size) attr-dict"
 
     def __init__(self, loop: int, size: int) -> None:
         super().__init__(properties={"loop": IntAttr(loop), "size": IntAttr(size)}, result_types=[i1])
@@ -117,6 +125,12 @@ class TaskOp(IRDLOperation):
     init = opt_prop_def(Attribute)
     bindings = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
+    custom_directives = (Numbers, Maps, Iterators)
+    assembly_format = (
+        "$sym_name $operands_ `trips` custom<Numbers>($trips) `iterators` custom<Iterators>($iterator_types) "
+        "`maps` custom<Maps>($indexing_maps) `schedule` $schedule (`init` $init^)? (`bindings` $bindings^)? "
+        "attr-dict-with-keyword `:` functional-type(operands, results) $body"
+    )
 
     def __init__(
         self,

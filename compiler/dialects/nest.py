@@ -1,9 +1,9 @@
 """The nest dialect: a perfect loop nest that is one pipeline, the unit that has an II, a depth and a latency.
 
-    "nest.nest"() <{sym_name = "compute", loops = #nest.loops<k: 4, j: 8>, ...}> ({
-      %x = "nest.read"(%xs) <{when = #nest.when<d1 eq 0>}> : ... -> vector<1x16xi8>
+    nest.nest "compute" <k: 4, j: 8> {
+      %x = nest.read %xs when <d1 eq 0> : !stream.stream<vector<1x16xi8>, depth: 2> -> vector<1x16xi8>
       ...
-    })
+    }
 
 One iteration of the loops is one slot of the pipeline. The body is straight-line code on lane vectors:
 what runs in parallel is in the vectors' shapes. Reads, writes and stores happen only where their guard
@@ -41,6 +41,7 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.bindings import bindings_of
+from penstock.compiler.dialects.formats import Map, Maps, Number, Numbers, OneType
 from penstock.compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
@@ -80,10 +81,15 @@ class NestOp(IRDLOperation):
     name = "nest.nest"
     sym_name = prop_def(StringAttr)
     loops = prop_def(LoopsAttr)
-    block_loops = prop_def(IntAttr)
+    block_loops = prop_def(IntAttr, default_value=IntAttr(0))
     bindings = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
+    custom_directives = (Number,)
+    assembly_format = (
+        "$sym_name $loops (`block_loops` custom<Number>($block_loops)^)? (`bindings` $bindings^)? "
+        "attr-dict-with-keyword $body"
+    )
 
     def __init__(
         self,
@@ -141,8 +147,9 @@ class ReadOp(IRDLOperation):
 
     name = "nest.read"
     stream = operand_def(StreamType)
-    when = prop_def(GuardAttr)
+    when = prop_def(GuardAttr, default_value=ALWAYS)
     result = result_def(VectorType)
+    assembly_format = "$stream (`when` $when^)? attr-dict `:` type($stream) `->` type($result)"
 
     def __init__(self, stream: SSAValue, when: GuardAttr) -> None:
         assert isinstance(stream.type, StreamType)
@@ -160,7 +167,8 @@ class WriteOp(IRDLOperation):
     name = "nest.write"
     value = operand_def(VectorType)
     stream = operand_def(StreamType)
-    when = prop_def(GuardAttr)
+    when = prop_def(GuardAttr, default_value=ALWAYS)
+    assembly_format = "$value `to` $stream (`when` $when^)? attr-dict `:` type($value) `to` type($stream)"
 
     def __init__(self, value: SSAValue, stream: SSAValue, when: GuardAttr) -> None:
         super().__init__(operands=[value, stream], properties={"when": when})
@@ -184,8 +192,12 @@ class LoadOp(IRDLOperation):
     name = "nest.load"
     memory = operand_def(MemRefType | BlocksType)
     address = prop_def(AffineMapAttr)
-    when = prop_def(GuardAttr)
+    when = prop_def(GuardAttr, default_value=ALWAYS)
     result = result_def(VectorType)
+    custom_directives = (Map,)
+    assembly_format = (
+        "$memory `at` custom<Map>($address) (`when` $when^)? attr-dict `:` type($memory) `->` type($result)"
+    )
 
     def __init__(self, memory: SSAValue, address: AffineMap, when: GuardAttr, result: VectorType) -> None:
         super().__init__(
@@ -203,7 +215,11 @@ class StoreOp(IRDLOperation):
     value = operand_def(VectorType)
     memory = operand_def(MemRefType | BlocksType)
     address = prop_def(AffineMapAttr)
-    when = prop_def(GuardAttr)
+    when = prop_def(GuardAttr, default_value=ALWAYS)
+    custom_directives = (Map,)
+    assembly_format = (
+        "$value `to` $memory `at` custom<Map>($address) (`when` $when^)? attr-dict `:` type($value) `to` type($memory)"
+    )
 
     def __init__(self, value: SSAValue, memory: SSAValue, address: AffineMap, when: GuardAttr) -> None:
         super().__init__(operands=[value, memory], properties={"address": AffineMapAttr(address), "when": when})
@@ -216,8 +232,13 @@ class SelectOp(IRDLOperation):
     name = "nest.select"
     inside = operand_def(VectorType)
     outside = operand_def(VectorType)
-    when = prop_def(GuardAttr)
+    when = prop_def(GuardAttr, default_value=ALWAYS)
     result = result_def(VectorType)
+    custom_directives = (OneType,)
+    assembly_format = (
+        "$inside `else` $outside (`when` $when^)? attr-dict `:` "
+        "custom<OneType>(type($inside), type($outside), type($result))"
+    )
 
     def __init__(self, inside: SSAValue, outside: SSAValue, when: GuardAttr) -> None:
         super().__init__(operands=[inside, outside], result_types=[inside.type], properties={"when": when})
@@ -236,6 +257,10 @@ class MapOp(IRDLOperation):
     lanes = prop_def(ArrayAttr[AffineMapAttr])
     result = result_def(VectorType)
     body = region_def("single_block")
+    custom_directives = (Maps,)
+    assembly_format = (
+        "$inputs `lanes` custom<Maps>($lanes) attr-dict-with-keyword `:` type($inputs) `->` type($result) $body"
+    )
 
     def __init__(
         self, inputs: Sequence[SSAValue], lanes: Sequence[AffineMap], result: VectorType, body: Region
@@ -287,6 +312,10 @@ class ReduceOp(IRDLOperation):
     dims = prop_def(ArrayAttr[IntAttr])
     result = result_def(VectorType)
     body = region_def("single_block")
+    custom_directives = (Numbers,)
+    assembly_format = (
+        "$value `along` custom<Numbers>($dims) attr-dict-with-keyword `:` type($value) `->` type($result) $body"
+    )
 
     def __init__(self, value: SSAValue, dims: Sequence[int], body: Region) -> None:
         kind = vector_type(value)
@@ -312,6 +341,7 @@ class ConstantOp(IRDLOperation):
     name = "nest.constant"
     value = prop_def(Attribute)
     result = result_def(VectorType)
+    assembly_format = "$value attr-dict `->` type($result)"
 
     def __init__(self, value: Attribute, result: VectorType) -> None:
         super().__init__(result_types=[result], properties={"value": value})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -51,6 +52,8 @@ class GuardAttr(Data[tuple[Term, ...]]):
     def parse_parameter(cls, parser: AttrParser) -> tuple[Term, ...]:
         def term() -> Term:
             dim = parser.parse_identifier()
+            if not re.fullmatch("d[0-9]+", dim):
+                parser.raise_error(f"a guard compares a loop counter such as d0 with a constant, not {dim}")
             comparison = parser.parse_keyword_in(COMPARISONS, "a guard compares a loop counter with a constant")
             return Term(int(dim[1:]), comparison, parser.parse_integer())
 

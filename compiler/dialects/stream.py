@@ -6,7 +6,6 @@ FIFOs carry vector tokens; a block channel hands whole buffers from a writer to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, MemRefType, StringAttr, UnitAttr, VectorType
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, Region, SSAValue, TypeAttribute
@@ -14,7 +13,6 @@ from xdsl.irdl import (
     IRDLOperation,
     irdl_attr_definition,
     irdl_op_definition,
-    operand_def,
     prop_def,
     region_def,
     result_def,
@@ -26,8 +24,8 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
+from penstock.compiler.dialects.formats import Number
 from penstock.compiler.dialects.itensor_types import LayoutAttr
-from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.layout import Layout
 
 ARGUMENT_KINDS = ("input", "parameter", "output", "buffer")
@@ -117,25 +115,6 @@ class StreamOp(IRDLOperation):
 
 
 @irdl_op_definition
-class CastOp(IRDLOperation):
-    """The same FIFO with tokens of another shape: as many lanes of the same type, in the same order."""
-
-    name = "stream.cast"
-    source = operand_def(StreamType)
-    result = result_def(StreamType)
-    assembly_format = "$source attr-dict `:` type($source) `->` type($result)"
-
-    def __init__(self, source: SSAValue, result: StreamType) -> None:
-        super().__init__(operands=[source], result_types=[result])
-
-    def verify_(self) -> None:
-        source, result = (vector_type(expect_stream(value).token) for value in (self.source, self.result))
-        lanes = [prod(token.get_shape()) for token in (source, result)]
-        if source.element_type != result.element_type or lanes[0] != lanes[1]:
-            raise VerifyException(f"cast: tokens of {source} cannot be seen as {result}")
-
-
-@irdl_op_definition
 class BlocksOp(IRDLOperation):
     """A block channel between two tasks."""
 
@@ -190,6 +169,8 @@ class TaskOp(IRDLOperation):
     group = prop_def(IntAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
+    custom_directives = (Number,)
+    assembly_format = "$sym_name `of` $layer `group` custom<Number>($group) attr-dict-with-keyword $body"
 
     def __init__(self, name: str, layer: str, body: Region, group: int = 0) -> None:
         super().__init__(
@@ -214,6 +195,9 @@ class TopOp(IRDLOperation):
     layouts = prop_def(ArrayAttr[LayoutAttr | UnitAttr])
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove(), NoTerminator())
+    assembly_format = (
+        "$sym_name `takes` $argument_names `as` $argument_kinds `lying` $layouts attr-dict-with-keyword $body"
+    )
 
     def __init__(
         self,
@@ -250,13 +234,6 @@ class TopOp(IRDLOperation):
                 _verify_ends(channel)
 
 
-def expect_stream(value: SSAValue) -> StreamType:
-    """The type of a FIFO; whatever else the value is, is named."""
-    if not isinstance(value.type, StreamType):
-        raise VerifyException(f"{value.type} is not a FIFO")
-    return value.type
-
-
 def _verify_ends(channel: StreamOp | BlocksOp) -> None:
     """A channel has exactly one writing and one reading task."""
     writers: set[str] = set()
@@ -276,6 +253,4 @@ def _verify_ends(channel: StreamOp | BlocksOp) -> None:
         )
 
 
-StreamDialect = Dialect(
-    "stream", [StreamOp, CastOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType]
-)
+StreamDialect = Dialect("stream", [StreamOp, BlocksOp, BufferOp, RomOp, TaskOp, TopOp], [StreamType, BlocksType])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,12 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.math import Math
 from xdsl.dialects.tensor import Tensor
 from xdsl.ir import Attribute, Operation
-from xdsl.parser import Parser
-from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.generalise import GENERALISED, generalise
 from penstock.compiler.frontend.name_layers import LAYER, unique_name
+from penstock.compiler.frontend.text_file import TextFile
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import LinalgReference
@@ -42,7 +40,6 @@ from penstock.compiler.scalars.number_types import number_type, sent_types
 from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 
 Array = NDArray[Any]
-MOST_BYTES = 64 << 20
 MOST_ELEMENTS = 1 << 28
 REFERENCE = "linalg interpreter"
 _DIALECTS = (Builtin, Func, Linalg, Tensor, Arith, Math)
@@ -52,8 +49,6 @@ _LIMIT = (
     "linalg text holds one function of linalg.generic and simple named operations, arith, math, and tensor.empty, "
     "collapse_shape, expand_shape, extract_slice and concat, on tensors of static shape"
 )
-_STRINGS = re.compile(r'//[^\n]*|"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"|"')
-"""Comments, strings, and a quotation mark at which neither of both is whole."""
 _HINT = "lower the model to linalg on tensors first, or give the part of it that computes with tensors"
 
 
@@ -64,8 +59,8 @@ def import_linalg(reference: LinalgReference) -> Program:
 
 class _Text:
     def __init__(self, reference: LinalgReference) -> None:
-        self.name, self.path = reference.name, str(reference.path)
-        self.text = self._read(reference.path)
+        self.name = reference.name
+        self.file = TextFile.read(reference.path, "linalg-text", _LIMIT, _HINT)
 
     def program(self) -> Program:
         module = self._parse()
@@ -90,43 +85,11 @@ class _Text:
         answers = tuple(run(program, samples))
         return program.with_module(whole, samples=Samples(samples, answers, REFERENCE))
 
-    def _read(self, path: Path) -> str:
-        if not path.is_file():
-            kind = "is a folder" if path.is_dir() else "does not exist"
-            raise PenstockError(code="model-file", what=f"the file {kind}", where=self.path, hint="check the path")
-        if path.stat().st_size > MOST_BYTES:
-            raise self._refused(
-                "model-file", f"the file has {path.stat().st_size} bytes", limit=f"at most {MOST_BYTES}"
-            )
-        try:
-            return path.read_bytes().decode()
-        except UnicodeDecodeError as error:
-            raise self._refused("model-file", f"the file is not text (byte {error.start})") from error
-
     def _parse(self) -> ModuleOp:
-        # xDSL's lexer takes a time exponential in the length of a string that nothing ends
-        for found in _STRINGS.finditer(self.text):
-            if found.group() == '"':
-                raise self._refused("linalg-text", "cannot be read: nothing ends the string", found.start())
         context = Context()
         for dialect in _DIALECTS:
             context.load_dialect(dialect)
-        try:
-            module = Parser(context, self.text).parse_module()
-            module.verify()
-        except ParseError as error:
-            what = str(error).strip().splitlines()[-1].strip()
-            raise self._refused("linalg-text", f"cannot be read: {what}", error.span.start) from error
-        except VerifyException as error:
-            what = " ".join(str(error).split())[-300:]
-            raise self._refused("linalg-text", f"an operation is not valid: {what}") from error
-        except RecursionError as error:
-            raise self._refused("linalg-text", "it is nested too deeply") from error
-        except Exception as error:
-            # a parser that stumbles over hostile text has met bad input, whatever it raises
-            what = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise self._refused("linalg-text", f"cannot be read: {what}") from error
-        return module
+        return self.file.parse(context)
 
     def _main(self, module: ModuleOp) -> FuncOp:
         for op in module.body.block.ops:
@@ -256,18 +219,15 @@ class _Text:
                 break
             earlier += other.name == op.name
         found = [
-            m.start() for m in re.finditer(rf"(?<![\w.]){re.escape(op.name)}(?![\w.])", _without_comments(self.text))
+            m.start()
+            for m in re.finditer(rf"(?<![\w.]){re.escape(op.name)}(?![\w.])", _without_comments(self.file.text))
         ]
         return found[earlier] if earlier < len(found) else None
 
     def _refused(
         self, code: str, what: str, at: int | None = None, limit: str = _LIMIT, hint: str = _HINT
     ) -> PenstockError:
-        where = self.path
-        if at is not None:
-            line = self.text.count("\n", 0, at) + 1
-            where += f":{line}:{at - self.text.rfind(chr(10), 0, at)}"
-        return PenstockError(code=code, what=what, where=where, limit=limit, hint=hint)
+        return self.file.refused(what, at, code=code, limit=limit, hint=hint)
 
 
 def _without_comments(text: str) -> str:

@@ -79,10 +79,7 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
         case itensor.ConcatOp():
             parts = [join(streams.pop(s), _kind(s), op.sym_name.data) for s in op.sources]
             streams[op.result] = cut(np.concatenate(parts, axis=op.dim.data), _kind(op.result))
-        case itensor.JoinOp():
-            turns = np.stack([streams.pop(s) for s in op.sources], axis=1)
-            streams[op.result] = turns.reshape(-1, *turns.shape[2:])
-        case itensor.CastOp() | itensor.ReassociateOp():
+        case itensor.ReassociateOp():
             slices = streams.pop(op.source)
             streams[op.result] = slices.reshape(len(slices), *_kind(op.result).element_shape)
         case itensor.TaskOp():

@@ -24,7 +24,7 @@ from penstock.compiler.layout import Layout, crop, pack, pad, unpack
 from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import NumberType, number_type
-from penstock.compiler.transforms.pad_dims import pad_program
+from penstock.compiler.transforms.pad_dims import PadDims
 
 Array = NDArray[Any]
 RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]
@@ -146,7 +146,7 @@ class Lowered:
 
 def lower(program: Program, design: Design) -> Lowered:
     """Apply the design. Each level verifies; a design that does not fit the model is named by layer."""
-    padded = pad_program(program, design)
+    padded = PadDims(design).run(program)
     itensor = last_stage(padded.module, itensor_passes(design))
     streams = last_stage(itensor, stream_passes(design))
     return Lowered(program, design, itensor, streams, padded)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
@@ -12,13 +11,8 @@ from penstock.compiler.design import Design
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 from penstock.compiler.transforms.module_rewrite import ModuleRewrite
+from penstock.compiler.transforms.passes import ModulePass
 from penstock.compiler.transforms.write_kernels import WriteKernels
-
-
-class Pass(Protocol):
-    """A transformation of a module; it leaves the one that it is given as it was."""
-
-    def apply(self, module: ModuleOp) -> ModuleOp: ...
 
 
 @dataclass(frozen=True)
@@ -29,17 +23,17 @@ class Stage:
     module: ModuleOp
 
 
-def itensor_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
+def itensor_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
     """From canonical linalg to the itensor level that becomes hardware."""
     return (("kernels", WriteKernels(design)),)
 
 
-def stream_passes(design: Design) -> tuple[tuple[str, Pass], ...]:
+def stream_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
     """From the itensor level to streams, nests and their directives."""
     return (("streams", LowerToStreams(design)), ("directives", GenerateDirectives(design)))
 
 
-def run_passes(module: ModuleOp, passes: tuple[tuple[str, Pass], ...]) -> Iterator[Stage]:
+def run_passes(module: ModuleOp, passes: tuple[tuple[str, ModulePass], ...]) -> Iterator[Stage]:
     """The module after every pass, verified."""
     for name, one in passes:
         module = one.apply(module)
@@ -47,7 +41,7 @@ def run_passes(module: ModuleOp, passes: tuple[tuple[str, Pass], ...]) -> Iterat
         yield Stage(name, module)
 
 
-def last_stage(module: ModuleOp, passes: tuple[tuple[str, Pass], ...], *, verify: bool = True) -> ModuleOp:
+def last_stage(module: ModuleOp, passes: tuple[tuple[str, ModulePass], ...], *, verify: bool = True) -> ModuleOp:
     """The module after all passes, verified at the end; no copies are made between them.
 
     A search over many designs may do without verification: what is wrong in a design, the passes refuse by name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import StringAttr, TensorType
@@ -27,6 +28,8 @@ _SUPPORTED = "supported are elementwise operations and sums or maxima of them, i
 @dataclass(frozen=True)
 class CheckCanonical(Rewrite):
     """Changes nothing. Raises for the first operation that is not canonical."""
+
+    name: ClassVar[str] = "check-canonical"
 
     def rewrite(self, editor: Editor) -> None:
         layers: set[str] = set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import TensorType, UnregisteredOp
@@ -24,6 +25,8 @@ _MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandSh
 @dataclass(frozen=True)
 class CheckSupported(Rewrite):
     """Forgets from which PyTorch operations the program was made, once all are accepted; changes nothing else."""
+
+    name: ClassVar[str] = "check-supported"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.block.ops:

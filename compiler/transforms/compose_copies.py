@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects.linalg import ops as linalg
 
@@ -14,6 +15,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class ComposeCopies(Rewrite):
     """Nothing is computed twice: a copy computes nothing. A copy that is returned stays."""
+
+    name: ClassVar[str] = "compose-copies"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
@@ -17,6 +18,8 @@ from penstock.compiler.transforms.simplify_bodies import simplify_body
 @dataclass(frozen=True)
 class DropDeadResults(Rewrite):
     """Only where one result stays; the rest is for `CheckSupported` to refuse."""
+
+    name: ClassVar[str] = "drop-dead-results"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():

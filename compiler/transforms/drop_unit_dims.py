@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -39,6 +39,8 @@ class DropUnitDims(Rewrite):
 
     A reduction whose loops all run once becomes elementwise. Shapes in the signature stay the user's.
     """
+
+    name: ClassVar[str] = "drop-unit-dims"
 
     def rewrite(self, editor: Editor) -> None:
         plans = {op: _plan(op) for op in editor.generics()}  # made while the old shapes are still there

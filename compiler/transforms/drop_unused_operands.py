@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -20,6 +20,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class DropUnusedOperands(Rewrite):
     """Elementwise operations also get a fresh tensor.empty as output if the body does not read the old one."""
+
+    name: ClassVar[str] = "drop-unused-operands"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():

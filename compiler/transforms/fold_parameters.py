@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import TensorType
@@ -21,6 +22,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class FoldParameters(Rewrite):
     """`growth`: a result may be so many times larger than the parameters it is made from. 1 keeps broadcasts."""
+
+    name: ClassVar[str] = "fold-parameters"
 
     growth: float = 1.0
 

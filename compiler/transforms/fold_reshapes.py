@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import func, tensor
 from xdsl.ir import Operation
@@ -18,6 +19,8 @@ class FoldReshapes(Rewrite):
 
     The signature keeps the user's shapes: arguments and results may differ from it by a reshape.
     """
+
+    name: ClassVar[str] = "fold-reshapes"
 
     def rewrite(self, editor: Editor) -> None:
         cancel_reshapes(editor)

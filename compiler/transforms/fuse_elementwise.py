@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
@@ -29,6 +30,8 @@ class FuseElementwise(Rewrite):
     """The cost rule: a producer is fused if it has one reader, an elementwise one that reads each of its elements
     exactly once. So no work is repeated, nothing enters a reduction's loop, and no stream gets longer.
     """
+
+    name: ClassVar[str] = "fuse-elementwise"
 
     max_operands: int = 8
     """Streams that one task reads; more make placing and FIFO sizing hard for no gain."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
+from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
@@ -35,6 +36,7 @@ from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.schedule import OperatorLibrary, fifo_choices, load_library, memory_choices, schedule_nest
 from penstock.compiler.schedule.carried import reuse_distance
 from penstock.compiler.transforms.module_rewrite import ModuleRewrite
+from penstock.compiler.transforms.passes import Level
 
 _WIDEST_WORD = 4096  # bits up to which the banks of a ROM share one word
 _UNKNOWN = "unknown-operator"
@@ -43,6 +45,9 @@ _UNKNOWN = "unknown-operator"
 @dataclass(frozen=True)
 class GenerateDirectives(ModuleRewrite):
     """The pass. It changes attributes only: what the module computes stays."""
+
+    name: ClassVar[str] = "generate-directives"
+    takes: ClassVar[Level] = "stream"
 
     design: Design
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import TensorType
@@ -21,6 +22,8 @@ class InlineConstants(Rewrite):
 
     Their operands stay, unread; `DropUnusedOperands` removes them.
     """
+
+    name: ClassVar[str] = "inline-constants"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():

@@ -7,6 +7,7 @@ slices and concatenations, and the host can scale a result by columns only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import func
 from xdsl.dialects.linalg import ops as linalg
@@ -22,6 +23,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 
 @dataclass(frozen=True)
 class InsertRequantise(Rewrite):
+    name: ClassVar[str] = "insert-requantise"
+
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():
             if is_reduction(op):

@@ -28,14 +28,17 @@ from penstock.compiler.plan.nests import build_part, fifo, memory, roms
 from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream
 from penstock.compiler.plan.read import read_kernels
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.transforms.passes import Level, ModulePass
 from penstock.compiler.transforms.write_nests import write_nests
 
 
 @dataclass(frozen=True)
-class LowerToStreams:
+class LowerToStreams(ModulePass):
     """The pass. FIFO depths come from the design, by channel name."""
 
     name: ClassVar[str] = "lower-to-streams"
+    takes: ClassVar[Level] = "itensor"
+
     design: Design
     top_name: str = "penstock_top"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
@@ -19,6 +20,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class MaterialiseParts(Rewrite):
     """Parameters alone are cut and joined at compile time: see `FoldParameters`."""
+
+    name: ClassVar[str] = "materialise-parts"
 
     def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):

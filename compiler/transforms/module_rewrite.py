@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp
 
+from penstock.compiler.transforms.passes import ModulePass
 
-class ModuleRewrite(ABC):
+
+@dataclass(frozen=True)
+class ModuleRewrite(ModulePass, ABC):
     """A pass with two ways in: `apply` leaves the module that it is given as it was, `rewrite` uses it up."""
 
     @abstractmethod

@@ -7,6 +7,7 @@ first would have to be made: so the source is cut or joined, and the copy made o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
@@ -22,6 +23,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 
 @dataclass(frozen=True)
 class MoveSlices(Rewrite):
+    name: ClassVar[str] = "move-slices"
+
     def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             if isinstance(op, tensor.ExtractSliceOp):

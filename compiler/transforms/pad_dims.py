@@ -11,6 +11,7 @@ from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
+from typing import ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import DenseArrayBase, FunctionType, ModuleOp, TensorType, i64
@@ -27,6 +28,7 @@ from penstock.compiler.layout import pad
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.pad_masks import write_mask
 from penstock.compiler.transforms.pad_values import PaddingMask, find_masks, obstacle
+from penstock.compiler.transforms.passes import Level, Pass
 
 PaddedSizes = Mapping[int, int]
 """The padded size of each class of dims that has one."""
@@ -157,15 +159,23 @@ class _Sets:
         self.parent[self.root(one)] = self.root(other)
 
 
-def pad_program(program: Program, design: Design) -> Program:
+@dataclass(frozen=True)
+class PadDims(Pass):
     """The program whose dims the design's tiles divide; the same one where they do already."""
-    dims = Dims(read_graph(program.module))
-    sizes = dims.padded(design)
-    if not sizes:
-        return program
-    shapes = {dims.graph.name(a): _shape(dims, sizes, a) for a in dims.graph.arguments if dims.graph.is_param(a)}
-    params = {name: pad(array, shapes.get(name, array.shape)) for name, array in program.params.items()}
-    return program.with_module(pad_module(dims, sizes), params=params)
+
+    name: ClassVar[str] = "pad-dims"
+    takes: ClassVar[Level] = "linalg"
+
+    design: Design
+
+    def run(self, program: Program) -> Program:
+        dims = Dims(read_graph(program.module))
+        sizes = dims.padded(self.design)
+        if not sizes:
+            return program
+        shapes = {dims.graph.name(a): _shape(dims, sizes, a) for a in dims.graph.arguments if dims.graph.is_param(a)}
+        params = {name: pad(array, shapes.get(name, array.shape)) for name, array in program.params.items()}
+        return program.with_module(pad_module(dims, sizes), params=params)
 
 
 def pad_module(dims: Dims, sizes: PaddedSizes) -> ModuleOp:

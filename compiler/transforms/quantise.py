@@ -9,6 +9,7 @@ The model's results leave as i32 and are scaled by the host.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects import func
@@ -30,6 +31,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class QuantiseW8A8(Rewrite):
     """After `InsertRequantise`."""
+
+    name: ClassVar[str] = "quantise-w8a8"
 
     def rewrite(self, editor: Editor) -> None:
         program = editor.snapshot()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -18,6 +19,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class RaiseExtracts(Rewrite):
     """An element of a larger tensor depends on an index: that stays, and is refused by name."""
+
+    name: ClassVar[str] = "raise-extracts"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():

@@ -7,7 +7,7 @@ becomes an operand. A reduction starts from a constant: another start is added b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from xdsl.dialects import arith
@@ -42,6 +42,8 @@ _IDENTITIES: dict[type[Operation], float] = {arith.AddfOp: 0.0, arith.AddiOp: 0}
 
 @dataclass(frozen=True)
 class RaiseFills(Rewrite):
+    name: ClassVar[str] = "raise-fills"
+
     def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):
             if isinstance(op, arith.ConstantOp) and isa(op.result.type, TensorType):

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.passes import Level, Pass
 
 
-class Rewrite(ABC):
-    """A pass that changes the copy in an editor. Alone, it is its own pipeline."""
+@dataclass(frozen=True)
+class Rewrite(Pass, ABC):
+    """A pass on a program at the linalg level that changes the copy in an editor. Alone, it is its own pipeline."""
+
+    takes: ClassVar[Level] = "linalg"
 
     @abstractmethod
     def rewrite(self, editor: Editor) -> None: ...
 
-    def apply(self, program: Program) -> Program:
+    def run(self, program: Program) -> Program:
         """The changed program, verified; the one given stays as it was."""
         return run_rewrites([self], program)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ _GREATER, _LESS = {2, 3, 9, 10}, {4, 5, 11, 12}  # the ordered and unordered pre
 @dataclass(frozen=True)
 class SimplifyBodies(Rewrite):
     """Also removes repeated and unread operations. f64 constants that are only narrowed become f32."""
+
+    name: ClassVar[str] = "simplify-bodies"
 
     def rewrite(self, editor: Editor) -> None:
         for op in editor.generics():

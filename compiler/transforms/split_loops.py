@@ -9,6 +9,7 @@ border.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
@@ -36,6 +37,8 @@ from penstock.compiler.transforms.split_parts import split_parts
 @dataclass(frozen=True)
 class SplitLoops(Rewrite):
     """`max_steps` ends the search where two reshapes want to split one dimension differently."""
+
+    name: ClassVar[str] = "split-loops"
 
     max_steps: int = 1000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.dialects import tensor
 from xdsl.ir import Operation, SSAValue
@@ -16,6 +17,8 @@ from penstock.compiler.transforms.rewrite import Rewrite
 @dataclass(frozen=True)
 class SplitSlices(Rewrite):
     """A slice of several dims becomes a chain; one of a slice, or of one part of a concatenation, cuts that itself."""
+
+    name: ClassVar[str] = "split-slices"
 
     def rewrite(self, editor: Editor) -> None:
         for op in list(editor.block.ops):

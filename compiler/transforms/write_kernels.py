@@ -37,13 +37,16 @@ from penstock.compiler.plan.parts import (
 from penstock.compiler.plan.planner import Kernel, Plan, Planner
 from penstock.compiler.plan.value_orders import loops_of
 from penstock.compiler.platforms import load_platform
+from penstock.compiler.transforms.passes import Level, ModulePass
 
 
 @dataclass(frozen=True)
-class WriteKernels:
+class WriteKernels(ModulePass):
     """The pass. `design` has a kernel entry for every layer."""
 
     name: ClassVar[str] = "write-kernels"
+    takes: ClassVar[Level] = "linalg"
+
     design: Design
 
     def apply(self, module: ModuleOp) -> ModuleOp:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from penstock.db.schema.states import RUN_TERMINAL, STEP_TERMINAL
-
 Json = Mapping[str, Any]
 T = TypeVar("T")
 
@@ -68,10 +66,6 @@ class Run:
     paused: bool
     """Its trials wait; whatever else it consists of goes on."""
 
-    @property
-    def is_over(self) -> bool:
-        return self.state in RUN_TERMINAL
-
 
 @dataclass(frozen=True)
 class Step:
@@ -105,10 +99,6 @@ class Step:
     queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
-
-    @property
-    def is_over(self) -> bool:
-        return self.state in STEP_TERMINAL
 
 
 @dataclass(frozen=True)

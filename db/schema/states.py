@@ -70,9 +70,6 @@ RUN_TRANSITIONS = _table(
     Transition("extend", (_R.SUCCEEDED, _R.FAILED), _R.RUNNING, "someone asked for further trials"),
 )
 
-STEP_INITIAL = (StepState.BLOCKED, StepState.QUEUED)
-RUN_INITIAL = (RunState.QUEUED,)
-
 STEP_TERMINAL = (StepState.SUCCEEDED, StepState.FAILED, StepState.CANCELLED)
 RUN_TERMINAL = (RunState.SUCCEEDED, RunState.FAILED, RunState.CANCELLED)
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
+from penstock.services.cli.run_passes import list_passes, show_passes
 from penstock.services.run_options import COMPILE
 
 
@@ -18,12 +19,20 @@ def compile(
         str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, FILE.onnx, FILE.mlir or zoo:NAME?KEY=VALUE")
     ],
     asked: AskedOptions,
-    out: Annotated[Path, typer.Option("-o", "--out", help="folder for the package")] = Path("out"),
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="folder for the package [default: out]; with --pass a file")
+    ] = None,
     design: Annotated[Path | None, typer.Option(help="design record to use instead of searching for one")] = None,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print report.json instead of a summary")] = False,
     stop_after: Annotated[str | None, typer.Option(metavar="STAGE", help="stop there and write the IR to DIR")] = None,
     print_ir: Annotated[bool, typer.Option("--print-ir", help="print the IR of that stage, or of all")] = False,
+    single: Annotated[
+        list[str] | None, typer.Option("--pass", metavar="NAME", help="run this pass on MODEL's IR; may be repeated")
+    ] = None,
+    listed: Annotated[
+        bool, typer.Option("--list-passes", is_eager=True, callback=list_passes, help="list the passes and end")
+    ] = False,
 ) -> int:
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
     from penstock.compiler.design import Design
@@ -47,6 +56,9 @@ def compile(
         given = Design.load(design) if design is not None else None
         target = check_target(asked, clock, given)
         check_bitstream(asked["bitstream"])
+        if single:
+            return show_passes(model, single, target.platform.name, target.clock_mhz, given, out)
+        out = out or Path("out")
         if stop_after or print_ir:
             return show_ir(model, target, given, stop_after, None if print_ir else out)
         check_output(out)

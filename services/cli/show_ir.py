@@ -85,7 +85,7 @@ def walk(model: str, target: CompileTarget, given: Design | None, out: Path, beg
     from penstock.compiler.pipeline.emit import emit_code
     from penstock.compiler.pipeline.lower import Lowered
     from penstock.compiler.transforms.canonicalise import quantise, simplify
-    from penstock.compiler.transforms.pad_dims import pad_program
+    from penstock.compiler.transforms.pad_dims import PadDims
 
     parse_reference(model)
     begin("importing the model")
@@ -100,7 +100,7 @@ def walk(model: str, target: CompileTarget, given: Design | None, out: Path, beg
         yield _module(QUANTISE, program.module)
     name, clock = target.platform.name, target.clock_mhz
     design = given or default_design(read_graph(program.module), name, clock, target.quantize)
-    padded = pad_program(program, design)
+    padded = PadDims(design).run(program)
     module = padded.module
     begin("lowering")
     for stage in run_passes(module, itensor_passes(design)):

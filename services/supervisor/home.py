@@ -15,7 +15,8 @@ from typing import IO
 
 from penstock.compiler.errors import PenstockError
 from penstock.services.supervisor.identity import give_to, server_user
-from penstock.services.supervisor.postgres import LONGEST_SOCKET_PATH, SOCKET
+from penstock.services.supervisor.postgres import SOCKET
+from penstock.services.supervisor.server import LONGEST_SOCKET_PATH
 
 LEAST_FREE_BYTES = 256 * 1024 * 1024
 HINT = "set PENSTOCK_HOME to a folder that you can write to"

@@ -14,66 +14,51 @@ from penstock.compiler.errors import PenstockError
 from penstock.services.supervisor.binaries import PostgresBinaries, find_postgres, reachable_postgres
 from penstock.services.supervisor.identity import ServerUser, check_enterable, give_to, server_user
 from penstock.services.supervisor.process import Child, tail
+from penstock.services.supervisor.server import EmbeddedServer, check_socket_path
 
 SUPERUSER = "penstock"
 DATABASE = "postgres"
 SOCKET = ".s.PGSQL.5432"
-LONGEST_SOCKET_PATH = 107  # sun_path of sockaddr_un holds 108 bytes with its closing zero
-START_SECONDS = 120.0
 INITDB_SECONDS = 120.0
 PREVIOUS_SECONDS = 15.0
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(EmbeddedServer):
     """Start with `start()`, stop with `stop()`; in between `url` answers.
 
     `data_dir` is made on the first start. As root the server runs as `nobody`, so both folders must lie
     where that user can enter (`folders.open_folder` makes one; pytest's tmp_path is not one).
-    `fsync=False` is for tests: it trades safety after a power cut for speed.
+    `fsync=False` is for tests: it trades safety after a power cut for speed. To stop is a fast shutdown: open
+    transactions are rolled back, the data folder is left clean.
     """
 
+    name = "Postgres"
+    start_seconds, stop_seconds = 120.0, 20.0
+    late = f"Postgres was not ready after {start_seconds:.0f} s"
+
     def __init__(self, data_dir: Path, socket_dir: Path, *, fsync: bool = True, log: Path | None = None) -> None:
-        self.data_dir = data_dir.resolve()
-        self.socket_dir = socket_dir.absolute()
+        super().__init__(data_dir.resolve(), socket_dir, log)
         self.fsync = fsync
-        self.log = log or self.data_dir.with_name(self.data_dir.name + ".log")
-        self.child: Child | None = None
-        self.binaries: PostgresBinaries | None = None
 
     @property
     def url(self) -> str:
         """For SQLAlchemy with psycopg."""
         return f"postgresql+psycopg://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
 
-    @property
-    def conninfo(self) -> str:
-        """For libpq: psycopg.connect, psql."""
-        return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
-
-    @property
-    def pid(self) -> int:
-        assert self.child is not None, "Postgres was not started"
-        return self.child.pid
-
-    @property
-    def running(self) -> bool:
-        return self.child is not None and self.child.running
-
-    def start(self) -> None:
-        """Return when the server accepts connections. After a crash, start the same object again."""
-        if self.child is not None:
-            self.child.stop(grace=0)
+    def prepare(self) -> Child:
         user = server_user()
-        self._check_folders(user)
-        binaries = reachable_postgres(find_postgres(self._major_of_data()), user, self._copies())
-        self.binaries = binaries
+        check_enterable(self.data_dir, user)
+        check_enterable(self.socket_dir, user)
+        check_socket_path(self.socket_dir / SOCKET, "a unix socket in this folder", self.socket_dir)
+        binaries = reachable_postgres(find_postgres(self._major_of_data()), user, self.copies)
+        self.origin = f"{binaries.version} from {binaries.origin}"
         give_to(self.data_dir, user)
         give_to(self.socket_dir, user)
         if not self._initialised():
             self._initialise(binaries, user)
         self._clear_previous()
-        self.child = Child(
-            "Postgres",
+        return Child(
+            self.name,
             self._command(binaries),
             self.log,
             user=user,
@@ -82,29 +67,6 @@ class EmbeddedPostgres:
             folder=self.data_dir,
             environment=_environment(),
         )
-        self.child.start()
-        self._wait_ready()
-
-    def stop(self, grace: float = 20.0) -> None:
-        """A fast shutdown: open transactions are rolled back, the data folder is left clean."""
-        if self.child is not None:
-            self.child.stop(grace)
-
-    def _check_folders(self, user: ServerUser) -> None:
-        check_enterable(self.data_dir, user)
-        check_enterable(self.socket_dir, user)
-        length = len(os.fsencode(self.socket_dir / SOCKET))
-        if length > LONGEST_SOCKET_PATH:
-            raise PenstockError(
-                code="socket-path-too-long",
-                what=f"a unix socket in this folder would have a path of {length} bytes",
-                where=str(self.socket_dir),
-                limit=f"at most {LONGEST_SOCKET_PATH}",
-                hint="use a folder with a shorter path",
-            )
-
-    def _copies(self) -> Path:
-        return self.data_dir.parent / "servers"
 
     def _initialised(self) -> bool:
         return self._major_of_data() is not None
@@ -140,7 +102,7 @@ class EmbeddedPostgres:
         finally:
             initdb.stop(grace=1)
         if code != 0:
-            raise self._failure("initdb failed" if code is not None else f"initdb took over {INITDB_SECONDS:.0f} s")
+            raise self.failure("initdb failed" if code is not None else f"initdb took over {INITDB_SECONDS:.0f} s")
         try:
             self.data_dir.rmdir()
             fresh.rename(self.data_dir)
@@ -188,21 +150,12 @@ class EmbeddedPostgres:
         settings = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
         return [str(binaries.postgres), "-D", str(self.data_dir), *settings]
 
-    def _wait_ready(self) -> None:
+    def answers(self) -> bool:
         """The server writes its state into the eighth line of postmaster.pid, as pg_ctl reads it."""
-        pid_file = self.data_dir / "postmaster.pid"
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            if not self.running:
-                raise self._failure("Postgres ended while starting")
-            lines = _lines(pid_file)
-            if len(lines) >= 8 and lines[7].strip() == "ready" and lines[0].strip() == str(self.pid):
-                return
-            time.sleep(0.02)
-        self.stop()
-        raise self._failure(f"Postgres was not ready after {START_SECONDS:.0f} s")
+        lines = _lines(self.data_dir / "postmaster.pid")
+        return len(lines) >= 8 and lines[7].strip() == "ready" and lines[0].strip() == str(self.pid)
 
-    def _failure(self, what: str) -> PenstockError:
+    def failure(self, what: str) -> PenstockError:
         last = _telling_line(tail(self.log, 20))
         hint = "free some space" if "No space left" in last else f"read {self.log}"
         return PenstockError(

@@ -18,6 +18,7 @@ from penstock.services.supervisor.keeper import Keeper, ending
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 from penstock.services.supervisor.process import Child
 from penstock.services.supervisor.redis import EmbeddedRedis
+from penstock.services.supervisor.server import EmbeddedServer
 
 HEALTH_PATH = "/v1/health"
 HEALTHY_SECONDS = 180.0  # a program that ends is noticed at once; this is for machines that are very busy
@@ -86,6 +87,10 @@ class Stack:
 
         self.keeper.add(child.name, start, lambda: child.stop(self._grace(STOP_SECONDS)))
 
+    def _keep_server(self, server: EmbeddedServer) -> None:
+        self.keeper.add(server.name, server.start, lambda: server.stop(self._grace(server.stop_seconds)))
+        self.servers[server.name] = server.origin
+
     def _postgres(self) -> str:
         if self.plan.database_url:
             self.servers["Postgres"] = "by PENSTOCK_DATABASE_URL"
@@ -95,15 +100,7 @@ class Stack:
             self.home.make_sockets(),
             log=programs.rotated(self.home.logs / "postgres.log"),
         )
-
-        def start() -> Child:
-            server.start()
-            assert server.child is not None
-            return server.child
-
-        self.keeper.add("Postgres", start, lambda: server.stop(self._grace(20.0)))
-        assert server.binaries is not None
-        self.servers["Postgres"] = f"{server.binaries.version} from {server.binaries.origin}"
+        self._keep_server(server)
         return server.url
 
     def _redis(self) -> str:
@@ -114,15 +111,7 @@ class Stack:
         server = EmbeddedRedis(
             self.home.redis, self.home.make_sockets(), log=programs.rotated(self.home.logs / "redis.log")
         )
-
-        def start() -> Child:
-            server.start()
-            assert server.child is not None
-            return server.child
-
-        self.keeper.add("Redis", start, lambda: server.stop(self._grace(5.0)))
-        assert server.binary is not None
-        self.servers["Redis"] = f"{server.binary.version} from {server.binary.origin}"
+        self._keep_server(server)
         return server.client_url
 
     def _wait_healthy(self) -> None:

@@ -91,9 +91,10 @@ def test_converters_say_what_they_keep() -> None:
     columns = "!itensor.itensor<1x4xi8, iter_space: [4, 8]*[4, 1], iter_map: (d0, d1) -> (d1, d0)>"
     wide = "!itensor.itensor<1x8xi8, iter_space: [8, 2]*[1, 8], iter_map: (d0, d1) -> (d0, d1)>"
     text = f"""
-    %0 = itensor.instance "rows" : {rows}
+    %t = tensor.empty() : tensor<8x16xi8>
+    %0 = itensor.load "rows" %t : tensor<8x16xi8> -> {rows}
     %1 = itensor.converter "turn" %0 : {rows} -> {columns}
-    %2 = itensor.instance "again" : {rows}
+    %2 = itensor.load "again" %t : tensor<8x16xi8> -> {rows}
     %3 = itensor.converter "widen" %2 : {rows} -> {wide}"""
     shown = readable(Parser(make_context(), text).parse_module())
     assert "// two blocks of 8 x 16, 0 shared loops; 88 elements alive at most" in shown

@@ -156,7 +156,8 @@ class _NestRun:
 
     def _write(self, op: nest.WriteOp) -> Action:
         when, queue, values = self._when(op.when), self.machine.queue(op.stream), self.values
-        shape = stream.expect_stream(op.stream).token.get_shape()
+        assert isinstance(op.stream.type, stream.StreamType)
+        shape = op.stream.type.token.get_shape()
 
         def act(i: int) -> None:
             if when[i]:

@@ -133,7 +133,7 @@ def test_bindings_survive_as_text() -> None:
     read = Parser(make_context(), str(lowered.stream)).parse_module()
     read.verify()
     assert str(read) == str(lowered.stream)
-    assert str(lowered.stream).count('bindings = {arith.addf = "5 dsp, fabric"}') == 1
+    assert str(lowered.stream).count('bindings {arith.addf = "5 dsp, fabric"}') == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from xdsl.dialects.builtin import MemRefType, VectorType, f32, i8
@@ -114,6 +116,7 @@ def test_modules_round_trip(case: Case) -> None:
         parsed = Parser(make_context(), text).parse_module()
         parsed.verify()
         assert str(parsed) == text
+        assert not re.search(r'"(itensor|stream|nest)\.\w+"\(', text), "every operation has a format of its own"
 
 
 def test_overlap_is_a_sliding_window() -> None:

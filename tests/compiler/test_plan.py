@@ -19,7 +19,7 @@ from penstock.compiler.plan.planner import Planner
 from penstock.compiler.plan.read import read_kernels
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.pad_dims import pad_program
+from penstock.compiler.transforms.pad_dims import PadDims
 from tests.compiler.designs import designs, networks
 from tests.compiler.graphs import Case, build_graph, cases, turned
 
@@ -70,7 +70,7 @@ def text(region: Region) -> str:
 
 def check_written(program: Program, design: Design) -> None:
     lowered = lower(program, design)
-    graph = read_graph(pad_program(program, design).module)
+    graph = read_graph(PadDims(design).run(program).module)
     planned = Planner(graph, load_platform(design.platform)).plan(design)
     read = read_kernels([op for op in lowered.itensor.walk() if isinstance(op, itensor.KernelOp)])
     wanted = [[described(part) for part in kernel.parts] for kernel in planned.kernels]

@@ -1,4 +1,4 @@
-"""Operations of the paper's tables 1 and 2: they print and parse, refuse what they cannot mean, and compute."""
+"""Operations on streams: they print and parse, refuse what they cannot mean, and compute."""
 
 from __future__ import annotations
 
@@ -21,82 +21,58 @@ from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 
 ROWS = "!itensor.itensor<1x4xi8, iter_space: [6]*[1], iter_map: (d0) -> (d0, 0)>"
-SPLIT = "!itensor.itensor<1x4xi8, iter_space: [3, 2]*[2, 1], iter_map: (d0, d1) -> (d0 + d1, 0)>"
-COLUMNS = "!itensor.itensor<1x4xi8, iter_space: [2, 3]*[1, 2], iter_map: (d0, d1) -> (d0 + d1, 0)>"
+COLUMNS = "!itensor.itensor<1x4xi8, iter_space: [2, 3]*[1, 2], iter_map: (d0, d1) -> ((d0 + d1), 0)>"
 WIDE = "!itensor.itensor<1x1x4xi8, iter_space: [2, 3]*[1, 1], iter_map: (d0, d1) -> (d0, d1, 0)>"
 FLAT = "!itensor.itensor<4xi8, iter_space: [6]*[4], iter_map: (d0) -> (d0)>"
+TOP = "!itensor.itensor<1x4xi8, iter_space: [2]*[1], iter_map: (d0) -> (d0, 0)>"
 TALL = "!itensor.itensor<1x4xi8, iter_space: [12]*[1], iter_map: (d0) -> (d0, 0)>"
+SHAPES = {ROWS: (6, 4), COLUMNS: (6, 4)}
 
 
 def parse(text: str) -> ModuleOp:
     return Parser(make_context(), text).parse_module()
 
 
+def loaded(kind: str, operation: str) -> str:
+    """An operation on the stream `%r`."""
+    tensor = "x".join(map(str, SHAPES[kind]))
+    return (
+        f'%t = tensor.empty() : tensor<{tensor}xi8>\n%r = itensor.load "r" %t : tensor<{tensor}xi8> -> {kind}\n'
+        + operation
+    )
+
+
 @pytest.mark.parametrize(
-    "text",
+    "operation",
     [
-        f"%0 = itensor.empty : {ROWS}",
-        f'%0 = itensor.instance "rows" : {ROWS}',
-        f'%0 = itensor.instance "rows" : {ROWS}\n%1 = itensor.read %0 : {ROWS} -> vector<1x4xi8>',
-        f'%0 = itensor.instance "rows" : {ROWS}\n%1 = tensor.empty() : tensor<1x4xi8>\n'
-        f"%2 = itensor.read %0 init %1 : tensor<1x4xi8> : {ROWS} -> tensor<1x4xi8>\n"
-        f"%3 = itensor.empty : {ROWS}\n%4 = itensor.write %2 into %3 : tensor<1x4xi8>, {ROWS} -> {ROWS}",
-        f'%0 = itensor.instance "rows" : {ROWS}\n%1 = itensor.cast "split" %0 : {ROWS} -> {SPLIT}',
-        f'%0 = itensor.instance "rows" : {ROWS}\n%1 = itensor.reassociate "wide" %0 : {ROWS} -> {WIDE}',
-        f'%0 = itensor.instance "rows" : {ROWS}\n%1 = itensor.reassociate "flat" %0 : {ROWS} -> {FLAT}',
-        f'%0 = itensor.instance "a" : {ROWS}\n%1 = itensor.instance "b" : {ROWS}\n'
-        f'%2 = itensor.join "both" %0, %1 : {ROWS}, {ROWS} -> {TALL}',
-        f'%0 = itensor.instance "rows" : {ROWS}\n'
-        f"%1 = itensor.to_stream %0 : {ROWS} -> !stream.stream<vector<1x4xi8>, depth: 2>\n"
-        f"%2 = itensor.from_stream %1 : !stream.stream<vector<1x4xi8>, depth: 2> -> {ROWS}\n"
-        "%3 = stream.cast %1 : !stream.stream<vector<1x4xi8>, depth: 2> -> !stream.stream<vector<2x2xi8>, depth: 2>",
+        f'%a = itensor.reassociate "wide" %r : {ROWS} -> {WIDE}',
+        f'%a = itensor.reassociate "flat" %r : {ROWS} -> {FLAT}',
+        f'%a = itensor.converter "turned" %r : {ROWS} -> {COLUMNS}',
+        f'%a, %b = itensor.fork "both" %r : {ROWS} -> {ROWS}, {ROWS}',
+        f'%a = itensor.chunk "first" %r along 0 at [0] : {ROWS} -> {TOP}',
+        f'%a = itensor.concat "twice" %r, %r along 0 : {ROWS}, {ROWS} -> {TALL}',
     ],
 )
-def test_operations_print_and_parse(text: str) -> None:
+def test_operations_print_and_parse(operation: str) -> None:
+    text = loaded(ROWS, operation)
     module = parse(text)
     module.verify()
+    assert operation in str(module), "it is printed as it was written"
     assert str(parse(str(module))) == str(module)
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("kind", "operation", "message"),
     [
-        (f'%0 = itensor.instance "r" : {ROWS}\n%1 = itensor.read %0 : {ROWS} -> vector<4x1xi8>', "is no slice of"),
-        (
-            f'%0 = itensor.instance "r" : {ROWS}\n%1 = tensor.empty() : tensor<2x4xi8>\n'
-            f"%2 = itensor.read %0 init %1 : tensor<2x4xi8> : {ROWS} -> tensor<1x4xi8>",
-            "cannot be stored to an init",
-        ),
-        (
-            f"%0 = itensor.empty : {ROWS}\n%1 = tensor.empty() : tensor<4xi8>\n"
-            f"%2 = itensor.write %1 into %0 : tensor<4xi8>, {ROWS} -> {ROWS}",
-            "is no slice of",
-        ),
-        (f'%0 = itensor.instance "r" : {ROWS}\n%1 = itensor.cast "c" %0 : {ROWS} -> {COLUMNS}', "use a converter"),
-        (
-            f'%0 = itensor.instance "r" : {COLUMNS}\n%1 = itensor.reassociate "w" %0 : {COLUMNS} -> {WIDE}',
-            "do not send the same elements in the same order",
-        ),
-        (
-            f'%0 = itensor.instance "a" : {ROWS}\n%1 = itensor.join "j" %0 : {ROWS} -> {TALL}',
-            "do not make 12",
-        ),
-        (
-            f'%0 = itensor.instance "r" : {ROWS}\n'
-            f"%1 = itensor.to_stream %0 : {ROWS} -> !stream.stream<vector<4xi8>, depth: 2>",
-            "is carried by tokens of",
-        ),
-        (
-            f'%0 = itensor.instance "r" : {ROWS}\n'
-            f"%1 = itensor.to_stream %0 : {ROWS} -> !stream.stream<vector<1x4xi8>, depth: 2>\n"
-            "%2 = stream.cast %1 : !stream.stream<vector<1x4xi8>, depth: 2> -> !stream.stream<vector<2xi8>, depth: 2>",
-            "cannot be seen as",
-        ),
+        (COLUMNS, f'%1 = itensor.reassociate "w" %r : {COLUMNS} -> {WIDE}', "do not send the same elements"),
+        (ROWS, f'%1 = itensor.converter "c" %r : {ROWS} -> {TALL}', "changes the order, not the data"),
+        (ROWS, f'%1 = itensor.chunk "c" %r along 0 at [5] : {ROWS} -> {TOP}', "is no whole number of slices"),
+        (ROWS, f'%1 = itensor.concat "c" %r along 0 : {ROWS} -> {TALL}', "do not fill"),
     ],
 )
-def test_operations_refuse(text: str, message: str) -> None:
+def test_operations_refuse(kind: str, operation: str, message: str) -> None:
     with pytest.raises(VerifyException, match=message):
-        parse(text).verify()
+        parse(loaded(kind, operation)).verify()
 
 
 def kernel(body: str, inputs: dict[str, str], output: str) -> ModuleOp:
@@ -105,11 +81,11 @@ def kernel(body: str, inputs: dict[str, str], output: str) -> ModuleOp:
     names, types = ", ".join(f"%{n}" for n in inputs), ", ".join(inputs.values())
     return parse(f"""
     func.func @main({outer}) -> {output} {{
-      %0 = "itensor.kernel"({names}) <{{sym_name = "k", group = #builtin.int<0>}}> ({{
+      %0 = itensor.kernel "k" group 0 takes {names} : ({types}) -> {output} {{
       ^bb0({inner}):
         {body}
         itensor.yield %out : {output}
-      }}) : ({types}) -> {output}
+      }}
       func.return %0 : {output}
     }}""")
 

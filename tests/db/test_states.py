@@ -22,10 +22,8 @@ from penstock.db import Database, lifecycle
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import (
-    RUN_INITIAL,
     RUN_TERMINAL,
     RUN_TRANSITIONS,
-    STEP_INITIAL,
     STEP_TERMINAL,
     STEP_TRANSITIONS,
     RunState,
@@ -38,8 +36,8 @@ from tests.fixtures.servers import fresh_database
 from tests.fixtures.service import assert_legal
 
 MACHINES = {
-    "step": (STEP_TRANSITIONS, STEP_INITIAL, STEP_TERMINAL, StepState),
-    "run": (RUN_TRANSITIONS, RUN_INITIAL, RUN_TERMINAL, RunState),
+    "step": (STEP_TRANSITIONS, (StepState.BLOCKED, StepState.QUEUED), STEP_TERMINAL, StepState),
+    "run": (RUN_TRANSITIONS, (RunState.QUEUED,), RUN_TERMINAL, RunState),
 }
 
 
@@ -186,8 +184,8 @@ class Histories(RuleBasedStateMachine):
         steps = self.steps()
         queued = {step.id for step in steps if step.state == StepState.QUEUED}
         assert queued == waiting & {step.id for step in steps}, "outbox rows are queued steps"
-        still_open = [step for step in steps if not step.is_over]
-        assert bool(still_open) != run.is_over, "a run is over exactly when none of its steps is open"
+        still_open = [step for step in steps if step.state not in STEP_TERMINAL]
+        assert bool(still_open) != (run.state in RUN_TERMINAL), "a run is over exactly when none of its steps is open"
         if run.state in (RunState.SUCCEEDED, RunState.RUNNING):
             assert all(s.may_fail for s in steps if s.state == StepState.FAILED)
         if run.state == RunState.RUNNING:

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.parser import Parser
 
+from penstock.compiler.analysis.default_design import default_design
+from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.dialects import nest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
@@ -68,6 +70,18 @@ def test_the_pieces_of_a_padded_reduction_have_its_masks():
         assert any(isinstance(op, nest.WithinOp) for _, one in lowered.nests for op in one.body.block.ops)
         whole = network_of(lowered.top, assembler.library)
         assert shape_of(assembler.network(design)) == shape_of(whole)
+
+
+def test_layers_that_are_spelled_alike_keep_their_own_channels():
+    """`fc0.relu` and `fc0_relu` would be one name in C++."""
+    program, platform = build_network("int8", 2, 4, (Dense(4, False, False),) * 2, seed=1), load_platform("u55c")
+    text = str(program.module).replace('penstock.layer = "fc1"', 'penstock.layer = "fc0_relu"')
+    alike = replace(program, module=Parser(make_context(), text).parse_module())
+    design = default_design(read_graph(alike.module), platform.name, 300.0)
+    assembled = Assembler(alike, platform, 300.0)
+    whole = network_of(lower(alike, design).top, assembled.library)
+    assert shape_of(assembled.network(design)) == shape_of(whole)
+    assert {"fc0_relu", "fc0_relu_2"} <= {task.name for task in whole.tasks}
 
 
 @given(st.data())

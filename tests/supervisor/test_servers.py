@@ -36,7 +36,7 @@ def redis(folder: Path) -> Iterator[EmbeddedRedis]:
 
 
 def query(server: EmbeddedPostgres, statement: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(server.conninfo, autocommit=True) as connection:
+    with psycopg.connect(server.url.replace("+psycopg", ""), autocommit=True) as connection:
         cursor = connection.execute(statement.encode())
         return cursor.fetchall() if cursor.description else []
 

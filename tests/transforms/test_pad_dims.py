@@ -21,7 +21,7 @@ from penstock.compiler.pipeline import emit, lower
 from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare, make_inputs, verify_levels
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.schedule import load_library
-from penstock.compiler.transforms.pad_dims import Dims, pad_program
+from penstock.compiler.transforms.pad_dims import Dims, PadDims
 from penstock.profiling.csim import build_csim
 from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
@@ -92,7 +92,7 @@ func.func @main(%x: tensor<3x7xf32> {{penstock.name = "x", penstock.kind = "inpu
 
 def test_golden() -> None:
     program = prime_layer()
-    padded = pad_program(program, tiled(program, fc0=(2, 2, 4), fc0_relu=(2, 2)))
+    padded = PadDims(tiled(program, fc0=(2, 2, 4), fc0_relu=(2, 2))).run(program)
     check_golden(GOLDENS / "padded.mlir", str(padded.module) + "\n")
     assert padded.params["fc0.weight"].shape == (6, 8)
     assert not padded.params["fc0.weight"][5:].any()
@@ -115,7 +115,7 @@ def test_golden_of_masks(tmp_path: Path) -> None:
 
 def test_whole_tiles_change_nothing() -> None:
     program = prime_layer()
-    assert pad_program(program, tiled(program, fc0=(3, 5, 7))) is program
+    assert PadDims(tiled(program, fc0=(3, 5, 7))).run(program) is program
 
 
 @pytest.mark.parametrize("kind", ["int8", "float32"])
@@ -222,7 +222,7 @@ def test_a_model_without_weights_is_padded_without_memory() -> None:
     program = prime_layer()
     seen = {name: np.broadcast_to(np.zeros((), array.dtype), array.shape) for name, array in program.params.items()}
     bare = replace(program, params=seen)
-    padded = pad_program(bare, tiled(bare, fc0=(2, 2, 4), fc0_relu=(2, 2)))
+    padded = PadDims(tiled(bare, fc0=(2, 2, 4), fc0_relu=(2, 2))).run(bare)
     assert not padded.has_weights
     assert padded.params["fc0.weight"].shape == (6, 8)
 

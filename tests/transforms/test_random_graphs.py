@@ -36,7 +36,7 @@ def simplified(module: nn.Module, x: torch.Tensor) -> Program | None:
     imported = program = import_module(module, x)
     for step in SIMPLIFY:
         try:
-            program = step.apply(program)
+            program = step.run(program)
         except PenstockError as error:
             if error.code == "unsupported-op" and any(word in error.what for word in EXPECTED):
                 return None

@@ -65,7 +65,7 @@ def test_every_pass_keeps_the_numbers_of_random_mlps(
     together = simplify(program)
     for step in SIMPLIFY:
         before = str(program.module)
-        after = step.apply(program)
+        after = step.run(program)
         assert str(program.module) == before, f"{type(step).__name__} changed the program that it was given"
         assert_matches_pytorch(after)
         program = after

@@ -25,7 +25,7 @@ from sqlalchemy import text
 from penstock.db import Database, lifecycle
 from penstock.db.migrate import migrate
 from penstock.db.schema.records import Event, Run, Step
-from penstock.db.schema.states import RunState, StepState
+from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.services.steps.graph import TRIAL, run_steps
 from penstock.services.store import ContentStore
 from penstock.services.supervisor.folders import open_folder
@@ -83,7 +83,7 @@ class Stack:
 
     def is_over(self) -> bool:
         assert self.current is not None, "a round sets it"
-        return self.service.run_of(self.current).is_over
+        return self.service.run_of(self.current).state in RUN_TERMINAL
 
     def kill_api(self, pause: float) -> None:
         self.service.kill(self.api)

@@ -10,7 +10,7 @@ from penstock.compiler.evidence import EVIDENCE
 from penstock.db import Transaction
 from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
-from penstock.db.schema.states import RUN_TERMINAL, STEP_TERMINAL, StepState
+from penstock.db.schema.states import RUN_TERMINAL, StepState
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
@@ -289,7 +289,3 @@ def _waiting_for(run: Run, steps: Sequence[Step], counts: Mapping[tuple[str, str
         return ""
     seconds = round((now - since).total_seconds())
     return f"step {first.key} has waited for {seconds} s for a worker of queue '{first.queue}'"
-
-
-def is_over(step: StepOut) -> bool:
-    return step.state in STEP_TERMINAL

@@ -1,0 +1,13 @@
+#ij = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %half = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<4x8xf32>
+  %halves = linalg.fill ins(%half : f32) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#ij, #ij, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %halves : tensor<4x8xf32>, tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) attrs = {penstock.layer = "halve"} {
+  ^bb0(%v: f32, %w: f32, %o: f32):
+    %s = arith.mulf %v, %w : f32
+    linalg.yield %s : f32
+  } -> tensor<4x8xf32>
+  func.return %y : tensor<4x8xf32>
+}

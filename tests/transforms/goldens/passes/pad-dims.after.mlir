@@ -1,0 +1,12 @@
+#map0 = affine_map<(d0, d1) -> (d0, d1)>
+builtin.module {
+  func.func @main(%x: tensor<8x8xf32> {penstock.name = "x", penstock.kind = "input"}) -> tensor<8x8xf32> {
+    %0 = tensor.empty() : tensor<8x8xf32>
+    %double_ = linalg.generic {indexing_maps = [#map0, #map0], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x8xf32>) outs(%0 : tensor<8x8xf32>) attrs =  {penstock.layer = "double"} {
+    ^bb0(%v: f32, %o: f32):
+      %s = arith.addf %v, %v : f32
+      linalg.yield %s : f32
+    } -> tensor<8x8xf32>
+    func.return %double_ : tensor<8x8xf32>
+  }
+}

@@ -1,0 +1,13 @@
+#map0 = affine_map<(d0, d1) -> (d0, d1)>
+builtin.module {
+  func.func @main(%x: tensor<4x8xf32> {penstock.name = "x", penstock.kind = "input"}) -> tensor<4x8xf32> {
+    %e = tensor.empty() : tensor<4x8xf32>
+    %relu = linalg.generic {indexing_maps = [#map0, #map0], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x8xf32>) outs(%e : tensor<4x8xf32>) attrs =  {penstock.layer = "relu"} {
+    ^bb0(%v: f32, %o: f32):
+      %zero = arith.constant 0.000000e+00 : f32
+      %s = arith.maximumf %v, %zero : f32
+      linalg.yield %s : f32
+    } -> tensor<4x8xf32>
+    func.return %relu : tensor<4x8xf32>
+  }
+}
