@@ -6,6 +6,8 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# What pip says, warnings about locally configured indexes too, is worth reading only where it fails.
+INSTALL_LOG := $(VENV)/install.log
 # Tests that run at once. Those of the service mostly wait, so one more than the cores of a small machine.
 JOBS ?= 3
 PIP_FLAGS ?=
@@ -19,7 +21,9 @@ $(STAMP): pyproject.toml constraints.txt
 	if [ -z "$$python" ]; then echo "penstock needs Python 3.11 to 3.14: install one, or say make PYTHON=/path/to/python" >&2; exit 1; fi; \
 	echo "installing into $(VENV) with $$python (a few minutes the first time)"; \
 	[ -x $(BIN)/python ] || "$$python" -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e '.[stack,examples,dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check $(PIP_FLAGS) -c constraints.txt -e '.[stack,examples,dev]' \
+	  >$(INSTALL_LOG) 2>&1 || { code=$$?; tail -n 30 $(INSTALL_LOG) >&2; \
+	  echo "the installation failed; all that pip said is in $(INSTALL_LOG)" >&2; exit $$code; }
 	@touch $@
 
 demo: $(STAMP) ## a model becomes an explored, verified, packaged accelerator (out/demo)

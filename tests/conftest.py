@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from penstock.profiling import store
 
-pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.service"]
+pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.service", "tests.fixtures.time_left"]
 
 # Where a red run stops people, the same examples come every time; at a desk new ones are looked for.
 settings.register_profile("ci", derandomize=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ from penstock.services.store import ContentStore
 from penstock.services.supervisor.postgres import EmbeddedPostgres
 from tests.api.seeding import Seeder
 from tests.fixtures.servers import fresh_database
+from tests.fixtures.waiting import QUIET_SECONDS, wait_until
 
 MakeClient = Callable[..., httpx.Client]
 
@@ -75,14 +75,12 @@ def served(app: FastAPI) -> Iterator[str]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline and not server.started:
-        time.sleep(0.02)
     try:
+        wait_until(lambda: server.started)
         yield url
     finally:
         server.should_exit = True
-        thread.join(timeout=15)
+        thread.join(QUIET_SECONDS)
         listener.close()
     assert not thread.is_alive(), "the server ended"
 

@@ -22,6 +22,7 @@ from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.worker.sign_of_life import SignOfLife
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
+from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -239,27 +240,19 @@ def test_health_tells_each_part(
     assert idle["queues"] == [{"name": "import", "waiting": 1, "running": 0}]
     sign = SignOfLife(redis.client_url, "lab-1", ["import", "explore"], 4)
     sign.start()
-    _until(lambda: client.get("/v1/health").json()["workers_alive"] == 1)
+    wait_until(lambda: client.get("/v1/health").json()["workers_alive"] == 1)
     health = client.get("/v1/health").json()
     assert health["status"] == "ok"
     assert health["workers"][0]["queues"] == ["import", "explore"]
     assert health["auth"].startswith("off")
     sign.stop()
-    _until(lambda: client.get("/v1/health").json()["workers_alive"] == 0)
+    wait_until(lambda: client.get("/v1/health").json()["workers_alive"] == 0)
     seeder.claim(run, "import")
     assert client.get("/v1/health").json()["workers_alive"] == 1, "whoever holds a lease is alive"
     redis.stop()
-    _until(lambda: client.get("/v1/health").json()["broker"]["status"] == "down")
+    wait_until(lambda: client.get("/v1/health").json()["broker"]["status"] == "down")
     assert client.get("/v1/health").json()["status"] == "degraded"
     assert client.get("/healthz").text == "ok\n"
-
-
-def _until(condition) -> None:
-    for _ in range(100):
-        if condition():
-            return
-        threading.Event().wait(0.1)
-    raise AssertionError("it did not come to pass within ten seconds")
 
 
 def _tokens(database: Database):

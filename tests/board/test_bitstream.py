@@ -21,6 +21,7 @@ from penstock.profiling.open_rtl.tools import Tool
 from penstock.profiling.protocol import ProfilingError
 from tests.board.folder import weights, wrapped, write_package
 from tests.board.hand_core import reference
+from tests.profiling.open_tools import own_cache
 
 REPORT = {
     "fmax": {"$glbnet$clk": {"achieved": 73.9, "constraint": 50.0}, "slow": {"achieved": 61.5, "constraint": 25.0}},
@@ -31,7 +32,7 @@ REPORT = {
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever an earlier run kept must not decide a test."""
-    monkeypatch.setenv("PENSTOCK_HOME", str(tmp_path_factory.mktemp("home")))
+    own_cache(tmp_path_factory.mktemp("home"), monkeypatch)
 
 
 def test_the_slowest_clock_and_what_is_used_are_read() -> None:

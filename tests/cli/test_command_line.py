@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def penstock(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "penstock.services.cli.main", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=60)
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | environment, timeout=600)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["-h"], ["help"]])

@@ -114,7 +114,7 @@ def test_package_runs_on_its_own(compiled: Path) -> None:
         cwd=compiled,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr
@@ -125,13 +125,13 @@ def test_its_csim_program_compiles_and_runs_from_the_package_alone(compiled: Pat
     program = tmp_path / "csim"
     sources = [str(p) for part in ("hls", "csim") for p in sorted((compiled / part).glob("*.cpp"))]
     flags = ["-std=c++14", "-O1", "-ffp-contract=off", "-I", "csim/include", "-I", "hls"]
-    subprocess.run(["g++", *flags, *sources, "-o", str(program)], cwd=compiled, check=True, timeout=120)
+    subprocess.run(["g++", *flags, *sources, "-o", str(program)], cwd=compiled, check=True, timeout=600)
     with open_package(compiled) as package:
         samples = package.samples()
         (port,), _ = package.ports()
     assert samples is not None
     (tmp_path / "in.bin").write_bytes(port.to_accelerator(samples.inputs[0]).tobytes())
-    subprocess.run([str(program), str(tmp_path / "in.bin"), "--", str(tmp_path / "out.bin")], check=True, timeout=60)
+    subprocess.run([str(program), str(tmp_path / "in.bin"), "--", str(tmp_path / "out.bin")], check=True, timeout=600)
     assert (tmp_path / "out.bin").read_bytes() == samples.expected[0].tobytes()
 
 

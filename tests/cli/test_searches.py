@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
 
 from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.records import Run as RunRow
 from tests.api.seeding import Seeder
 from tests.cli.conftest import Run
+from tests.fixtures.waiting import wait_until
 
 
 def test_pause_and_resume(run: Run, seeder: Seeder) -> None:
@@ -41,14 +42,15 @@ def test_replay(run: Run, seeder: Seeder, equal: bool) -> None:
     }  # fmt: skip
 
     def work() -> None:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
+        asked: list[RunRow] = []
+
+        def look() -> list[RunRow]:
             with seeder.database.begin() as tx:
-                again = next((r for r in tx.runs.list(limit=5).items if r.name.startswith("replay")), None)
-            if again is not None:
-                seeder.finish(again, "replay", StepOutcome(result={}, run_summary={"replay": found}))
-                return
-            time.sleep(0.05)
+                asked.extend(r for r in tx.runs.list(limit=5).items if r.name.startswith("replay"))
+            return asked
+
+        wait_until(look)
+        seeder.finish(asked[0], "replay", StepOutcome(result={}, run_summary={"replay": found}))
 
     worker = threading.Thread(target=work)
     worker.start()

@@ -38,7 +38,7 @@ def test_levels_agree(case: Case) -> None:
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=2000)
+@settings(RELAXED, max_examples=1000)
 @given(case=cases())
 def test_levels_agree_on_many_more(case: Case) -> None:
     check_levels(case.lowered())

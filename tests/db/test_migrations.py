@@ -42,7 +42,7 @@ def test_from_several_processes_at_once(empty_database_url: str) -> None:
         subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], cwd=root, stderr=subprocess.PIPE)
         for _ in range(4)
     ]
-    errors = [process.communicate(timeout=60)[1].decode() for process in processes]
+    errors = [process.communicate(timeout=600)[1].decode() for process in processes]
     assert [process.returncode for process in processes] == [0] * 4, errors
 
 

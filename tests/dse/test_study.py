@@ -153,7 +153,7 @@ def execute(url: str, statement: str) -> None:
 def test_processes_share_one_study_from_the_very_start(study_url: str):
     """All of them find an empty schema and make its tables, the study, and different trials."""
     workers = [start(study_url, "fresh", w, 5) for w in range(3)]
-    numbers = [int(line) for w in workers for line in w.communicate(timeout=120)[0].split()]
+    numbers = [int(line) for w in workers for line in w.communicate(timeout=600)[0].split()]
     assert [w.returncode for w in workers] == [0, 0, 0]
     assert sorted(numbers) == list(range(15))
     study = Study.create_or_load("fresh", CHOICES, storage_url=study_url)

@@ -21,7 +21,7 @@ def run_import(*arguments: str, temporary: Path) -> subprocess.CompletedProcess[
         env={**os.environ, "TMPDIR": str(temporary)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

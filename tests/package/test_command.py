@@ -18,7 +18,7 @@ from tests.package import hand_made
 def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """No PYTHONPATH and another folder: the repository is as far away as on another machine."""
     return subprocess.run(
-        [sys.executable, "-W", "error", *arguments], cwd=folder, capture_output=True, text=True, timeout=120,
+        [sys.executable, "-W", "error", *arguments], cwd=folder, capture_output=True, text=True, timeout=600,
         env={"PATH": os.environ["PATH"], "TMPDIR": os.environ.get("TMPDIR", "/tmp"), **environment},
     )  # fmt: skip
 
@@ -117,7 +117,7 @@ def test_read_only_folder(package: Path, tmp_path: Path) -> None:
         elsewhere.mkdir()
         command = [*_without_roots_rights(), sys.executable, "run.py", "--self-test"]
         result = subprocess.run(
-            command, cwd=package, capture_output=True, text=True, timeout=120,
+            command, cwd=package, capture_output=True, text=True, timeout=600,
             env={"PATH": os.environ["PATH"], "TMPDIR": str(elsewhere)},
         )  # fmt: skip
         assert result.returncode == 0, result.stderr

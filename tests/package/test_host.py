@@ -80,7 +80,7 @@ def package(contents: PackageContents, tmp_path: Path) -> Path:
 
 def run(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=package, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *arguments], cwd=package, capture_output=True, text=True, timeout=600, check=False
     )
 
 

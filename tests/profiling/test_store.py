@@ -18,6 +18,7 @@ from penstock.profiling.store import FolderProfiles, ProfileStore, profile_once
 from penstock.services.profiles import SharedProfiles
 from penstock.services.supervisor.process import dying_with_us
 from tests.db.test_repositories import echo, make_run
+from tests.fixtures.waiting import QUIET_SECONDS, wait_until
 from tests.profiling.model_profiler import ModelProfiler
 from tests.profiling.profile_worker import profile_of
 
@@ -137,13 +138,6 @@ def lines_of(path: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.02)
-
-
 def test_two_worker_processes_run_the_tool_once(
     database: Database, tmp_path: Path, workers: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
@@ -151,7 +145,7 @@ def test_two_worker_processes_run_the_tool_once(
     run, other = make_run(database, echo("a")), make_run(database, echo("a"))
     ran, got = tmp_path / "ran", tmp_path / "got"
     both = [workers(database.url, one.id, "key", ran, got, 1.0) for one in (run, other)]
-    assert [process.wait(30) for process in both] == [0, 0]
+    assert [process.wait(QUIET_SECONDS) for process in both] == [0, 0]
     assert len(lines_of(ran)) == 1
     assert lines_of(got) == ["3", "3"]
     with database.begin() as tx:
@@ -168,13 +162,13 @@ def test_when_the_measuring_worker_is_killed_another_takes_over(
     run = make_run(database, echo("a"))
     ran, got = tmp_path / "ran", tmp_path / "got"
     victim = workers(database.url, run.id, "key", ran, got, 600.0)
-    wait_for(lambda: len(lines_of(ran)) == 1)
+    wait_until(lambda: len(lines_of(ran)) == 1)
     heir = workers(database.url, run.id, "key", ran, got, 0.0)
     time.sleep(1.0)  # longer than it takes to see the claim
     assert heir.poll() is None
     assert len(lines_of(ran)) == 1, "a claim that is renewed is respected"
     victim.kill()
     victim.wait()
-    assert heir.wait(30) == 0
+    assert heir.wait(QUIET_SECONDS) == 0
     assert len(lines_of(ran)) == 2
     assert lines_of(got) == ["3"]

@@ -121,7 +121,7 @@ def measure(executable: Path, vectors: int, seed: int, *, sweep: bool = False) -
 
 def run(command: list[str], folder: Path, environment: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=300
+        command, cwd=folder, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, f"{' '.join(command[:2])}: {done.stderr[-3000:]}"
     return done.stdout

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,10 @@ import psutil
 import pytest
 
 from penstock.services.supervisor.process import dying_with_us
+from tests.fixtures.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 240.0
+START_SECONDS = 600.0
 NOBODY = 65534
 
 
@@ -33,6 +34,7 @@ class Caller:
     python: str
     uid: int | None = None
     environment: dict[str, str] = field(default_factory=dict[str, str])
+    folder: Path = ROOT
 
     def command(self, *arguments: str) -> list[str]:
         return [self.python, "-m", "penstock.services.cli.main", *arguments]
@@ -84,7 +86,7 @@ class Up:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send the signal; the exit code and what was said on stderr."""
         self.process.send_signal(number)
-        _, said = self.process.communicate(timeout=120)
+        _, said = self.process.communicate(timeout=600)
         return self.process.returncode, said
 
 
@@ -97,7 +99,7 @@ def kind(command: Sequence[str]) -> str:
 def run_up(caller: Caller, home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A start that is expected to end by itself."""
     return subprocess.run(
-        caller.command("up", *arguments), env=_environment(caller, home, environment), cwd=ROOT,
+        caller.command("up", *arguments), env=_environment(caller, home, environment), cwd=caller.folder,
         capture_output=True, text=True, timeout=START_SECONDS, user=caller.uid, group=caller.uid,
         extra_groups=None if caller.uid is None else [],
     )  # fmt: skip
@@ -111,14 +113,14 @@ def up(caller: Caller, home: Path, *arguments: str, **environment: str) -> Itera
         caller.command("up", "--json", "--port", "0", *arguments), signal.SIGTERM, uid=user, gid=user
     )
     process = subprocess.Popen(
-        command, env=_environment(caller, home, environment), cwd=ROOT, stdout=subprocess.PIPE,
+        command, env=_environment(caller, home, environment), cwd=caller.folder, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
-            _, said = process.communicate(timeout=10)
+            _, said = process.communicate(timeout=600)
             raise AssertionError(f"penstock up ended with {process.returncode}: {said}")
         running = Up(process, json.loads(line))
         yield running
@@ -126,7 +128,7 @@ def up(caller: Caller, home: Path, *arguments: str, **environment: str) -> Itera
         if process.poll() is None:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=120)
+                process.communicate(timeout=600)
         process.kill()
         process.communicate()
 
@@ -138,13 +140,17 @@ def _environment(caller: Caller, home: Path, more: dict[str, str]) -> dict[str, 
     return inherited | caller.environment | light | {"PENSTOCK_HOME": str(home)} | more
 
 
-def eventually(true: Callable[[], bool], seconds: float) -> bool:
-    """Whether it becomes true in time."""
-    deadline = time.monotonic() + seconds
-    while not true():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
+def get(url: str) -> dict[str, Any]:
+    with urllib.request.urlopen(url, timeout=600) as answer:
+        return json.load(answer)
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    """Whether it becomes true in a time that is long for anything."""
+    try:
+        wait_until(true)
+    except AssertionError:
+        return False
     return True
 
 

@@ -42,7 +42,7 @@ def keep(keeper: Keeper, log: Path, script: str) -> Child:
 
 
 def ended(child: Child) -> bool:
-    return eventually(lambda: not child.running, 20)
+    return eventually(lambda: not child.running)
 
 
 def test_a_crash_is_said_and_mended(keeper: Keeper, said: list[str], tmp_path: Path) -> None:
@@ -99,10 +99,10 @@ def test_stop_kills_what_ignores_it(tmp_path: Path) -> None:
     script = "trap '' TERM; (trap '' TERM; sleep 60) & echo $!; echo ready; while :; do sleep 0.1; done"
     child = Child("stubborn", ["/bin/sh", "-c", script], tmp_path / "log")
     child.start()
-    assert eventually(lambda: "ready" in child.log_tail(), 20)
+    assert eventually(lambda: "ready" in child.log_tail())
     grandchild = int(child.log_tail().split()[0])
     child.stop(grace=0.3)
-    assert eventually(lambda: not alive([child.pid, grandchild]), 15)
+    assert eventually(lambda: not alive([child.pid, grandchild]))
 
 
 def test_a_missing_program_is_an_exit_code_and_a_line_in_the_log(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ def test_servers_and_what_tests_start_die_with_a_killed_parent(folder: Path) -> 
         pids += [child.pid for pid in pids for child in psutil.Process(pid).children(recursive=True)]
         parent.kill()
         parent.wait()
-    assert eventually(lambda: not alive(pids), 15), alive(pids)
+    assert eventually(lambda: not alive(pids)), alive(pids)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's servers run as another user")

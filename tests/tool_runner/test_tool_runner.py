@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from penstock.profiling.tool_runner import (
     clean_environment,
 )
 from tests.fixtures.processes import working_in
+from tests.fixtures.waiting import QUIET_SECONDS, wait_until
 
 # Traps TERM, forks a grandchild in a session of its own whose parent ends at once, and another in the
 # background; each writes its pid. This is what launchers of vendor tools look like from outside.
@@ -47,13 +47,6 @@ def run(folder: Path, *argv: str, **changes: Any) -> ToolResult:
 
 def shell(folder: Path, script: str, **changes: Any) -> ToolResult:
     return run(folder, "sh", "-c", script, **changes)
-
-
-def wait_for(condition: Any, seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
-        time.sleep(0.02)
 
 
 def test_a_tool_that_succeeds(tmp_path: Path) -> None:
@@ -93,7 +86,6 @@ def test_a_file_that_cannot_be_executed_is_not_started(tmp_path: Path) -> None:
 def test_a_deadline_ends_the_tool(tmp_path: Path) -> None:
     result = shell(tmp_path, "sleep 1000", timeout=0.3)
     assert result.outcome is ToolOutcome.TIMEOUT
-    assert result.seconds < 5
     assert not working_in(tmp_path)
 
 
@@ -110,11 +102,10 @@ def test_the_memory_of_a_whole_tree_is_limited(tmp_path: Path) -> None:
     waiting = "[os.fork() or (time.sleep(1.2), os._exit(0)) for _ in range(3)]\ntime.sleep(1.6)"
     result = run(tmp_path, sys.executable, "-c", shared + waiting, tree_memory_limit=256 << 20)
     assert result.ok, result.describe()
-    own = "[os.fork() or (bytearray(os.urandom(1)) * (80 << 20), time.sleep(30)) for _ in range(3)]\ntime.sleep(30)"
-    result = run(tmp_path, sys.executable, "-c", shared + own, tree_memory_limit=256 << 20, timeout=20.0)
+    own = "[os.fork() or (bytearray(os.urandom(1)) * (80 << 20), time.sleep(1000)) for _ in range(3)]\ntime.sleep(1000)"
+    result = run(tmp_path, sys.executable, "-c", shared + own, tree_memory_limit=256 << 20, timeout=QUIET_SECONDS)
     assert (result.outcome, result.over_memory) == (ToolOutcome.OUT_OF_MEMORY, True)
     assert "at most 256 are allowed" in result.describe()
-    assert result.seconds < 15
 
 
 def test_an_endless_log_is_bounded_and_keeps_both_ends(tmp_path: Path) -> None:
@@ -159,9 +150,9 @@ def test_what_a_tool_leaves_running_is_killed_when_it_ends(tmp_path: Path) -> No
 def test_a_polite_tool_may_clean_up_at_a_cancel(tmp_path: Path) -> None:
     script = "trap 'touch cleaned; exit 0' TERM; touch ready; while :; do sleep 0.05; done"
     process = ToolProcess(command(tmp_path, "sh", "-c", script))
-    wait_for((tmp_path / "ready").exists)
+    wait_until((tmp_path / "ready").exists)
     process.cancel()
-    result = process.wait(10)
+    result = process.wait(QUIET_SECONDS)
     assert result is not None
     assert result.outcome is ToolOutcome.CANCELLED
     assert (tmp_path / "cleaned").exists()
@@ -174,12 +165,10 @@ def test_cancelling_a_stubborn_tree_leaves_nothing_alive(tmp_path: Path) -> None
         target=lambda: results.append(runner.run(command(tmp_path, "sh", "-c", STUBBORN, grace=0.5)))
     )
     thread.start()
-    wait_for(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
+    wait_until(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
     assert len(working_in(tmp_path)) >= 4
-    started = time.monotonic()
     runner.cancel_all()
-    thread.join(15)
-    assert time.monotonic() - started < 15
+    thread.join(QUIET_SECONDS)
     assert [r.outcome for r in results] == [ToolOutcome.CANCELLED]
     assert not working_in(tmp_path)
     after = runner.run(command(tmp_path, "touch", "never"))
@@ -213,19 +202,19 @@ def test_a_watch_that_raises_ends_the_tool_first(tmp_path: Path) -> None:
 
 def test_kill_9_of_the_owner_leaves_nothing_alive(tmp_path: Path) -> None:
     owner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(OWNER), str(tmp_path), STUBBORN])
-    wait_for(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
+    wait_until(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
     owner.kill()
     owner.wait()
-    wait_for(lambda: not working_in(tmp_path), 15)
-    wait_for(lambda: not list(tmp_path.glob("tmp-*")))
+    wait_until(lambda: not working_in(tmp_path))
+    wait_until(lambda: not list(tmp_path.glob("tmp-*")))
 
 
 def test_kill_9_of_the_supervisor_is_a_lost_tool_and_leaves_nothing_alive(tmp_path: Path) -> None:
     process = ToolProcess(command(tmp_path, "sh", "-c", STUBBORN))
-    wait_for(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
+    wait_until(lambda: (tmp_path / "ready").exists() and len((tmp_path / "pids").read_text().split()) >= 4)
     [supervisor] = [p for p in psutil.Process().children() if "supervise.py" in " ".join(p.cmdline())]
     supervisor.kill()
-    result = process.wait(15)
+    result = process.wait(QUIET_SECONDS)
     assert result is not None
     assert result.outcome is ToolOutcome.LOST
     assert not working_in(tmp_path)

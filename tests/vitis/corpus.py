@@ -1,4 +1,4 @@
-"""Where the real reports lie: a few in the repository, more in a folder of data where there is one."""
+"""Where the real reports lie: a few in the repository, more in a folder of data that PENSTOCK_DATA may name."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from penstock.profiling.vitis.records import SynthesisReport
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "tests" / "data" / "hls-reports"
 
+NO_CORPUS = "the reports of all published designs are not here: PENSTOCK_DATA names no folder that has hls-reports"
+
 Row = dict[str, str]
 
 
 def whole_corpus() -> Path | None:
-    """The folder with all reports, or None."""
-    named = [Path(os.environ["PENSTOCK_DATA"])] if "PENSTOCK_DATA" in os.environ else []
-    beside = [parent / part for parent in ROOT.parents for part in ("data", "shared/data")]
-    folders = [folder / "hls-reports" for folder in (*named, *beside)]
-    return next((folder for folder in folders if (folder / "index.csv").is_file()), None)
+    """The folder with all reports, where PENSTOCK_DATA names one, or None."""
+    folder = Path(os.environ.get("PENSTOCK_DATA", "/nowhere")) / "hls-reports"
+    return folder if (folder / "index.csv").is_file() else None
 
 
 @cache

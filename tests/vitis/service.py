@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,11 +17,11 @@ from typing import Any
 import psutil
 
 from penstock.services.supervisor.folders import open_folder
+from tests.fixtures.waiting import wait_until
 from tests.standin.install import Installation
 from tests.supervisor.stacks import Up, myself, remove, up
 
 OVER = ("succeeded", "failed", "cancelled")
-WAIT_SECONDS = 400.0
 Document = dict[str, Any]
 
 
@@ -55,13 +54,14 @@ class Lab:
 
     def wait(self, run: str, until: Callable[[Document], object] = lambda run: run["state"] in OVER) -> Document:
         """The run as the API describes it, once it is over, or once what was asked for is so."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        while True:
-            found = self.get(f"/v1/runs/{run}")
-            if until(found):
-                return found
-            assert time.monotonic() < deadline, json.dumps(found, indent=1)[:6000]
-            time.sleep(0.3)
+        found: Document = {}
+
+        def holds() -> object:
+            found.update(self.get(f"/v1/runs/{run}"))
+            return until(found)
+
+        wait_until(holds, lambda: found.get("last_event_id"), lambda: json.dumps(found, indent=1)[:6000], pause=0.3)
+        return found
 
     def run(self, *, fresh: bool = False, **options: object) -> Document:
         return self.wait(self.submit(fresh=fresh, **options))
@@ -94,7 +94,7 @@ class Lab:
 
     def _open(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
         asked = urllib.request.Request(self.up.url + path, data=body, headers=dict(headers))
-        with urllib.request.urlopen(asked, timeout=30) as answer:
+        with urllib.request.urlopen(asked, timeout=600) as answer:
             return answer.read()
 
 
@@ -114,7 +114,7 @@ def lab() -> Iterator[Lab]:
         "PENSTOCK_VITIS": str(tools), "PLATFORM_REPO_PATHS": str(tools / "platforms"),
         "XILINX_XRT": str(tools / "xrt"), "XILINXD_LICENSE_FILE": "2100@licences.example.org",
         "PENSTOCK_STEP_MODULES": "penstock.services.steps.bodies", "PENSTOCK_LICENCE_SECONDS": "2",
-        "PENSTOCK_TOOL_HOURS": str(40 / 3600), "PENSTOCK_TOOL_MEMORY_GB": "0.25", "PENSTOCK_TOOL_DISK_GB": "0.0625",
+        "PENSTOCK_TOOL_HOURS": str(80 / 3600), "PENSTOCK_TOOL_MEMORY_GB": "0.25", "PENSTOCK_TOOL_DISK_GB": "0.0625",
     }  # fmt: skip
     try:
         with up(myself(), home / "home", **settings) as running:

@@ -92,7 +92,7 @@ def test_a_failed_link_goes_on_where_it_stopped(installation: Installation, job:
 
 def test_a_link_that_ran_out_of_time_goes_on(installation: Installation, job: BuildJob, tmp_path: Path) -> None:
     installation.behave({"link": "hang"})
-    error = fails(installation, replace(job, limits=JobLimits(seconds=3.0)), tmp_path / "a")
+    error = fails(installation, replace(job, limits=JobLimits(seconds=8.0)), tmp_path / "a")
     assert error.kind == "timeout"
     assert build(installation, job, tmp_path / "b").resumed_from == "synth"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -43,7 +44,7 @@ def job_on(disk: str, folder: Path, behaviour: dict[str, object]) -> list[str]:
         pytest.skip("this machine lets nobody mount a disk of his own")
     answer = subprocess.run(
         (*alone, mounted, "sh", disk, mount, sys.executable, "-c", JOB, folder, mount, json.dumps(behaviour)),
-        capture_output=True, text=True, cwd=ROOT, timeout=120, check=True,
+        capture_output=True, text=True, cwd=ROOT, timeout=600, check=True,
     )  # fmt: skip
     return json.loads(answer.stdout)
 
@@ -77,11 +78,13 @@ def test_a_log_of_two_gigabytes_is_bounded_in_memory_and_on_disk(tmp_path: Path)
 
     def look(_line: str) -> None:
         nonlocal most
-        watching = [p for p in me.children(recursive=True) if "supervise.py" in " ".join(p.cmdline())]
-        most = max([most, *(p.memory_info().rss for p in watching)])
+        for child in me.children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):  # it may end while it is looked at
+                if "supervise.py" in " ".join(child.cmdline()):
+                    most = max(most, child.memory_info().rss)
 
     done = run(installation, tmp_path, limits=JobLimits(log=4 << 20, seconds=300), on_line=look)
     assert done.synthesis is not None
-    assert most < 64 << 20
+    assert 0 < most < 64 << 20
     assert me.memory_info().rss - before < 64 << 20
     assert sum(log.stat().st_size for log in (tmp_path / "results").glob("log-*/*")) < 9 << 20

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.profiling.vitis.fifo_memory import fifo_bram18, with_fifo_memory
 from penstock.profiling.vitis.records import ReportedFifo, ReportedUsage
-from tests.vitis.corpus import SAMPLE, designs, synthesised, whole_corpus
+from tests.vitis.corpus import NO_CORPUS, SAMPLE, designs, synthesised, whole_corpus
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_shallow_fifos_leave_a_report_as_it_is():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(whole_corpus() is None, reason="no folder hls-reports in PENSTOCK_DATA or ../shared/data")
+@pytest.mark.skipif(whole_corpus() is None, reason=NO_CORPUS)
 def test_a_report_with_deep_fifos_uses_more_than_it_says():
     folder = whole_corpus()
     assert folder is not None

@@ -99,7 +99,7 @@ def test_memory_is_limited_of_all_processes_together(tmp_path: Path) -> None:
     installation = Installation(tmp_path / "tools", "2024.2")
     installation.behave({"csynth": "spread:400"})
     with pytest.raises(ProfilingError, match=r"held \d+ MiB together; at most 256 are allowed") as caught:
-        run(installation, tmp_path, limits=JobLimits(memory=256 << 20, seconds=60))
+        run(installation, tmp_path, limits=JobLimits(memory=256 << 20, seconds=600))
     assert caught.value.kind == "out-of-memory"
     assert working_in(tmp_path) == []
 

@@ -10,10 +10,10 @@ import pytest
 from penstock.profiling.vitis.cosim_rpt import find_cosim_report, read_cosim_report
 from penstock.profiling.vitis.csynth_rpt import read_csynth_report
 from penstock.profiling.vitis.records import CountSpan, ReportedLoop, ReportedMemory, ReportedUsage, SynthesisReport
-from tests.vitis.corpus import SAMPLE, Row, designs, rows, synthesised, whole_corpus
+from tests.vitis.corpus import NO_CORPUS, SAMPLE, Row, designs, rows, synthesised, whole_corpus
 
 WHOLE = whole_corpus()
-ABSENT = pytest.mark.skipif(WHOLE is None, reason="no folder hls-reports in PENSTOCK_DATA or ../shared/data")
+ABSENT = pytest.mark.skipif(WHOLE is None, reason=NO_CORPUS)
 FOLDERS = [pytest.param(SAMPLE, id="sample"), pytest.param(WHOLE, id="all", marks=ABSENT)]
 # Unpacking and reading every csynth.xml takes some seconds.
 SLOW_FOLDERS = [pytest.param(SAMPLE, id="sample"), pytest.param(WHOLE, id="all", marks=[ABSENT, pytest.mark.slow])]

@@ -16,7 +16,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.records import SynthesisReport
 from penstock.profiling.vitis.retime import retime
-from tests.vitis.corpus import SAMPLE, whole_corpus
+from tests.vitis.corpus import NO_CORPUS, SAMPLE, whole_corpus
 
 WHOLE = whole_corpus()
 STREAMS = "streamhls__polybench__streamhls__2560_DSPs__opt3__atax"
@@ -108,7 +108,7 @@ def test_the_benchmark_meets_rtl_closer_than_csynth_does():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(WHOLE is None, reason="no folder hls-reports in PENSTOCK_DATA or ../shared/data")
+@pytest.mark.skipif(WHOLE is None, reason=NO_CORPUS)
 def test_over_all_designs_csynth_is_off_by_percents_and_the_simulator_by_less_than_a_tenth():
     assert WHOLE is not None
     assert sum(1 for _ in pairs(WHOLE.parent)) > 50

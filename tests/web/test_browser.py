@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH"),
 ]
-WAIT_MS = 15_000
+WAIT_MS = 120_000
 
 
 @pytest.fixture(scope="module")

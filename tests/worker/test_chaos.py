@@ -15,7 +15,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import psutil
@@ -33,11 +32,12 @@ from penstock.services.supervisor.postgres import EmbeddedPostgres
 from penstock.services.supervisor.redis import EmbeddedRedis
 from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal
+from tests.fixtures.waiting import QUIET_SECONDS
 from tests.worker.test_run import MODEL
 
 TRIALS = 12
-FEW, MANY = 1, 20
-MANY_TRIALS, MOST_KILLS, STUCK_SECONDS = 40, 12, 60
+FEW, MANY = 1, 12
+MANY_TRIALS, MOST_KILLS = 40, 12
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Stack:
     def kill_worker(self, pause: float) -> None:
         """One that is in the middle of a trial: its pool child is frozen until that is certain."""
         found: list[subprocess.Popen[bytes]] = []
-        self.service.until(lambda: found.extend(self.frozen_in_a_trial()) or found or self.is_over(), 60)
+        self.service.until(lambda: found.extend(self.frozen_in_a_trial()) or found or self.is_over())
         victim = found[0] if found else self.workers[0]
         self.workers.remove(victim)
         self.service.kill(victim)
@@ -64,7 +64,7 @@ class Stack:
 
     def frozen_in_a_trial(self) -> list[subprocess.Popen[bytes]]:
         for step in self.open_trials():
-            pid = int((step.owner or "::").split(":")[1] or 0)
+            pid = holder(step)
             for worker in self.workers:
                 for child in psutil.Process(worker.pid).children():
                     if child.pid == pid:
@@ -73,6 +73,26 @@ class Stack:
                             return [worker]
                         child.resume()
         return []
+
+    def kill_any_worker(self, rng: random.Random) -> None:
+        """Whichever it meets, but none whose step has no attempt left: its third loss would rightly be poison."""
+        for victim in rng.sample(self.workers, len(self.workers)):
+            children = psutil.Process(victim.pid).children()
+            for child in children:
+                child.suspend()
+            if not {child.pid for child in children} & self.on_their_last_attempt():
+                self.workers.remove(victim)
+                self.service.kill(victim)
+                self.workers.append(self.service.worker(PENSTOCK_CONCURRENCY="1"))
+                return
+            for child in children:
+                child.resume()
+
+    def on_their_last_attempt(self) -> set[int]:
+        """Processes that hold such a step."""
+        assert self.current is not None, "a round sets it"
+        running = [s for s in self.service.steps(self.current).values() if s.state == StepState.RUNNING]
+        return {holder(step) for step in running if step.attempt >= step.max_attempts}
 
     def open_trials(self) -> tuple[Step, ...]:
         """The round's trials that are running now."""
@@ -117,14 +137,19 @@ class Stack:
 
     def api_says(self, run: Run) -> str:
         port = self.listener.getsockname()[1]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/runs/{run.id}", timeout=30) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/runs/{run.id}", timeout=600) as answer:
             return json.load(answer)["state"]
+
+
+def holder(step: Step) -> int:
+    """The process that works on it, 0 for none."""
+    return int((step.owner or "::").split(":")[1] or 0)
 
 
 def kill(pid: int) -> None:
     process = psutil.Process(pid)
     process.kill()
-    process.wait(10)
+    process.wait(QUIET_SECONDS)
 
 
 def start_api(service: Service, listener: socket.socket) -> subprocess.Popen[bytes]:
@@ -149,7 +174,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         service.dispatcher()
         workers = [service.worker(), service.worker()]
         stack = Stack(service, postgres, redis, listener, workers, start_api(service, listener))
-        service.wait(stack.submit(), 120)  # the import is known from here on: rounds meet trials soon
+        service.wait(stack.submit())  # the import is known from here on: rounds meet trials soon
         yield stack
     finally:
         if service is not None:
@@ -171,10 +196,10 @@ def play_round(stack: Stack, seed: int) -> None:
     rng.shuffle(victims)
     run = stack.current = stack.submit()
     for victim in victims:
-        service.until(lambda: stack.open_trials() or stack.is_over(), 60, lambda: service.explain(run))
+        service.until(lambda: stack.open_trials() or stack.is_over(), lambda: service.explain(run))
         time.sleep(rng.uniform(0.0, 0.3))
         victim(rng.uniform(0.0, 0.8))
-    ended = service.wait(run, 120)
+    ended = service.wait(run)
     assert ended.state == RunState.SUCCEEDED, service.explain(run)
     events = service.events(run)
     assert_legal(events)
@@ -219,26 +244,24 @@ def test_many_runs_survive_the_kill_of_everything(stack: Stack, seed: int) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_study_of_four_workers_survives_their_random_ends(stack: Stack, seed: int) -> None:
-    """Every few seconds one of four workers is killed, until the trials are done: none too many, none too few."""
+    """Every few seconds one of four workers is killed, until the trials are done: none too many, none too few.
+
+    That nothing is stuck after the last kill is what the wait for the end shows, which is given up when nothing moves.
+    """
     service, rng = stack.service, random.Random(1000 + seed)
     while len(stack.workers) < 4:
         stack.workers.append(service.worker(PENSTOCK_CONCURRENCY="1"))
     run = stack.current = stack.submit(MANY_TRIALS)
-    service.until(lambda: stack.open_trials() or stack.is_over(), 120, lambda: service.explain(run))
+    service.until(lambda: stack.open_trials() or stack.is_over(), lambda: service.explain(run))
     kills = 0
     while not stack.is_over() and kills < MOST_KILLS:
-        victim = stack.workers.pop(rng.randrange(len(stack.workers)))
-        service.kill(victim)
-        stack.workers.append(service.worker(PENSTOCK_CONCURRENCY="1"))
+        stack.kill_any_worker(rng)
         kills += 1
         time.sleep(rng.uniform(1.0, 3.0))
-    killed_at = datetime.now(UTC)
-    assert service.wait(run, 180).state == RunState.SUCCEEDED, service.explain(run)
+    assert service.wait(run).state == RunState.SUCCEEDED, service.explain(run)
     assert kills > 2, "the run was over before anything was killed"
     assert_legal(service.events(run))
     assert_counted_once(stack, run, MANY_TRIALS)
-    last = max(s.finished_at for s in service.steps(run).values() if s.kind == TRIAL and s.finished_at is not None)
-    assert (last - killed_at).total_seconds() < STUCK_SECONDS
 
 
 def test_nothing_is_left_running_in_the_work_folders(stack: Stack) -> None:

@@ -54,7 +54,7 @@ def spy(settings: Settings, fenced: bool, port: int) -> set[str]:
     step, outside = settings.home / "work" / "step", socket_folders(settings)[0]
     arguments = [sys.executable, "-c", SPY, str(settings.home), str(outside), str(port), str(os.getpid())]
     command = isolated(arguments, settings, step, required=True) if fenced else arguments
-    answer = subprocess.run(command, cwd=step, capture_output=True, text=True, timeout=30)
+    answer = subprocess.run(command, cwd=step, capture_output=True, text=True, timeout=600)
     assert answer.returncode == 0, answer.stderr
     assert (step / "mine").read_text() == "written", "its own folder is the real one"
     return set(answer.stdout.replace("other step", "other-step").split())

@@ -67,7 +67,7 @@ def running(service: Service) -> Service:
 
 def test_a_model_becomes_a_package(running: Service) -> None:
     run = submit(running, MODEL)
-    ended = running.wait(run, 120)
+    ended = running.wait(run)
     assert ended.state == RunState.SUCCEEDED, ended.error
     assert ended.summary["evidence"] == "simulated"
     with running.database.begin() as tx:
@@ -86,13 +86,13 @@ def test_a_model_becomes_a_package(running: Service) -> None:
     assert_legal(running.events(run))
 
     again = submit(running, MODEL, trials=2)
-    assert running.wait(again, 120).state == RunState.SUCCEEDED
+    assert running.wait(again).state == RunState.SUCCEEDED
     assert running.steps(again)["import"].reused_from == running.steps(run)["import"].id
 
 
 def test_a_file_that_is_no_model_fails_with_a_sentence(running: Service) -> None:
     run = submit(running, b"def model():\n    return 42\n")
-    ended = running.wait(run, 60)
+    ended = running.wait(run)
     assert ended.state == RunState.FAILED
     assert ended.error is not None
     assert ended.error["step"] == "import"
@@ -103,6 +103,6 @@ def test_a_file_that_is_no_model_fails_with_a_sentence(running: Service) -> None
 def test_python_models_are_refused_where_they_are_switched_off(service: Service) -> None:
     service.dispatcher()
     service.worker(PENSTOCK_ALLOW_PYTHON_MODELS="0")
-    ended = service.wait(submit(service, MODEL), 60)
+    ended = service.wait(submit(service, MODEL))
     assert ended.error is not None
     assert ended.error["code"] == "python-models-off"

@@ -52,7 +52,7 @@ def extend(service: Service, run: Run, count: int) -> None:
 
 
 def until_searching(service: Service, run: Run) -> None:
-    service.until(lambda: service.steps(run)[EXPLORE].state == StepState.SUCCEEDED, 120, lambda: service.explain(run))
+    service.until(lambda: service.steps(run)[EXPLORE].state == StepState.SUCCEEDED, lambda: service.explain(run))
 
 
 @pytest.mark.slow
@@ -60,19 +60,19 @@ def test_a_paused_run_waits_and_an_extended_one_chooses_again(running: Service) 
     run = submit(running, MODEL, trials=6)
     until_searching(running, run)
     running.database.run(lambda tx: lifecycle.pause_run(tx, run.id))
-    running.until(lambda: not [s for s in running.steps(run).values() if s.state == StepState.RUNNING], 60)
+    running.until(lambda: not [s for s in running.steps(run).values() if s.state == StepState.RUNNING])
     held = len(trials_of(running, run))
     assert held < 6
     extend(running, run, 2)  # while it is held: these wait like the others
     running.database.run(lambda tx: lifecycle.resume_run(tx, run.id))
-    ended = running.wait(run, 120)
+    ended = running.wait(run)
     assert ended.state == RunState.SUCCEEDED, running.explain(run)
     assert [t.number for t in trials_of(running, run)] == list(range(8))
 
     extend(running, run, 3)
     assert running.run_of(run).state == RunState.RUNNING
     assert running.run_of(run).finished_at is None
-    again = running.wait(run, 120)
+    again = running.wait(run)
     assert again.state == RunState.SUCCEEDED, running.explain(run)
     trials = trials_of(running, run)
     assert [t.number for t in trials] == list(range(11))
@@ -88,12 +88,12 @@ def test_a_paused_run_waits_and_an_extended_one_chooses_again(running: Service) 
 @pytest.mark.slow
 def test_a_search_begins_with_what_earlier_ones_found_and_can_be_replayed(running: Service) -> None:
     first = submit(running, MODEL, trials=5)
-    assert running.wait(first, 120).state == RunState.SUCCEEDED, running.explain(first)
+    assert running.wait(first).state == RunState.SUCCEEDED, running.explain(first)
     cold = submit(running, MODEL, trials=4, warm_start=False)
-    assert running.wait(cold, 120).state == RunState.SUCCEEDED, running.explain(cold)
+    assert running.wait(cold).state == RunState.SUCCEEDED, running.explain(cold)
     assert not any(t.origin for t in trials_of(running, cold))
     warm = submit(running, MODEL, trials=4)
-    ended = running.wait(warm, 120)
+    ended = running.wait(warm)
     trials = trials_of(running, warm)
     known = [f"{k['run']} trial {k['trial']}" for k in ended.summary["warm_start"]]
     assert known
@@ -106,7 +106,7 @@ def test_a_search_begins_with_what_earlier_ones_found_and_can_be_replayed(runnin
         if changed:
             spoil(running, warm)
         replay = run_alone(running, warm, 0)
-        ended = running.wait(replay, 60)
+        ended = running.wait(replay)
         assert ended.state == RunState.SUCCEEDED, running.explain(replay)
         found = ended.summary["replay"]
         assert found["equal"] is not changed
@@ -153,7 +153,7 @@ def test_a_grid_tries_every_setting_once(running: Service) -> None:
 def searched(service: Service, **options: Any) -> tuple[Run, dict[str, list[Any]]]:
     """A run that succeeded, and the space that it searched."""
     run = submit(service, MODEL, **options)
-    ended = service.wait(run, 120)
+    ended = service.wait(run)
     assert ended.state == RunState.SUCCEEDED, dict(ended.error or {})
     return run, service.steps(run)[EXPLORE].result["parameters"]
 
@@ -161,13 +161,13 @@ def searched(service: Service, **options: Any) -> tuple[Run, dict[str, list[Any]
 @pytest.mark.slow
 def test_limits_that_no_design_keeps_name_the_nearest_miss_or_the_contradiction(running: Service) -> None:
     run = submit(running, MODEL, trials=3, limits=["latency_us<=0.02"])
-    ended = running.wait(run, 120)
+    ended = running.wait(run)
     assert ended.state == RunState.FAILED
     assert ended.error is not None
     assert ended.error["code"] in ("nothing-fits", "contradictory-limits")
     assert "latency_us" in ended.error["what"] + ended.error["limit"]
     limits = ["latency_us<=0.001", "dsp<=0.0001", "lut<=0.0001"]
-    impossible = running.wait(submit(running, MODEL, trials=3, limits=limits), 120)
+    impossible = running.wait(submit(running, MODEL, trials=3, limits=limits))
     assert impossible.error is not None
     assert impossible.error["code"] == "contradictory-limits"
     assert all(limit in impossible.error["what"] for limit in limits)
@@ -177,11 +177,11 @@ def test_limits_that_no_design_keeps_name_the_nearest_miss_or_the_contradiction(
 def test_a_deleted_study_costs_the_trials_to_come_and_nothing_else(running: Service) -> None:
     run = submit(running, MODEL, trials=8)
     until_searching(running, run)
-    running.until(lambda: len(trials_of(running, run)) >= 2, 60, lambda: running.explain(run))
+    running.until(lambda: len(trials_of(running, run)) >= 2, lambda: running.explain(run))
     running.database.run(lambda tx: lifecycle.pause_run(tx, run.id))
     delete_study(run.id, running.database.study_url())
     running.database.run(lambda tx: lifecycle.resume_run(tx, run.id))
-    ended = running.wait(run, 120)
+    ended = running.wait(run)
     lost = [s for s in running.steps(run).values() if s.state == StepState.FAILED]
     assert lost
     assert {dict(step.error or {})["code"] for step in lost} == {"study-gone"}, [step.error for step in lost]
@@ -203,7 +203,7 @@ def test_a_model_whose_content_is_gone_says_so(running: Service) -> None:
     kept = content.read_bytes()
     content.unlink()
     try:
-        ended = running.wait(run, 120)
+        ended = running.wait(run)
     finally:
         content.write_bytes(kept)
     assert ended.state == RunState.FAILED

@@ -51,7 +51,7 @@ def report_of(service: Service, run: Run) -> dict[str, Any]:
 def test_a_model_becomes_a_bitstream(serving: Service) -> None:
     """Every shortlisted design is measured in a step of its own; the verified one is linked and packaged."""
     run = submit(serving, MODEL, evidence="csynth")
-    ended = serving.wait(run, 180)
+    ended = serving.wait(run)
     assert ended.state == RunState.SUCCEEDED, ended.error
     assert (ended.summary["evidence"], ended.summary["bitstream"]) == ("csynth", "bitstream/penstock_top.xclbin")
     steps = serving.steps(run)
@@ -79,11 +79,11 @@ def test_licences_are_waited_for_and_cost_no_attempt(serving: Service, installat
     def put_off(key: str) -> bool:
         return any(e.kind == "step.hand_back" and e.data["key"].startswith(key) for e in serving.events(run))
 
-    serving.until(lambda: put_off("measure/"), 120)
+    serving.until(lambda: put_off("measure/"))
     installation.behave({"link": "licence-lost"})
-    serving.until(lambda: put_off("link"), 120)
+    serving.until(lambda: put_off("link"))
     installation.behave({})
-    ended = serving.wait(run, 120)
+    ended = serving.wait(run)
     assert ended.state == RunState.SUCCEEDED, ended.error
     assert all(step.attempt == 1 for step in serving.steps(run).values())
     reasons = {e.data["error"]["code"] for e in serving.events(run) if e.kind == "step.hand_back"}
@@ -95,7 +95,7 @@ def test_where_every_measurement_fails_the_run_fails_with_their_cause(
 ) -> None:
     installation.behave({"csynth": "source-error"})
     run = submit(serving, MODEL, evidence="csynth", trials=2)
-    ended = serving.wait(run, 120)
+    ended = serving.wait(run)
     assert ended.state == RunState.FAILED
     assert ended.error is not None
     assert ended.error["code"] == "profile-source-error"
@@ -109,7 +109,7 @@ def test_a_link_that_fails_costs_the_package_nothing_and_goes_on_in_the_next_run
 ) -> None:
     installation.behave({"link": "once:impl"})
     first = submit(serving, MODEL, evidence="csynth", trials=2)
-    ended = serving.wait(first, 180)
+    ended = serving.wait(first)
     assert ended.state == RunState.SUCCEEDED, ended.error
     steps = serving.steps(first)
     assert steps["link"].state == StepState.FAILED
@@ -120,7 +120,7 @@ def test_a_link_that_fails_costs_the_package_nothing_and_goes_on_in_the_next_run
     assert cause in ended.summary["bitstream"]
     assert any(cause in note for note in report["notes"])
     again = submit(serving, MODEL, evidence="csynth", trials=2)
-    assert serving.wait(again, 180).state == RunState.SUCCEEDED
+    assert serving.wait(again).state == RunState.SUCCEEDED
     assert "the link went on at impl" in report_of(serving, again)["bitstream"]["notes"]
     calls = [call[0] for call in installation.calls()]
     assert calls.count("vitis_hls") <= 3, "the second run measures nothing anew"
@@ -134,17 +134,17 @@ def test_a_cancel_reaches_the_tool(serving: Service, installation: Installation)
         found = psutil.process_iter(["cmdline"])
         return [p for p in found if any(str(installation.root) in word for word in p.info["cmdline"] or ())]
 
-    serving.until(tools, 60, lambda: serving.explain(run))
+    serving.until(tools, lambda: serving.explain(run))
     serving.cancel(run)
-    assert serving.wait(run, 30).state == RunState.CANCELLED
-    serving.until(lambda: not tools(), 20)
+    assert serving.wait(run).state == RunState.CANCELLED
+    serving.until(lambda: not tools())
 
 
 def test_without_vitis_the_run_is_simulated_and_says_why(service: Service, tmp_path: Path) -> None:
     service.worker(PENSTOCK_VITIS=str(tmp_path))
     service.dispatcher()
     run = submit(service, MODEL, evidence="cosim", trials=2)
-    ended = service.wait(run, 180)
+    ended = service.wait(run)
     assert ended.state == RunState.SUCCEEDED, ended.error
     assert ended.summary["evidence"] == "simulated"
     report = report_of(service, run)

@@ -37,7 +37,7 @@ class Host:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         command = [str(self.program), "--package", str(self.package), *words]
-        return subprocess.run(command, capture_output=True, text=True, env=dict(self.environment), timeout=120)
+        return subprocess.run(command, capture_output=True, text=True, env=dict(self.environment), timeout=600)
 
     def answer(self, *words: str) -> dict[str, Any]:
         """The JSON of a run that must succeed."""

@@ -71,7 +71,7 @@ def test_kernels_that_hand_over_in_memory(kind: str, tmp_path: Path, pyxrt: Any)
 
 def run(package: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", "run.py", *words], cwd=package, capture_output=True, text=True, timeout=120,
+        [sys.executable, "-W", "error", "run.py", *words], cwd=package, capture_output=True, text=True, timeout=600,
         env={"PATH": os.environ["PATH"], **environment},
     )  # fmt: skip
 

@@ -1,0 +1,104 @@
+"""Lint and the fast tests, then the slow ones under a time of their own.
+
+A slow machine costs no submission: slow tests that did not run for lack of time are named and counted as skipped, and
+are no failure. A slow test that failed is one. Prints what the suites print, and at the end one line that sums them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import IO
+
+GRACE = 180  # for tests that cannot be interrupted at once
+KILL_AFTER = 60  # a suite that does not end by itself after all that hangs
+CLOSING = re.compile(r"^=*\s*(\d+ \w+(?:, \d+ \w+)*) in [\d.]+s")
+UNRUN = re.compile(r"^=+ (\d+) tests did not run: no time left =+")
+
+
+@dataclass
+class Suite:
+    """What a command said of its tests, and how it ended."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    unrun: int = 0
+    code: int = 0
+
+    def show(self, output: IO[str]) -> None:
+        """Print it as it comes, and remember what counts."""
+        for line in output:
+            print(line, end="", flush=True)
+            if found := CLOSING.match(line):
+                parts = (part.split() for part in found[1].split(", "))
+                self.counts = {word: int(number) for number, word in parts}
+            elif found := UNRUN.match(line):
+                self.unrun = int(found[1])
+
+    def count(self, *words: str) -> int:
+        return sum(self.counts.get(word, 0) for word in words)
+
+
+def run(command: list[str], seconds: float, **environment: str) -> Suite:
+    """The command, shown while it runs; none of its processes is left, and after so many seconds it is killed."""
+    suite = Suite()
+    process = subprocess.Popen(
+        command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        errors="replace", start_new_session=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    reader = threading.Thread(target=suite.show, args=(process.stdout,), daemon=True)
+    reader.start()
+    try:
+        suite.code = process.wait(max(seconds, 1))
+    except subprocess.TimeoutExpired:
+        suite.code = 1
+        print(f"{' '.join(command)} is ended: it did not end within {seconds:.0f} s", flush=True)
+    finally:
+        end(process.pid)
+        process.wait()
+        reader.join(10)  # what escaped and still holds the pipe is not waited for
+    return suite
+
+
+def end(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--began", type=float, default=time.time(), help="when all this began, in seconds since 1970")
+    parser.add_argument("--slow", type=float, default=50 * 60, help="seconds for the slow tests")
+    parser.add_argument("--whole", type=float, default=85 * 60, help="seconds for everything")
+    parser.add_argument("--grace", type=float, default=GRACE, help="seconds for tests that cannot be interrupted")
+    asked = parser.parse_args()
+    last = asked.began + asked.whole
+    fast = run(["make", "lint", "test"], last - time.time())
+    suites = [fast]
+    if fast.code == 0:
+        until = min(time.time() + asked.slow, last - asked.grace - KILL_AFTER)
+        limits = {"PENSTOCK_TESTS_UNTIL": str(until), "PENSTOCK_TESTS_END": str(until + asked.grace)}
+        suites.append(run(["make", "test-slow"], until + asked.grace + KILL_AFTER - time.time(), **limits))
+    else:
+        print("the slow tests did not run: lint or a fast test failed")
+    if unrun := sum(suite.unrun for suite in suites):
+        print(f"{unrun} slow tests did not run for lack of time; they are named above and show nothing")
+    passed, failed, skipped = (
+        sum(suite.count(*words) for suite in suites)
+        for words in (("passed", "xfailed"), ("failed", "error", "errors"), ("skipped",))
+    )
+    print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return next((1 for suite in suites if suite.code), 0)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that `finally` ends what was started
+    sys.exit(main())
