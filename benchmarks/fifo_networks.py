@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import prod
 from typing import Literal
 
-from penstock.compiler.schedule import Level, TokenPattern
+from penstock.compiler.schedule import PatternLevel, TokenPattern
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 
 Grain = Literal["column", "row", "block"]
@@ -76,10 +76,10 @@ def _access(
 
 def pattern(trips: Sequence[int], only: Mapping[int, int]) -> TokenPattern:
     """The iterations in which some loops have one certain counter."""
-    levels: list[Level] = []
+    levels: list[PatternLevel] = []
     for loop, trip in enumerate(trips):
         runs = ((only[loop], 1),) if loop in only else ((0, trip),)
-        levels.append(Level(runs, prod(trips[loop + 1 :])))
+        levels.append(PatternLevel(runs, prod(trips[loop + 1 :])))
     return TokenPattern(tuple(levels))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.compiler.schedule import Level, TokenPattern
+from penstock.compiler.schedule import PatternLevel, TokenPattern
 
 Comparison = Literal["==", "!=", ">=", "<=", "mod"]
 COMPARISONS: tuple[Comparison, ...] = ("==", "!=", ">=", "<=", "mod")
@@ -26,7 +26,7 @@ class Term:
 
 def pattern_of(trips: Sequence[int], terms: Sequence[Term] = ()) -> TokenPattern:
     """The iterations in which all terms hold."""
-    stride, levels = 1, list[Level]()
+    stride, levels = 1, list[PatternLevel]()
     for loop in reversed(range(len(trips))):
         runs: Runs = ((0, trips[loop]),)
         for term in terms:
@@ -38,18 +38,18 @@ def pattern_of(trips: Sequence[int], terms: Sequence[Term] = ()) -> TokenPattern
         else:
             for term in remainders:
                 runs = _residue(runs, term)
-            levels.append(Level(runs, stride))
+            levels.append(PatternLevel(runs, stride))
         stride *= trips[loop]
     return TokenPattern(tuple(reversed(levels)))
 
 
-def _strided(run: tuple[int, int], term: Term, stride: int) -> list[Level]:
+def _strided(run: tuple[int, int], term: Term, stride: int) -> list[PatternLevel]:
     """One run's counters with a remainder, as a first one and steps of the modulus from there."""
     first, end = run[0] + (term.value - run[0]) % term.modulus, run[0] + run[1]
     count = -(-(end - first) // term.modulus) if first < end and term.value < term.modulus else 0
     if count == 0:
-        return [Level((), stride)]
-    return [Level(((first, 1),), stride), Level(((0, count),), stride * term.modulus)]
+        return [PatternLevel((), stride)]
+    return [PatternLevel(((first, 1),), stride), PatternLevel(((0, count),), stride * term.modulus)]
 
 
 def _kept(term: Term, trips: Sequence[int]) -> Runs:

@@ -14,7 +14,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.rungs.open_rtl import Core
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.simulated import simulate_design
 
 PLATFORM = "ecp5-core"
@@ -42,7 +42,7 @@ def measure_rtl(workload: str, design: Design) -> RtlCycles:
     samples = known.program.samples
     assert samples is not None
     try:
-        core = Core.of(lower(evaluator.program, evaluation.design), evaluator.platform)
+        core = WholeCore.of(lower(evaluator.program, evaluation.design), evaluator.platform)
         run = core.run(samples.inputs)
         core.check(run)
     except PenstockError as error:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from penstock.compiler.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from penstock.compiler.errors import PenstockError
 
 T = TypeVar("T")
-Failure = TypeVar("Failure")
+FailureT = TypeVar("FailureT")
 ABANDONED_SECONDS = 3600.0
 
 
@@ -147,14 +147,14 @@ def fetch_many(
     store: CacheStore,
     keys: Iterable[str],
     read: Callable[[Any], T | None],
-    make: Callable[[list[str]], Mapping[str, T | Failure]],
-    write: Callable[[T | Failure], Any | None],
-) -> dict[str, T | Failure]:
+    make: Callable[[list[str]], Mapping[str, T | FailureT]],
+    write: Callable[[T | FailureT], Any | None],
+) -> dict[str, T | FailureT]:
     """Entries by key: read where they are kept, else made, each once whoever asks at the same time.
 
     `read` gives None for a document that it does not understand, `write` for what is not to be kept.
     """
-    found: dict[str, T | Failure] = {}
+    found: dict[str, T | FailureT] = {}
     with ExitStack() as locks:
         for key in sorted(set(keys)):  # in one order, so that two batches never wait for each other
             if (known := read(store.read(key))) is None:

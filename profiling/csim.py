@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import Layout, crop, pack, pad, unpack
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolRunner
-
-Array = NDArray[Any]
 
 COMPILERS = ("g++", "c++", "clang++")
 # No fused multiply-add: it rounds once where the interpreter and the hardware round twice.

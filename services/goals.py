@@ -54,7 +54,7 @@ def check_goal(objectives: list[str], limits: list[str], platform: str) -> None:
         raise refused(error) from None
 
 
-Objectives = Annotated[
+ObjectiveNames = Annotated[
     list[Annotated[str, AfterValidator(check_objective), Field(json_schema_extra={"enum": list(OBJECTIVES)})]],
     Field(
         min_length=1,

@@ -18,7 +18,7 @@ from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
-from penstock.services.goals import Limits, Objectives, check_goal
+from penstock.services.goals import Limits, ObjectiveNames, check_goal
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
 
@@ -83,13 +83,13 @@ class Said:
     """What is meant where it is empty; without this it is left out of the page."""
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """A request body: unknown members are refused, so that a typing error never passes in silence."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class RunOptions(Asked):
+class RunOptions(RequestBody):
     """What a run is to do with its model."""
 
     platform: Annotated[
@@ -113,7 +113,7 @@ class RunOptions(Asked):
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
     )
     objectives: Annotated[
-        Objectives,
+        ObjectiveNames,
         Said(
             f"{one_of(tuple(OBJECTIVES))}; up to {('', 'one', 'two', 'three')[MOST_OBJECTIVES]}, "
             "the most important first",

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-Number = int | float
+Figure = int | float
 
 
 class Summarised(BaseModel):
@@ -19,7 +19,7 @@ class Summarised(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
 
-class Origin(Summarised):
+class FigureOrigin(Summarised):
     """A setting that was taken over from an earlier run."""
 
     run: str
@@ -49,19 +49,19 @@ class RunSummary(Summarised):
     """All of it; what no step has written is None."""
 
     # explore
-    warm_start: list[Origin] | None = None
+    warm_start: list[FigureOrigin] | None = None
     # select
     chosen_trial: int | None = None
     evidence: str | None = None
-    latency_cycles: Number | None = None
-    latency_us: Number | None = None
-    initial_delay_cycles: Number | None = None
-    interval_cycles: Number | None = None
-    modelled_latency_cycles: Number | None = None
-    retimed_latency_cycles: Number | None = None
-    fifo_bits: Number | None = None
-    unsized_fifo_bits: Number | None = None
-    resource_share: Number | None = None
+    latency_cycles: Figure | None = None
+    latency_us: Figure | None = None
+    initial_delay_cycles: Figure | None = None
+    interval_cycles: Figure | None = None
+    modelled_latency_cycles: Figure | None = None
+    retimed_latency_cycles: Figure | None = None
+    fifo_bits: Figure | None = None
+    unsized_fifo_bits: Figure | None = None
+    resource_share: Figure | None = None
     share_evidence: str | None = None
     dies: int | None = None
     trials: int | None = None

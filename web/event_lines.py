@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.web import text
-
-Record = Mapping[str, Any]
+from penstock.web.text import Document
 
 _WORDS = {
     "run.create": "submitted",
@@ -44,12 +42,12 @@ class EventLine:
     bad: bool
 
 
-def event_lines(events: Sequence[Record]) -> tuple[EventLine, ...]:
+def event_lines(events: Sequence[Document]) -> tuple[EventLine, ...]:
     """Lines, the newest first; what only machines care for is left out."""
     return tuple(_line(event) for event in reversed(events) if event["kind"] not in _QUIET)
 
 
-def _line(event: Record) -> EventLine:
+def _line(event: Document) -> EventLine:
     kind, data = event["kind"], event["data"]
     return EventLine(
         id=event["id"],
@@ -61,7 +59,7 @@ def _line(event: Record) -> EventLine:
     )
 
 
-def _words(kind: str, data: Record) -> str:
+def _words(kind: str, data: Document) -> str:
     words = _WORDS.get(kind, kind.partition(".")[2].replace("_", " ") or kind)
     if kind == "step.progress":
         return str(data.get("text") or "goes on")

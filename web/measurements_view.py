@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.web import text
-
-Record = Mapping[str, Any]
+from penstock.web.text import Document
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class MeasurementRow:
     tools: tuple[ToolRow, ...]
 
 
-def view_profiles(profiles: Record) -> MeasurementRow:
+def view_profiles(profiles: Document) -> MeasurementRow:
     spared = profiles["hits"] + profiles["waits"]
     asked = spared + profiles["misses"]
     return MeasurementRow(

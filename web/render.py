@@ -14,11 +14,11 @@ from penstock.web import text
 from penstock.web.measurements_view import view_profiles
 from penstock.web.run_view import OptionLabels, StepKinds, view_run
 from penstock.web.rungs_view import view_rungs
-from penstock.web.runs_view import FILTERS, Record, view_runs
-from penstock.web.search_view import Objectives
+from penstock.web.runs_view import FILTERS, Document, view_runs
+from penstock.web.search_view import ObjectiveViews
 
 
-class EvidenceKind(Protocol):
+class EvidenceLook(Protocol):
     """What a label says of one kind of evidence; whoever fills the pages knows all kinds."""
 
     @property
@@ -27,7 +27,7 @@ class EvidenceKind(Protocol):
     def look(self) -> str: ...
 
 
-EvidenceKinds = Mapping[Any, EvidenceKind]
+EvidenceKinds = Mapping[Any, EvidenceLook]
 
 
 @cache
@@ -52,10 +52,10 @@ def environment() -> Environment:
 
 
 def render_runs(
-    runs: Sequence[Record],
+    runs: Sequence[Document],
     *,
     evidence_kinds: EvidenceKinds,
-    service: Record,
+    service: Document,
     state: str,
     cursor: str | None,
     next_cursor: str | None,
@@ -77,17 +77,17 @@ def render_runs(
 
 
 def render_run(
-    run: Record,
+    run: Document,
     *,
     evidence_kinds: EvidenceKinds,
     option_labels: OptionLabels,
     step_kinds: StepKinds,
-    objectives: Objectives,
-    trials: Sequence[Record],
+    objectives: ObjectiveViews,
+    trials: Sequence[Document],
     trials_left_out: int,
-    artifacts: Sequence[Record],
-    events: Sequence[Record],
-    service: Record,
+    artifacts: Sequence[Document],
+    events: Sequence[Document],
+    service: Document,
     sort: str,
     has_login: bool,
     now: datetime | None = None,
@@ -110,11 +110,11 @@ def render_run(
 
 
 def render_measurements(
-    profiles: Record,
-    differences: Sequence[Record],
+    profiles: Document,
+    differences: Sequence[Document],
     *,
     evidence_kinds: EvidenceKinds,
-    service: Record,
+    service: Document,
     has_login: bool,
 ) -> str:
     """What all runs share."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from penstock.web import text
 from penstock.web.event_lines import EventLine, event_lines
@@ -13,13 +13,12 @@ from penstock.web.graph import GraphDrawing, GraphNode, draw_graph, joint_state
 from penstock.web.pareto import Plot
 from penstock.web.rungs_view import RungErrors, view_rungs
 from penstock.web.runs_view import best_latency, headline, progress_text, shown_state, style_of
-from penstock.web.search_view import Objectives, Search, is_number, plot_trials, view_search
+from penstock.web.search_view import ObjectiveViews, Search, is_number, plot_trials, view_search
+from penstock.web.text import Document
 from penstock.web.trials_view import TrialTable, scarcest, view_trials
 
-Record = Mapping[str, Any]
 
-
-class StepKind(Protocol):
+class StepLook(Protocol):
     """What the picture must know of one kind of step; whoever fills the page knows all kinds, in their order."""
 
     @property
@@ -28,7 +27,7 @@ class StepKind(Protocol):
     def many(self) -> bool: ...
 
 
-StepKinds = Mapping[str, StepKind]
+StepKinds = Mapping[str, StepLook]
 OptionLabels = Mapping[str, tuple[str, str]]
 """What each option of a run is called, and what it means where it is empty."""
 OVER = ("succeeded", "failed", "cancelled")
@@ -71,7 +70,7 @@ class StepRow:
     worker: str
     lasted: str
     note: str
-    error: Record | None
+    error: Document | None
     attempts: tuple[str, ...]
 
 
@@ -93,13 +92,13 @@ class ChosenView:
 
 @dataclass(frozen=True)
 class RunView:
-    run: Record
+    run: Document
     state: str
     style: str
     over: bool
     story: Story
     options: tuple[tuple[str, str], ...]
-    headline: Record | None
+    headline: Document | None
     share_evidence: str
     best: str
     graph: GraphDrawing
@@ -118,17 +117,17 @@ class RunView:
 
 
 def view_run(
-    run: Record,
+    run: Document,
     *,
-    trials: Sequence[Record],
+    trials: Sequence[Document],
     trials_left_out: int,
-    artifacts: Sequence[Record],
-    events: Sequence[Record],
+    artifacts: Sequence[Document],
+    events: Sequence[Document],
     workers_alive: int,
     sort: str,
     option_labels: OptionLabels,
     step_kinds: StepKinds,
-    objectives: Objectives,
+    objectives: ObjectiveViews,
     now: datetime,
 ) -> RunView:
     """Everything that the page shows."""
@@ -159,7 +158,7 @@ def view_run(
     )
 
 
-def _chosen(summary: Record, artifacts: Sequence[Record]) -> ChosenView | None:
+def _chosen(summary: Document, artifacts: Sequence[Document]) -> ChosenView | None:
     """None until a design was chosen."""
     latency, trial, evidence = (summary.get(name) for name in ("latency_us", "chosen_trial", "evidence"))
     if not is_number(latency) or not isinstance(trial, int) or not isinstance(evidence, str):
@@ -183,12 +182,12 @@ def _chosen(summary: Record, artifacts: Sequence[Record]) -> ChosenView | None:
     )
 
 
-def _cycles(summary: Record, name: str) -> str:
+def _cycles(summary: Document, name: str) -> str:
     value = summary.get(name)
     return f"{text.quantity(value)} cycles" if value is not None else "not measured"
 
 
-def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datetime) -> Story:
+def _story(run: Document, events: Sequence[Document], workers_alive: int, now: datetime) -> Story:
     state, progress = run["state"], run["progress"]
     lasted = text.between(run["started_at"], run["finished_at"], now)
     if state == "succeeded":
@@ -222,7 +221,7 @@ def _story(run: Record, events: Sequence[Record], workers_alive: int, now: datet
     return Story("busy", "Working", f"{doing[:1].upper()}{doing[1:]}. {news}" if doing else news)
 
 
-def _options(options: Record, labels: OptionLabels) -> tuple[tuple[str, str], ...]:
+def _options(options: Document, labels: OptionLabels) -> tuple[tuple[str, str], ...]:
     """Options in the order of their labels; the database keeps none."""
     ordered = [*(name for name in labels if name in options), *(name for name in options if name not in labels)]
     rows = [(*labels.get(name, (name, "")), options[name]) for name in ordered]
@@ -239,7 +238,7 @@ def _shown(value: object, absent: str) -> str:
     return str(value)
 
 
-def _graph(run: Record, trials: Sequence[Record], kinds: StepKinds, now: datetime) -> GraphDrawing:
+def _graph(run: Document, trials: Sequence[Document], kinds: StepKinds, now: datetime) -> GraphDrawing:
     choosing = [name for name, kind in kinds.items() if kind.chooses]
     newest = max((step["turn"] for step in run["steps"]), default=1)
     drawn = [s for s in run["steps"] if s["kind"] not in choosing or s["turn"] == newest]
@@ -258,7 +257,7 @@ def _graph(run: Record, trials: Sequence[Record], kinds: StepKinds, now: datetim
     return draw_graph(before, looks, node if total or looks else None, after)
 
 
-def _place(step: Record, kinds: StepKinds) -> tuple[int, int]:
+def _place(step: Document, kinds: StepKinds) -> tuple[int, int]:
     """Where a step stands in the list: as the picture has it, one turn after the other."""
     kind = step["kind"]
     return step["turn"], list(kinds).index(kind) if kind in kinds and kinds[kind].chooses else 0
@@ -279,7 +278,7 @@ def _look(state: str) -> str:
     return _STEP_LOOK.get(state, state)
 
 
-def _node(step: Record, now: datetime) -> GraphNode:
+def _node(step: Document, now: datetime) -> GraphNode:
     state = _look(step["state"])
     line = "already known" if step["reused"] else {"pending": "not yet", "queued": "waiting"}.get(state, state)
     title = f"{step['key']}: {state}"
@@ -292,17 +291,17 @@ def _node(step: Record, now: datetime) -> GraphNode:
     return GraphNode(step["key"], state, line, title, lasted)
 
 
-def _cell_state(trial: Record) -> str:
+def _cell_state(trial: Document) -> str:
     looks = {"complete": "succeeded", "infeasible": "infeasible", "blocked": "pending"}
     state: str = trial["state"]
     return looks.get(state, state)
 
 
-def _cell_title(trial: Record) -> str:
+def _cell_title(trial: Document) -> str:
     return f"trial {trial['number']}: {trial['state']}"
 
 
-def _file_row(artifact: Record) -> FileRow:
+def _file_row(artifact: Document) -> FileRow:
     media = str(artifact["media_type"]).partition(";")[0]
     return FileRow(
         name=artifact["name"],
@@ -315,7 +314,7 @@ def _file_row(artifact: Record) -> FileRow:
     )
 
 
-def _step_row(step: Record, now: datetime) -> StepRow:
+def _step_row(step: Document, now: datetime) -> StepRow:
     state = _look(step["state"])
     return StepRow(
         key=step["key"],
@@ -330,14 +329,14 @@ def _step_row(step: Record, now: datetime) -> StepRow:
     )
 
 
-def _note(step: Record) -> str:
+def _note(step: Document) -> str:
     """What a step is at; what it was at last is no news once it is over."""
     if step["reused"]:
         return "its outputs were already known"
     return step["progress_text"] or "" if step["state"] == "running" else ""
 
 
-def _attempt_line(attempt: Record) -> str:
+def _attempt_line(attempt: Document) -> str:
     return f"attempt {attempt['number']} on {attempt['worker']}: {attempt['error']['what']}"
 
 
@@ -345,14 +344,14 @@ def _figure(name: str, value: float) -> str:
     return f"{value * 100:.1f} %" if name.endswith("accuracy") else text.quantity(value)
 
 
-def _binding(best: Record | None, trials: Sequence[Record]) -> str:
+def _binding(best: Document | None, trials: Sequence[Document]) -> str:
     """The resource that the trial needs most of."""
     if best is None:
         return ""
     return next((scarcest(trial["figures"]) for trial in trials if trial["number"] == best["trial"]), "")
 
 
-def _findings(summary: Record) -> tuple[tuple[str, str], ...]:
+def _findings(summary: Document) -> tuple[tuple[str, str], ...]:
     """The plain facts of a run's summary; whatever is nested has a place of its own in the report."""
     found: list[tuple[str, str]] = []
     for name, value in summary.items():

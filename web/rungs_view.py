@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.web import text
 from penstock.web.axis import fit_axis
+from penstock.web.text import Document
 
-Record = Mapping[str, Any]
 WIDTH, LEFT, RIGHT = 560, 8, 16
 LEAST_SCALE = 0.01  # what is exact to a hundredth of a per cent shall not look far off
 
@@ -41,7 +40,7 @@ class RungErrors:
     width: int = WIDTH
 
 
-def view_rungs(pairs: Sequence[Record]) -> RungErrors | None:
+def view_rungs(pairs: Sequence[Document]) -> RungErrors | None:
     """The picture, or None where nothing was measured twice."""
     if not pairs:
         return None
@@ -62,7 +61,7 @@ def view_rungs(pairs: Sequence[Record]) -> RungErrors | None:
     return RungErrors(tuple(rows), ticks, axis.pixel(0.0))
 
 
-def _words(pair: Record) -> str:
+def _words(pair: Document) -> str:
     typical, worst, ratio = pair["typical"], pair["worst"], pair["median_ratio"]
     if worst == 0:
         return "exact"

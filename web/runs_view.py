@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from penstock.web import text
+from penstock.web.text import Document
 
-Record = Mapping[str, Any]
 METER_WIDTH = 92
 
 # What the tabs above the list stand for; the API's states that each of them asks for.
@@ -45,7 +44,7 @@ class RunRow:
     problem: str
 
 
-def shown_state(run: Record) -> str:
+def shown_state(run: Document) -> str:
     """A run that is held does not look as if it moved."""
     return "paused" if run["paused"] and run["state"] in ("queued", "running") else run["state"]
 
@@ -55,11 +54,11 @@ def style_of(state: str) -> str:
     return "cancelling" if state in ("failing", "cancelling", "paused") else state
 
 
-def view_runs(runs: Sequence[Record], now: datetime) -> list[RunRow]:
+def view_runs(runs: Sequence[Document], now: datetime) -> list[RunRow]:
     return [_row(run, now) for run in runs]
 
 
-def progress_text(progress: Record) -> str:
+def progress_text(progress: Document) -> str:
     """7 / 24 trials; before there are trials, the steps."""
     if progress["trials_total"]:
         failed = f", {progress['trials_failed']} failed" if progress["trials_failed"] else ""
@@ -67,7 +66,7 @@ def progress_text(progress: Record) -> str:
     return f"{progress['steps_done']} / {progress['steps_total']} steps"
 
 
-def filled_width(run: Record) -> float:
+def filled_width(run: Document) -> float:
     """How much of the meter is full: trials are most of the work, the steps around them the rest."""
     progress = run["progress"]
     if run["state"] == "succeeded":
@@ -77,7 +76,7 @@ def filled_width(run: Record) -> float:
     return round(METER_WIDTH * (0.7 * trials + 0.3 * steps), 1)
 
 
-def best_latency(best: Record | None) -> str:
+def best_latency(best: Document | None) -> str:
     """The latency of the best trial in the unit that is known."""
     if best is None:
         return ""
@@ -86,14 +85,14 @@ def best_latency(best: Record | None) -> str:
     return f"{text.quantity(best['latency'])} cycles" if best["latency"] is not None else ""
 
 
-def headline(run: Record) -> tuple[Record | None, str]:
+def headline(run: Document) -> tuple[Document | None, str]:
     """The design that a run stands for (chosen, or the best so far), and where its share of a limit comes from."""
     if run["chosen"]:
         return run["chosen"], run["chosen"]["share_evidence"]
     return run["best"], run["best"]["evidence"] if run["best"] else ""
 
 
-def _row(run: Record, now: datetime) -> RunRow:
+def _row(run: Document, now: datetime) -> RunRow:
     options, error = run["options"], run["error"]
     best, share_evidence = headline(run)
     share = best["resource_share"] if best else None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from penstock.web import text
 from penstock.web.pareto import Dot, Plot, draw_pareto
+from penstock.web.text import Document
 
-Record = Mapping[str, Any]
 
-
-class Objective(Protocol):
+class ObjectiveView(Protocol):
     """What is drawn of an objective; whoever fills the page knows them all."""
 
     @property
@@ -23,7 +22,7 @@ class Objective(Protocol):
     def reads_as(self) -> str: ...
 
 
-Objectives = Mapping[str, Objective]
+ObjectiveViews = Mapping[str, ObjectiveView]
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class ObjectiveAxis:
     limit: float | None = None
 
     @staticmethod
-    def of(objective: Objective) -> ObjectiveAxis:
+    def of(objective: ObjectiveView) -> ObjectiveAxis:
         kind = objective.reads_as
         return ObjectiveAxis(objective.plotted, objective.axis, _SHOW[kind], 1.0 if kind == "share" else None)
 
@@ -61,12 +60,12 @@ class Search:
     can_resume: bool
     can_extend: bool
     warm_start: tuple[tuple[str, int], ...]
-    replayed: Record | None
+    replayed: Document | None
     """The run evaluated a trial again: what it found, and in lines what differs."""
     replay: tuple[str, ...]
 
 
-def view_search(run: Record) -> Search:
+def view_search(run: Document) -> Search:
     state, paused = run["state"], bool(run["paused"])
     going = state in ("queued", "running")
     found = run["summary"].get("replay")
@@ -82,7 +81,7 @@ def view_search(run: Record) -> Search:
     )
 
 
-def plot_trials(trials: Sequence[Record], asked: Sequence[str], objectives: Objectives) -> Plot | None:
+def plot_trials(trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews) -> Plot | None:
     """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
     names = [name for name in asked if name in objectives][:2]
     names += [name for name in ("latency", "resources") if name not in names]
@@ -100,11 +99,11 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _known(axis: ObjectiveAxis, trials: Sequence[Record]) -> ObjectiveAxis:
+def _known(axis: ObjectiveAxis, trials: Sequence[Document]) -> ObjectiveAxis:
     older = _OLDER.get(axis.figure)
     return axis if older is None or any(axis.figure in trial["figures"] for trial in trials) else older
 
 
-def _replay_lines(found: Record) -> tuple[str, ...]:
+def _replay_lines(found: Document) -> tuple[str, ...]:
     rows = [f"{row['figure']}: {row['then']} then, {row['now']} now" for row in found["differs"]]
     return (*rows, *(f"Changed since: {words}" for words in found["changed"]))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
+
+Document = Mapping[str, Any]
+"""What the API says, as JSON; pages show parts of it."""
 
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.web import text
+from penstock.web.text import Document
 
-Record = Mapping[str, Any]
 MOST_ROWS = 300
 SORTS = ("number", "latency", "resources")
 
@@ -62,7 +61,7 @@ class TrialTable:
     sort: str
 
 
-def scarcest(figures: Record) -> str:
+def scarcest(figures: Document) -> str:
     """The resource that a design needs most of, as a share of its limit; empty if the shares are not known."""
     shares = {
         name.removesuffix("_share"): value
@@ -72,7 +71,7 @@ def scarcest(figures: Record) -> str:
     return max(shares, key=lambda name: shares[name], default="").upper()
 
 
-def view_trials(trials: Sequence[Record], *, left_out: int, sort: str) -> TrialTable:
+def view_trials(trials: Sequence[Document], *, left_out: int, sort: str) -> TrialTable:
     """The table in the order that was asked for; unfinished trials come last when figures decide."""
     columns = [column for column in _COLUMNS if any(column.name in trial["figures"] for trial in trials)]
     constants, varying = _split_params(trials)
@@ -91,7 +90,7 @@ def view_trials(trials: Sequence[Record], *, left_out: int, sort: str) -> TrialT
     )
 
 
-def _rank(trial: Record, sort: str) -> tuple[float, float]:
+def _rank(trial: Document, sort: str) -> tuple[float, float]:
     for name in _SORT_FIGURES.get(sort, ()):
         value = trial["figures"].get(name)
         if isinstance(value, int | float):
@@ -99,20 +98,20 @@ def _rank(trial: Record, sort: str) -> tuple[float, float]:
     return (2.0, trial["number"]) if sort in _SORT_FIGURES else (0.0, trial["number"])
 
 
-def _model_trial(trials: Sequence[Record]) -> Record | None:
+def _model_trial(trials: Sequence[Document]) -> Document | None:
     chosen = next((trial for trial in trials if trial["chosen"]), None)
     complete = [trial for trial in trials if trial["state"] == "complete" and trial["params"]]
     return chosen or min(complete, key=lambda trial: _rank(trial, "latency"), default=None)
 
 
-def _unlike(trial: Record, model: Record | None, varying: Sequence[str]) -> list[str]:
+def _unlike(trial: Document, model: Document | None, varying: Sequence[str]) -> list[str]:
     """The parameters worth showing beside a trial: many trials differ from the best in one or two."""
     if model is None or trial is model:
         return list(varying)
     return [name for name in varying if trial["params"].get(name) != model["params"].get(name)]
 
 
-def _split_params(trials: Sequence[Record]) -> tuple[dict[str, str], list[str]]:
+def _split_params(trials: Sequence[Document]) -> tuple[dict[str, str], list[str]]:
     """Parameters that are the same in every trial, and the names of the others."""
     filled = [trial["params"] for trial in trials if trial["params"]]
     names = sorted({name for params in filled for name in params})
@@ -123,7 +122,7 @@ def _split_params(trials: Sequence[Record]) -> tuple[dict[str, str], list[str]]:
     return constants, [name for name in names if name not in constants]
 
 
-def _row(trial: Record, columns: Sequence[Column], shown: Sequence[str]) -> TrialLine:
+def _row(trial: Document, columns: Sequence[Column], shown: Sequence[str]) -> TrialLine:
     params, figures, error = trial["params"], trial["figures"], trial["error"]
     note = error["what"] if error else ""
     if trial["state"] == "infeasible":

@@ -10,11 +10,11 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.directives import BURST_BYTES, LONGEST_BURST, element_bits, word_of
+from penstock.compiler.dialects.nest import MemoryOp
 from penstock.compiler.dialects.types import memref_type, vector_type
 
 _WIDEST = 512  # bits to which the tools widen a port of plain scalars by themselves
 _MOST_OUTSTANDING = 32
-MemoryOp = nest.LoadOp | nest.StoreOp
 
 
 @dataclass(frozen=True)

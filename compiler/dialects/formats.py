@@ -49,7 +49,7 @@ class _Shorter(CustomDirective, ABC):
 
 
 @irdl_custom_directive
-class Number(_Shorter):
+class NumberFormat(_Shorter):
     """A whole number: `3`."""
 
     value: AttributeVariable
@@ -62,7 +62,7 @@ class Number(_Shorter):
 
 
 @irdl_custom_directive
-class Map(_Shorter):
+class MapFormat(_Shorter):
     """An affine map: `(d0, d1) -> (d1, 0)`."""
 
     value: AttributeVariable
@@ -92,7 +92,7 @@ class _List(_Shorter, ABC):
 
 
 @irdl_custom_directive
-class Numbers(_List):
+class NumbersFormat(_List):
     """Whole numbers: `[2, 6, 4]`."""
 
     value: AttributeVariable

@@ -21,7 +21,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from penstock.compiler.dialects.formats import Number, Numbers
+from penstock.compiler.dialects.formats import NumberFormat, NumbersFormat
 from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor, ints, unpack
 
 
@@ -85,9 +85,9 @@ class ChunkOp(IRDLOperation):
     source = operand_def(ITensorType)
     parts = var_result_def(ITensorType)
     traits = traits_def(Pure())
-    custom_directives = (Number, Numbers)
+    custom_directives = (NumberFormat, NumbersFormat)
     assembly_format = (
-        "$sym_name $source `along` custom<Number>($dim) `at` custom<Numbers>($starts) attr-dict "
+        "$sym_name $source `along` custom<NumberFormat>($dim) `at` custom<NumbersFormat>($starts) attr-dict "
         "`:` type($source) `->` type($parts)"
     )
 
@@ -118,8 +118,10 @@ class ConcatOp(IRDLOperation):
     sources = var_operand_def(ITensorType)
     result = result_def(ITensorType)
     traits = traits_def(Pure())
-    custom_directives = (Number,)
-    assembly_format = "$sym_name $sources `along` custom<Number>($dim) attr-dict `:` type($sources) `->` type($result)"
+    custom_directives = (NumberFormat,)
+    assembly_format = (
+        "$sym_name $sources `along` custom<NumberFormat>($dim) attr-dict `:` type($sources) `->` type($result)"
+    )
 
     def __init__(self, name: str, sources: Sequence[SSAValue], dim: int, result: ITensorType) -> None:
         super().__init__(

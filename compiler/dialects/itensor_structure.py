@@ -24,7 +24,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.bindings import bindings_of
-from penstock.compiler.dialects.formats import Iterators, Maps, Number, Numbers
+from penstock.compiler.dialects.formats import Iterators, Maps, NumberFormat, NumbersFormat
 from penstock.compiler.dialects.itensor_types import ITensorType, ScheduleAttr, expect_itensor, ints, unpack
 from penstock.compiler.dialects.types import tensor_type
 
@@ -43,9 +43,9 @@ class KernelOp(IRDLOperation):
     outputs = var_result_def(TensorType)
     body = region_def("single_block")
     traits = traits_def(IsolatedFromAbove())
-    custom_directives = (Number,)
+    custom_directives = (NumberFormat,)
     assembly_format = (
-        "$sym_name `group` custom<Number>($group) `takes` $sources attr-dict-with-keyword "
+        "$sym_name `group` custom<NumberFormat>($group) `takes` $sources attr-dict-with-keyword "
         "`:` functional-type(operands, results) $body"
     )
 
@@ -91,8 +91,8 @@ class WithinOp(IRDLOperation):
     loop = prop_def(IntAttr)
     size = prop_def(IntAttr)
     result = result_def(i1)
-    custom_directives = (Number,)
-    assembly_format = "`loop` custom<Number>($loop) `below` custom<Number>($size) attr-dict"
+    custom_directives = (NumberFormat,)
+    assembly_format = "`loop` custom<NumberFormat>($loop) `below` custom<NumberFormat>($size) attr-dict"
 
     def __init__(self, loop: int, size: int) -> None:
         super().__init__(properties={"loop": IntAttr(loop), "size": IntAttr(size)}, result_types=[i1])
@@ -125,9 +125,9 @@ class TaskOp(IRDLOperation):
     init = opt_prop_def(Attribute)
     bindings = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
-    custom_directives = (Numbers, Maps, Iterators)
+    custom_directives = (NumbersFormat, Maps, Iterators)
     assembly_format = (
-        "$sym_name $operands_ `trips` custom<Numbers>($trips) `iterators` custom<Iterators>($iterator_types) "
+        "$sym_name $operands_ `trips` custom<NumbersFormat>($trips) `iterators` custom<Iterators>($iterator_types) "
         "`maps` custom<Maps>($indexing_maps) `schedule` $schedule (`init` $init^)? (`bindings` $bindings^)? "
         "attr-dict-with-keyword `:` functional-type(operands, results) $body"
     )

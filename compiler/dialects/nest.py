@@ -41,34 +41,17 @@ from xdsl.traits import IsTerminator, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.bindings import bindings_of
-from penstock.compiler.dialects.formats import Map, Maps, Number, Numbers, OneType
+from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
 from penstock.compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
-    "ALWAYS",
-    "COMPARISONS",
-    "ConstantOp",
-    "GuardAttr",
-    "LoadOp",
-    "Loop",
-    "LoopsAttr",
-    "MapOp",
-    "NestDialect",
-    "NestOp",
-    "ReadOp",
-    "ReduceOp",
-    "SelectOp",
-    "StoreOp",
-    "Term",
-    "WithinOp",
-    "WriteOp",
-    "YieldOp",
-    "memory_shape",
-    "memory_word",
-]
+    "MemoryOp", "ALWAYS", "COMPARISONS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
+    "NestDialect", "NestOp", "ReadOp", "ReduceOp", "SelectOp", "StoreOp", "Term", "WithinOp", "WriteOp", "YieldOp",
+    "memory_shape", "memory_word",
+]  # fmt: skip
 
 
 @irdl_op_definition
@@ -85,9 +68,9 @@ class NestOp(IRDLOperation):
     bindings = opt_prop_def(DictionaryAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
-    custom_directives = (Number,)
+    custom_directives = (NumberFormat,)
     assembly_format = (
-        "$sym_name $loops (`block_loops` custom<Number>($block_loops)^)? (`bindings` $bindings^)? "
+        "$sym_name $loops (`block_loops` custom<NumberFormat>($block_loops)^)? (`bindings` $bindings^)? "
         "attr-dict-with-keyword $body"
     )
 
@@ -194,9 +177,9 @@ class LoadOp(IRDLOperation):
     address = prop_def(AffineMapAttr)
     when = prop_def(GuardAttr, default_value=ALWAYS)
     result = result_def(VectorType)
-    custom_directives = (Map,)
+    custom_directives = (MapFormat,)
     assembly_format = (
-        "$memory `at` custom<Map>($address) (`when` $when^)? attr-dict `:` type($memory) `->` type($result)"
+        "$memory `at` custom<MapFormat>($address) (`when` $when^)? attr-dict `:` type($memory) `->` type($result)"
     )
 
     def __init__(self, memory: SSAValue, address: AffineMap, when: GuardAttr, result: VectorType) -> None:
@@ -216,9 +199,10 @@ class StoreOp(IRDLOperation):
     memory = operand_def(MemRefType | BlocksType)
     address = prop_def(AffineMapAttr)
     when = prop_def(GuardAttr, default_value=ALWAYS)
-    custom_directives = (Map,)
+    custom_directives = (MapFormat,)
     assembly_format = (
-        "$value `to` $memory `at` custom<Map>($address) (`when` $when^)? attr-dict `:` type($value) `to` type($memory)"
+        "$value `to` $memory `at` custom<MapFormat>($address) (`when` $when^)? attr-dict "
+        "`:` type($value) `to` type($memory)"
     )
 
     def __init__(self, value: SSAValue, memory: SSAValue, address: AffineMap, when: GuardAttr) -> None:
@@ -312,9 +296,9 @@ class ReduceOp(IRDLOperation):
     dims = prop_def(ArrayAttr[IntAttr])
     result = result_def(VectorType)
     body = region_def("single_block")
-    custom_directives = (Numbers,)
+    custom_directives = (NumbersFormat,)
     assembly_format = (
-        "$value `along` custom<Numbers>($dims) attr-dict-with-keyword `:` type($value) `->` type($result) $body"
+        "$value `along` custom<NumbersFormat>($dims) attr-dict-with-keyword `:` type($value) `->` type($result) $body"
     )
 
     def __init__(self, value: SSAValue, dims: Sequence[int], body: Region) -> None:
@@ -390,6 +374,9 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
                 f"nest {nest}: {op.name} reaches {start + lane} in dim {dim} of memory {shape}; address {address}"
             )
 
+
+MemoryOp = LoadOp | StoreOp
+"""What reaches a memory at an address."""
 
 NestDialect = Dialect(
     "nest",

@@ -10,7 +10,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.affine import coefficients
-from penstock.compiler.dialects.formats import Map, Number
+from penstock.compiler.dialects.formats import MapFormat, NumberFormat
 
 
 @irdl_op_definition
@@ -24,8 +24,8 @@ class WithinOp(IRDLOperation):
     place = prop_def(AffineMapAttr)
     size = prop_def(IntAttr)
     result = result_def(VectorType)
-    custom_directives = (Map, Number)
-    assembly_format = "custom<Map>($place) `below` custom<Number>($size) attr-dict `:` type($result)"
+    custom_directives = (MapFormat, NumberFormat)
+    assembly_format = "custom<MapFormat>($place) `below` custom<NumberFormat>($size) attr-dict `:` type($result)"
 
     def __init__(self, place: AffineMap, size: int, lanes: int) -> None:
         super().__init__(

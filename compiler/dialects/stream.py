@@ -24,7 +24,7 @@ from xdsl.traits import IsolatedFromAbove, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from penstock.compiler.dialects.formats import Number
+from penstock.compiler.dialects.formats import NumberFormat
 from penstock.compiler.dialects.itensor_types import LayoutAttr
 from penstock.compiler.layout import Layout
 
@@ -169,8 +169,8 @@ class TaskOp(IRDLOperation):
     group = prop_def(IntAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
-    custom_directives = (Number,)
-    assembly_format = "$sym_name `of` $layer `group` custom<Number>($group) attr-dict-with-keyword $body"
+    custom_directives = (NumberFormat,)
+    assembly_format = "$sym_name `of` $layer `group` custom<NumberFormat>($group) attr-dict-with-keyword $body"
 
     def __init__(self, name: str, layer: str, body: Region, group: int = 0) -> None:
         super().__init__(

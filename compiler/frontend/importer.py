@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.export import ExportedProgram
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import SayStage, export, ignore_stage, run_eagerly
 from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
@@ -25,8 +24,6 @@ from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.host import HostGraph
-
-Array = NDArray[Any]
 
 
 def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.context import Context
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.arith import Arith
@@ -29,6 +27,7 @@ from xdsl.dialects.tensor import Tensor
 from xdsl.ir import Attribute, Operation
 from xdsl.utils.hints import isa
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.generalise import GENERALISED, generalise
 from penstock.compiler.frontend.name_layers import LAYER, unique_name
@@ -39,7 +38,6 @@ from penstock.compiler.reference import LinalgReference
 from penstock.compiler.scalars.number_types import number_type, sent_types
 from penstock.compiler.scalars.operations import evaluate, is_scalar_op
 
-Array = NDArray[Any]
 MOST_ELEMENTS = 1 << 28
 REFERENCE = "linalg interpreter"
 _DIALECTS = (Builtin, Func, Linalg, Tensor, Arith, Math)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from numpy.typing import NDArray
 from onnx import numpy_helper, shape_inference, version_converter
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.reference import OnnxReference
 
@@ -33,7 +33,6 @@ _INPUT_TYPES: dict[int, np.dtype[Any]] = {
     onnx.TensorProto.BOOL: np.dtype(np.bool_),
 }
 _TYPE_NAMES = {number: name.lower() for name, number in onnx.TensorProto.DataType.items()}
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

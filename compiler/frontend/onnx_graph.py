@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 from torch import Tensor, nn
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import onnx_shapes
 from penstock.compiler.frontend.loaded import LoadedModel
@@ -31,7 +31,6 @@ from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxIn
 from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, OnnxOperator
 from penstock.compiler.reference import OnnxReference
 
-Array = NDArray[Any]
 SAMPLE_SEED = 0
 _SHAPE_READERS = ("Shape", "Size")
 assert onnx_shapes  # its operators are in the table

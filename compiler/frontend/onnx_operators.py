@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-Array = NDArray[Any]
+from penstock.compiler.arrays import Array
+
 Inputs = Sequence[Tensor]
 Result = Tensor | tuple[Tensor, ...]
 

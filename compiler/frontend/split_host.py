@@ -13,12 +13,12 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 from torch.fx import Interpreter, Node
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.host_regions import ExportedGraph, Regions, find_regions, is_numbered, reach
 from penstock.compiler.frontend.lift import state_value
@@ -27,8 +27,6 @@ from penstock.compiler.frontend.name_layers import unique_name
 from penstock.compiler.frontend.origins import op_name, origin_of
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.runtime.penstock_runtime.host import is_pure
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.stream import StreamType
 from penstock.compiler.dialects.types import vector_type
@@ -20,12 +20,11 @@ from penstock.compiler.interpreter.cells import Indices
 from penstock.compiler.interpreter.control import Stretch
 from penstock.compiler.interpreter.defined import Definedness
 from penstock.compiler.interpreter.lanes import batched, run_body, spread, tree
+from penstock.compiler.interpreter.linalg import ValueArrays
 from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 from penstock.compiler.interpreter.plan import Component
 from penstock.compiler.scalars.number_types import numpy_dtype
 
-Array = NDArray[Any]
-Values = dict[SSAValue, Array]
 Evaluate = Callable[[list[Array]], Array]
 Columns = slice
 """Which of the iterations an operation is run for, among those that its arrays were put in order for."""
@@ -45,7 +44,7 @@ class Batch:
     ) -> None:
         self.control, self.plan, self.defined = control, control.plan, defined
         self.memories, self.bases, self.tokens, self.tables = memories, bases, tokens, tables
-        self.values: Values = {}
+        self.values: ValueArrays = {}
         self.pools = {m: v.pool(self.plan.cells[m], memories[m], bases[m]) for m, v in control.versions.items()}
 
     def run(self) -> None:
@@ -143,10 +142,10 @@ class _Cycle:
     def __init__(self, batch: Batch, component: Component, order: Indices | None) -> None:
         self.batch, self.order = batch, order
         self.inside = {v for op in component.ops for v in op.results}
-        self.sorted: Values = {}
-        self.now: Values = {}
+        self.sorted: ValueArrays = {}
+        self.now: ValueArrays = {}
         ops = set(component.ops)
-        self.results: Values = {}
+        self.results: ValueArrays = {}
         for value in self.inside:
             if any(use.operation not in ops for use in value.uses):
                 kind = vector_type(value)

@@ -12,15 +12,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.affine import coefficients
 
-Array = NDArray[Any]
 Indices = NDArray[np.int64]
 
 

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.analysis.loops import LoopPlan
 from penstock.compiler.analysis.tasks import split_reduction, task_plan
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.itensor import ITensorType
@@ -27,8 +27,6 @@ from penstock.compiler.interpreter.lanes import run_body, spread, tree
 from penstock.compiler.interpreter.slices import cut, join
 from penstock.compiler.layout import pack, unpack
 from penstock.compiler.scalars.number_types import numpy_dtype
-
-Array = NDArray[Any]
 
 
 def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:

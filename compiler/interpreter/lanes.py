@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Block, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import itensor
 from penstock.compiler.scalars.operations import evaluate
-
-Array = NDArray[Any]
 
 
 def run_body(block: Block, arguments: Sequence[Array], places: Mapping[int, Array] | None = None) -> Array:

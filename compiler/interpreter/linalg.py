@@ -8,10 +8,8 @@ have exactly the order that the IR states.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import arith, func, tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.linalg import ops as linalg
@@ -20,14 +18,14 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import evaluate
 
-Array = NDArray[Any]
-Values = dict[SSAValue, Array]
+ValueArrays = dict[SSAValue, Array]
 Observer = Callable[[SSAValue, Array], None]
 
 
@@ -51,7 +49,7 @@ def run_many(program: Program, inputs: Sequence[Array], observe: Observer | None
         )
     by_name = {port.name: value for port, value in zip(ports, inputs, strict=True)}
     main = main_function(program)
-    values: Values = {}
+    values: ValueArrays = {}
     for (name, kind), argument in zip(argument_names(main), main.body.block.args, strict=True):
         given = by_name[name] if kind == "input" else program.params[name][None]
         values[argument] = _as_argument(given, argument.type, name)
@@ -117,7 +115,7 @@ def _as_argument(value: Array, kind: Attribute, name: str) -> Array:
     return value.reshape(len(value), *shape)
 
 
-def execute(op: Operation, values: Values) -> Array:
+def execute(op: Operation, values: ValueArrays) -> Array:
     """The result of one operation of the function, from the values of its operands."""
     match op:
         case linalg.GenericOp():
@@ -150,7 +148,7 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return value.type.get_shape()
 
 
-def run_generic(op: linalg.GenericOp, values: Values) -> Array:
+def run_generic(op: linalg.GenericOp, values: ValueArrays) -> Array:
     """One linalg.generic on values with a leading axis of runs."""
     iterators = [attribute.data for attribute in op.iterator_types]
     maps = [attribute.data for attribute in op.indexing_maps]
@@ -234,9 +232,9 @@ def _indices(
     return indices
 
 
-def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: Values, indices: dict[int, Array]) -> Array:
+def _run_body(op: linalg.GenericOp, arguments: Sequence[Array], outer: ValueArrays, indices: dict[int, Array]) -> Array:
     block = op.body.block
-    values: Values = dict(zip(block.args, arguments, strict=True))
+    values: ValueArrays = dict(zip(block.args, arguments, strict=True))
 
     def look_up(value: SSAValue) -> Array:
         return values[value] if value in values else outer[value]

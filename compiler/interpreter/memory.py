@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import MemRefType, VectorType
 from xdsl.ir import Attribute
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.scalars.number_types import numpy_dtype
 
-Array = NDArray[Any]
 CellMask = NDArray[np.bool_]
 
 

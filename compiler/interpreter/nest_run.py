@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation, SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.errors import PenstockError
@@ -19,8 +18,6 @@ from penstock.compiler.interpreter.defined import Definedness
 from penstock.compiler.interpreter.memory import Blocks, MemoryCells, TokenQueue
 from penstock.compiler.interpreter.plan import NestPlan
 from penstock.compiler.scalars.number_types import numpy_dtype
-
-Array = NDArray[Any]
 
 BACKLOG_BYTES = 1 << 25
 """A writer that is so far ahead of its reader lets others run first, so that memory stays within bounds."""

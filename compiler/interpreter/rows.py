@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-
-Array = NDArray[Any]
 
 
 def split_rows(rows: Array, shape: tuple[int, ...], where: str) -> Array:

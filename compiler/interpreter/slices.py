@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.number_types import numpy_dtype
-
-Array = NDArray[Any]
 
 
 def cut(tensor: Array, kind: ITensorType) -> Array:

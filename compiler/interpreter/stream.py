@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.memory import MemoryCells
 from penstock.compiler.interpreter.nest_run import Environment, NestRun
-
-Array = NDArray[Any]
 
 
 def run(

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.interpreter.cells import Cells, Indices
 from penstock.compiler.interpreter.memory import CellMask, MemoryCells
-
-Array = NDArray[Any]
 
 UNDEFINED = 0
 """The version that nobody wrote. It holds zeros; nothing that is used may come from it."""

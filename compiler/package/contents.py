@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.package.render import render_bitstream_note, render_html, render_readme
 from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt, xrt_files
-from penstock.compiler.program import Array, Port, Program
+from penstock.compiler.program import Port, Program
 from penstock.compiler.runtime.penstock_runtime.package import MANIFEST, SCHEMA, manifest_digest
 
 RUNTIME = Path(__file__).parents[1] / "runtime"

@@ -19,7 +19,7 @@ from penstock.compiler.package.report_timing import (
     PathStep,
     SimulatedRun,
     StallInfo,
-    TaskFigures,
+    TaskTiming,
     TimeFigures,
     Timing,
 )
@@ -31,7 +31,7 @@ __all__ = [
     "OtherLoop", "PathStep", "PlacedPart",
     "PlacementReport", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record",
     "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo",
-    "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskFigures", "TimeFigures", "Timing", "TrialInfo", "Verify",
+    "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTiming", "TimeFigures", "Timing", "TrialInfo", "Verify",
     "WholeCheck", "WhyInfo",
 ]  # fmt: skip
 

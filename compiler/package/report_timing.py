@@ -53,7 +53,7 @@ class PathStep(Record):
     channel: str | None
 
 
-class TaskFigures(Record):
+class TaskTiming(Record):
     """One task in the first input's run."""
 
     task: str
@@ -70,7 +70,7 @@ class SimulatedRun(Record):
     evidence: Literal["simulated"] = "simulated"
     rules: str = Field(description="how pipelines behave: of which tool chain")
     frame_ends: tuple[int, ...] = Field(description="when each of several inputs in a row is done")
-    tasks: tuple[TaskFigures, ...]
+    tasks: tuple[TaskTiming, ...]
     stalls: tuple[StallInfo, ...] = Field(description="the longest first")
     critical_path: tuple[PathStep, ...] = Field(description="which task, one after the other, decides the latency")
 

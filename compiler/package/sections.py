@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.package.report import (
@@ -28,7 +29,7 @@ from penstock.compiler.package.report import (
     Timing,
 )
 from penstock.compiler.platforms import RESOURCE_NAMES, Platform
-from penstock.compiler.program import Array, EvaluationSet, Port, Program
+from penstock.compiler.program import EvaluationSet, Port, Program
 
 
 def model_digest(program: Program) -> str:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.analysis.packing import layout_of
+from penstock.compiler.arrays import Array
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.types import tensor_type
@@ -26,7 +25,6 @@ from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import NumberType, number_type
 from penstock.compiler.transforms.pad_dims import PadDims
 
-Array = NDArray[Any]
 RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]
 """Runs one frame: what lies in external memory before it, by argument, and what it leaves there."""
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument
@@ -18,6 +16,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.arrays import Array
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
@@ -28,7 +27,6 @@ from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.transforms.passes import level_of
 from penstock.compiler.transforms.registry import PASSES, make_pass, needs_design
 
-Array = NDArray[Any]
 _MOST_DRAWN = 1 << 22
 _LIMIT = "a pass takes a module of linalg with @main, of itensor kernels, or of streams and nests"
 _HINT = "penstock compile MODEL --print-ir shows what each looks like"

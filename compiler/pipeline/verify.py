@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import AnyFloat, VectorType
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.interpreter import linalg as linalg_interpreter
 from penstock.compiler.pipeline.lower import Lowered
 
-Array = NDArray[Any]
 Executable = Callable[[Sequence[Array]], list[Array]]
 
 FLOAT_TOLERANCE = 1e-4

@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.number_types import numpy_dtype, type_bits
 
-Array = NDArray[Any]
 Compute = Callable[[Operation, Sequence[Array]], Array]
 """The result of an operation; operands broadcast against each other."""
 

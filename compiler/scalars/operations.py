@@ -14,17 +14,18 @@ import numpy as np
 from xdsl.dialects import arith, math
 from xdsl.ir import Operation
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars import arithmetic as numbers
 from penstock.compiler.scalars import bounds
-from penstock.compiler.scalars.arithmetic import Array, Compute, floating, integer, rounded_once, unsigned_integer
+from penstock.compiler.scalars.arithmetic import Compute, floating, integer, rounded_once, unsigned_integer
 
 Energy = Literal["add", "multiply", "divide", "function", "other"]
 """A row of dse/energy.toml; floats that do anything else cost an addition."""
 
 
 @dataclass(frozen=True)
-class Core:
+class RtlCore:
     """A module of backend/rtl/primitives that takes f32 and makes f32, with what it instantiates before it."""
 
     module: str
@@ -47,7 +48,7 @@ class ScalarOperation:
     """pk::<name> as penstock_ops.h defines it for simulation, of x; hardware uses the tool's own, hls::<name>."""
     promotes: bool = False
     """C++ computes in int what is narrower, so the way back to the type is written out."""
-    core: Core | None = None
+    core: RtlCore | None = None
     bounds: bounds.Rule | None = None
     """What is known of a float as its result."""
     operator: str | None = ""
@@ -78,7 +79,7 @@ def _to(name: str) -> str:
 
 
 def _function(
-    kind: type[Operation], compute: Compute, rule: bounds.Rule, host: str = "", core: Core | None = None, *,
+    kind: type[Operation], compute: Compute, rule: bounds.Rule, host: str = "", core: RtlCore | None = None, *,
     name: str = "", label: str = "", energy: Energy = "function",
 ) -> ScalarOperation:  # fmt: skip
     """One float to one. Without a definition for simulation it has no C++."""
@@ -104,12 +105,12 @@ _LOG = (*_MULT18, "significand_product.sv", "log_polynomial.sv", "log2_polynomia
 _FINITE = bounds.within(bounds.FINITE)
 
 
-def _extreme(larger: int, nan_wins: int) -> Core:
-    return Core("fp32_extreme", 1, parameters={"LARGER": larger, "NAN_WINS": nan_wins}, inputs=2)
+def _extreme(larger: int, nan_wins: int) -> RtlCore:
+    return RtlCore("fp32_extreme", 1, parameters={"LARGER": larger, "NAN_WINS": nan_wins}, inputs=2)
 
 
-def _round(mode: int) -> Core:
-    return Core("fp32_round", 3, parameters={"MODE": mode})
+def _round(mode: int) -> RtlCore:
+    return RtlCore("fp32_round", 3, parameters={"MODE": mode})
 
 
 _Row = ScalarOperation
@@ -155,21 +156,21 @@ _ROWS = (
     _Row(math.AbsIOp, integer(np.abs), cpp="{0} < 0 ? pk::sub(({T})0, {0}) : {0}"),
     # floats
     _Row(
-        arith.AddfOp, floating(np.add), "add", _INFIX.format("+"), core=Core("fp32_add", 5, inputs=2),
+        arith.AddfOp, floating(np.add), "add", _INFIX.format("+"), core=RtlCore("fp32_add", 5, inputs=2),
         bounds=bounds.total, label="sum", constant="offset", bind="add",
     ),
     _Row(
         arith.SubfOp, floating(np.subtract), "add", _INFIX.format("-"),
-        core=Core("fp32_add", 5, parameters={"SUBTRACT": 1}, inputs=2), bounds=bounds.difference,
+        core=RtlCore("fp32_add", 5, parameters={"SUBTRACT": 1}, inputs=2), bounds=bounds.difference,
         label="difference", sv_label="less", constant="offset", bind="sub",
     ),
     _Row(
         arith.MulfOp, floating(np.multiply), "multiply", _INFIX.format("*"),
-        core=Core("fp32_mul", 4, _MULT18, inputs=2), bounds=bounds.product,
+        core=RtlCore("fp32_mul", 4, _MULT18, inputs=2), bounds=bounds.product,
         label="product", constant="factor", bind="mul",
     ),
     _Row(
-        arith.DivfOp, floating(np.divide), "divide", _INFIX.format("/"), core=Core("fp32_div", 27, inputs=2),
+        arith.DivfOp, floating(np.divide), "divide", _INFIX.format("/"), core=RtlCore("fp32_div", 27, inputs=2),
         bounds=bounds.quotient, label="quotient", constant="divisor", bind="div",
     ),
     _Row(arith.NegfOp, floating(np.negative), "add", "-{0}", bounds=bounds.negated),
@@ -206,10 +207,10 @@ _ROWS = (
     _function(
         math.AbsFOp, floating(np.abs), bounds.within(bounds.POSITIVE), "std::fabs(x)", name="fabs", energy="add"
     ),
-    _function(math.SqrtOp, floating(np.sqrt), bounds.root, "std::sqrt(x)", Core("fp32_sqrt", 21)),
+    _function(math.SqrtOp, floating(np.sqrt), bounds.root, "std::sqrt(x)", RtlCore("fp32_sqrt", 21)),
     _function(
         math.RsqrtOp, floating(numbers.reciprocal_root), bounds.reciprocal_root, "(T)1 / std::sqrt(x)",
-        Core("fp32_rsqrt", 6, (*_MULT18, "rsqrt_polynomial.sv"), ulp=2), label="scale",
+        RtlCore("fp32_rsqrt", 6, (*_MULT18, "rsqrt_polynomial.sv"), ulp=2), label="scale",
     ),
     _function(math.FloorOp, floating(np.floor), _FINITE, "std::floor(x)", _round(1), energy="add"),
     _function(math.CeilOp, floating(np.ceil), _FINITE, "std::ceil(x)", _round(2), energy="add"),
@@ -220,25 +221,26 @@ _ROWS = (
     _function(math.TruncOp, floating(np.trunc), _FINITE, core=_round(0), energy="add"),
     _function(math.RoundOp, rounded_once(numbers.round_away), _FINITE, core=_round(4), energy="add"),
     _function(
-        math.ExpOp, rounded_once(np.exp), bounds.power, "(T)std::exp((double)x)", Core("fp32_exp", 9, _EXP, ulp=2),
+        math.ExpOp, rounded_once(np.exp), bounds.power, "(T)std::exp((double)x)", RtlCore("fp32_exp", 9, _EXP, ulp=2),
         label="power",
     ),
     _function(
         math.TanhOp, rounded_once(np.tanh), bounds.within(bounds.UNIT), "(T)std::tanh((double)x)",
-        Core("fp32_odd", 11, _ODD, ulp=4),
+        RtlCore("fp32_odd", 11, _ODD, ulp=4),
     ),
     _function(
         math.ErfOp, rounded_once(numbers.erf), bounds.within(bounds.UNIT), "(T)std::erf((double)x)",
-        Core("fp32_odd", 11, _ODD, {"ERF": 1}, ulp=4),
+        RtlCore("fp32_odd", 11, _ODD, {"ERF": 1}, ulp=4),
     ),
     _function(
-        math.LogOp, rounded_once(np.log), bounds.anything, "(T)std::log((double)x)", Core("fp32_log", 13, _LOG, ulp=4)
+        math.LogOp, rounded_once(np.log), bounds.anything, "(T)std::log((double)x)",
+        RtlCore("fp32_log", 13, _LOG, ulp=4),
     ),
     _function(
-        math.Exp2Op, rounded_once(np.exp2), bounds.anything, core=Core("fp32_exp", 9, _EXP, {"BASE_TWO": 1}, ulp=2)
+        math.Exp2Op, rounded_once(np.exp2), bounds.anything, core=RtlCore("fp32_exp", 9, _EXP, {"BASE_TWO": 1}, ulp=2)
     ),
     _function(
-        math.Log2Op, rounded_once(np.log2), bounds.anything, core=Core("fp32_log", 13, _LOG, {"BASE_TWO": 1}, ulp=4)
+        math.Log2Op, rounded_once(np.log2), bounds.anything, core=RtlCore("fp32_log", 13, _LOG, {"BASE_TWO": 1}, ulp=4)
     ),
     _function(math.ExpM1Op, rounded_once(np.expm1), bounds.anything),
     _function(math.Log1pOp, rounded_once(np.log1p), bounds.anything),

@@ -12,12 +12,12 @@ from penstock.compiler.schedule.memory import (
     uram_count,
 )
 from penstock.compiler.schedule.nest import schedule_facts, schedule_nest
-from penstock.compiler.schedule.pattern import Level, TokenPattern
+from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
 from penstock.compiler.schedule.records import Bound, NestSchedule, OpStage, PortSchedule
 
 __all__ = [
     "Bound",
-    "Level",
+    "PatternLevel",
     "MemoryUse",
     "NestSchedule",
     "OpStage",

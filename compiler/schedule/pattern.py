@@ -15,7 +15,7 @@ from penstock.compiler.dialects.nest import GuardAttr
 
 
 @dataclass(frozen=True)
-class Level:
+class PatternLevel:
     """The counters of one loop at which the access happens, as runs of (first, length)."""
 
     runs: tuple[tuple[int, int], ...]
@@ -39,17 +39,17 @@ class Level:
 class TokenPattern:
     """All iterations of an access, as one level a loop, outermost first."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[PatternLevel, ...]
 
     @staticmethod
     def of(guard: GuardAttr, trips: Sequence[int]) -> TokenPattern:
-        stride, levels = 1, list[Level]()
+        stride, levels = 1, list[PatternLevel]()
         for loop in reversed(range(len(trips))):
             terms = [t for t in guard.terms if t.loop == loop]
             runs = ((0, trips[loop]),)
             for term in terms:
                 runs = _narrow(runs, term.comparison, term.value)
-            levels.append(Level(runs, stride))
+            levels.append(PatternLevel(runs, stride))
             stride *= trips[loop]
         return TokenPattern(tuple(reversed(levels)))
 

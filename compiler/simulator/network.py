@@ -12,8 +12,8 @@ from math import prod
 from typing import Literal
 
 from penstock.compiler.schedule import TokenPattern
+from penstock.compiler.schedule.records import Direction
 
-Direction = Literal["read", "write"]
 ChannelKind = Literal["fifo", "block", "pipo"]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run_many
 from penstock.compiler.interpreter.rows import split_rows
 from penstock.compiler.program import Program
-from penstock.compiler.transforms.editor import Array
 
 
 def calibration_inputs(program: Program) -> list[Array]:

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.generics import constant
-
-Array = NDArray[Any]
 
 I32, I64 = IntegerType(32), IntegerType(64)
 MULTIPLIER_LIMIT = 1 << 31

@@ -11,9 +11,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.interpreter.linalg import execute, run_generic
 from penstock.compiler.scalars.operations import evaluate
-from penstock.compiler.transforms.editor import Array, Editor, layer_of, shape_of
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of
 from penstock.compiler.transforms.generics import filled_with, scalar_constant
 from penstock.compiler.transforms.parts import is_slice_or_concat
 from penstock.compiler.transforms.rewrite import Rewrite

@@ -29,6 +29,7 @@ from penstock.compiler.dialects.directives import (
     PipelineAttr,
     StorageAttr,
 )
+from penstock.compiler.dialects.nest import MemoryOp
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError, nearest
@@ -62,7 +63,6 @@ class GenerateDirectives(ModuleRewrite):
         return module
 
 
-MemoryOp = nest.LoadOp | nest.StoreOp
 MemoryDeclaration = stream.BufferOp | stream.RomOp | stream.BlocksOp
 
 

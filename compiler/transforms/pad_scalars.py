@@ -16,15 +16,15 @@ from penstock.compiler.scalars.bounds import FINITE, Bounds, either
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import BY_NAME, evaluate
 
-Number = NDArray[Any]
+PadNumber = NDArray[Any]
 """An array without dims."""
 
 
-Content = Number | Bounds | None
+Content = PadNumber | Bounds | None
 """None is anything: infinite, or no number."""
 
 
-def same(content: Content, number: Number | None) -> bool:
+def same(content: Content, number: PadNumber | None) -> bool:
     """Whether it is known to be this number."""
     return number is not None and isinstance(content, np.ndarray) and np.array_equal(content, number)
 
@@ -78,7 +78,7 @@ def _scalar(op: Operation, operands: Sequence[Content]) -> Content:
     return None if rule is None else rule(known)
 
 
-def _or_zero(content: Content, like: Number) -> Number:
+def _or_zero(content: Content, like: PadNumber) -> PadNumber:
     return content if isinstance(content, np.ndarray) else np.zeros_like(like)
 
 

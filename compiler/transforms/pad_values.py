@@ -20,7 +20,16 @@ from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, Tens
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import is_scalar_op, row_of
-from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, bounds_of, joined, run_body, same
+from penstock.compiler.transforms.pad_scalars import (
+    FINITE,
+    Bounds,
+    Content,
+    PadNumber,
+    bounds_of,
+    joined,
+    run_body,
+    same,
+)
 
 _NEUTRAL = {"arith.addf": 0.0, "arith.addi": 0, "arith.maximumf": -np.inf, "arith.minimumf": np.inf}
 
@@ -36,7 +45,7 @@ class PaddingMask:
 
     layer: str
     loop: int
-    value: Number
+    value: PadNumber
 
 
 def obstacle(operation: TensorOp, loop: int) -> str:
@@ -84,7 +93,7 @@ class _Contents:
     graph: Graph
     class_of: ClassOf
     classes: Collection[Class]
-    masks: dict[tuple[str, int], Number] = field(default_factory=dict[tuple[str, int], Number])
+    masks: dict[tuple[str, int], PadNumber] = field(default_factory=dict[tuple[str, int], PadNumber])
     known: dict[tuple[SSAValue, LoopSet], Content] = field(default_factory=dict[tuple[SSAValue, LoopSet], Content])
 
     def __post_init__(self) -> None:
@@ -135,7 +144,7 @@ class _Contents:
                 return min(found, key=lambda mask: self.graph.by_layer[mask.layer].work)
         return None
 
-    def _before(self, operation: TensorOp, loop: int, place: LoopSet, neutral: Number) -> list[PaddingMask]:
+    def _before(self, operation: TensorOp, loop: int, place: LoopSet, neutral: PadNumber) -> list[PaddingMask]:
         """Masks in the elementwise operations whose results it reads, each of which alone would do."""
         found: list[PaddingMask] = []
         for value, indexing_map in zip(operation.inputs, operation.operand_maps, strict=True):
@@ -215,7 +224,7 @@ def _places(loops: Sequence[int]) -> list[LoopSet]:
     return [frozenset(some) for size in range(len(loops) + 1) for some in combinations(loops, size)]
 
 
-def _neutral(combine: Operation) -> Number | None:
+def _neutral(combine: Operation) -> PadNumber | None:
     dtype = numpy_dtype(combine.results[0].type)
     if combine.name == "arith.maxsi":
         return np.array(np.iinfo(dtype).min, dtype)

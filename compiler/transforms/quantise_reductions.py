@@ -11,9 +11,10 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.transforms.editor import Array, layer_of, shape_of, tensor_of
+from penstock.compiler.transforms.editor import layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.generics import (
     REDUCTION,
     build_generic,

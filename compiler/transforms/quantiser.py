@@ -8,7 +8,8 @@ import numpy as np
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import BlockArgument, SSAValue
 
-from penstock.compiler.transforms.editor import Array, Editor
+from penstock.compiler.arrays import Array
+from penstock.compiler.transforms.editor import Editor
 
 LEVELS = 127
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from penstock.dse.support.linear import LinearProgram
 
-Failure = dict[str, int]
+FailedDepths = dict[str, int]
 """Depths that do not suffice, however deep all other FIFOs are: one of these must be deeper."""
 
 
-def cheapest_cover(failures: Sequence[Failure], bits: Mapping[str, int], least: int) -> dict[str, int] | None:
+def cheapest_cover(failures: Sequence[FailedDepths], bits: Mapping[str, int], least: int) -> dict[str, int] | None:
     """Depths with the fewest bits such that each failure has a FIFO that is deeper; None where it took too long."""
     program = LinearProgram("depths")
     steps: dict[str, list[tuple[int, int]]] = {}

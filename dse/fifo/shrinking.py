@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.dse.fifo.cost import total_bits
-from penstock.dse.fifo.cover import Failure, cheapest_cover
+from penstock.dse.fifo.cover import FailedDepths, cheapest_cover
 from penstock.dse.fifo.measure import MeasureDepths
 
 Depths = dict[str, int]
@@ -63,7 +63,7 @@ class _Search:
     ) -> None:
         self.measure, self.bits, self.allowed, self.least = measure, bits, allowed, least
         self.budget, self.used = simulations, 0
-        self.failures: list[Failure] = []
+        self.failures: list[FailedDepths] = []
 
     @property
     def spent(self) -> bool:
@@ -139,7 +139,7 @@ class _Search:
             self.failures.append(self._widened(candidate, top))
         return best, min(bound, total_bits(best, self.bits))
 
-    def _widened(self, depths: Depths, top: Mapping[str, int]) -> Failure:
+    def _widened(self, depths: Depths, top: Mapping[str, int]) -> FailedDepths:
         """The largest depths found around failing ones that still fail: they say the most."""
         wide = dict(depths)
         for name in sorted(wide, key=lambda n: -self.bits[n]):

@@ -13,7 +13,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_rtl
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
-from penstock.dse.rungs.open_rtl import Core, build_all
+from penstock.dse.rungs.open_rtl import WholeCore, build_all
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured
 from penstock.profiling.open_rtl.profiler import route_digest
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
@@ -76,10 +76,10 @@ def _measure(
     evaluator: Evaluator, designs: Mapping[str, Lowered], version: str, bench: Bench
 ) -> dict[str, Profile | PenstockError]:
     found: dict[str, Profile | PenstockError] = {}
-    cores: dict[str, Core] = {}
+    cores: dict[str, WholeCore] = {}
     for key, lowered in designs.items():
         try:
-            cores[key] = Core.of(lowered, evaluator.platform, bench.tools)
+            cores[key] = WholeCore.of(lowered, evaluator.platform, bench.tools)
         except PenstockError as error:
             found[key] = error
     bench.progress(f"building {len(cores)} design{'s' if len(cores) != 1 else ''} as hardware")
@@ -93,7 +93,7 @@ def _measure(
     return found
 
 
-def _profile(evaluator: Evaluator, key: str, core: Core, version: str) -> Profile:
+def _profile(evaluator: Evaluator, key: str, core: WholeCore, version: str) -> Profile:
     inputs = make_inputs(core.lowered, random_sets=1)[0]
     run = core.run(inputs, frames=FRAMES)
     core.check(run)

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl import RtlDesign
 from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.errors import PenstockError
@@ -24,10 +23,8 @@ from penstock.profiling.open_rtl.verilate import BuiltProgram as Built
 from penstock.profiling.open_rtl.verilate import build, build_many
 from penstock.profiling.tool_runner import ToolRunner
 
-Array = NDArray[Any]
 
-
-def build_all(cores: Sequence[Core], tools: ToolRunner) -> None:
+def build_all(cores: Sequence[WholeCore], tools: ToolRunner) -> None:
     """Build several cores' programs at once; what fails shows when that core is run."""
     build_many([core.design for core in cores], tools)
 
@@ -45,7 +42,7 @@ def open_library(platform: Platform, clock_mhz: float) -> OperatorLibrary:
 
 
 @dataclass(frozen=True)
-class Core:
+class WholeCore:
     """One design as SystemVerilog. It is built at its first run."""
 
     lowered: Lowered
@@ -53,9 +50,9 @@ class Core:
     tools: ToolRunner = field(default_factory=ToolRunner)
 
     @staticmethod
-    def of(lowered: Lowered, platform: Platform, tools: ToolRunner | None = None) -> Core:
+    def of(lowered: Lowered, platform: Platform, tools: ToolRunner | None = None) -> WholeCore:
         library = open_library(platform, lowered.design.clock_mhz)
-        return Core(lowered, emit_rtl(lowered.stream, library, lowered.padded.params), tools or ToolRunner())
+        return WholeCore(lowered, emit_rtl(lowered.stream, library, lowered.padded.params), tools or ToolRunner())
 
     @cached_property
     def built(self) -> Built:

@@ -49,7 +49,7 @@ def steady_interval(simulation: Simulation) -> int | None:
 
 
 @dataclass(frozen=True)
-class Times:
+class RungTimes:
     """Cycles of one input, until its first output, and between two inputs."""
 
     latency: int
@@ -69,15 +69,15 @@ class Measured:
     fmax_mhz: float | None = None
     profiles: tuple[str, ...] = ()
     """Keys of the kept profiles that these figures come from."""
-    retimed: Times | None = None
+    retimed: RungTimes | None = None
     """What the simulator says of the design with the II and depth that a tool's report gives each pipeline."""
 
     @property
-    def times(self) -> Times:
+    def times(self) -> RungTimes:
         """What designs are ranked by: csynth's own latency is known to be wrong on stream designs."""
         if self.evidence == "csynth" and self.retimed is not None:
             return self.retimed
-        return Times(self.latency, self.initial_delay, self.interval)
+        return RungTimes(self.latency, self.initial_delay, self.interval)
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "profiles": list(self.profiles)}
@@ -90,7 +90,7 @@ class Measured:
         fields["resources"] = None if area is None else Resources(**area)
         fields["profiles"] = tuple(fields["profiles"])
         retimed = fields["retimed"]
-        fields["retimed"] = None if retimed is None else Times(**retimed)
+        fields["retimed"] = None if retimed is None else RungTimes(**retimed)
         return Measured(**fields)
 
 

@@ -7,7 +7,7 @@ from penstock.compiler.evidence import Evidence, by_route
 from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import Platform
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
-from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Times, steady_interval
+from penstock.dse.rungs.rung import FRAMES, Bench, Measured, RungTimes, steady_interval
 from penstock.profiling.protocol import Profile, ProfileRequest, ProfilingError
 from penstock.profiling.simulated import simulate_design
 from penstock.profiling.store import profile_once
@@ -81,5 +81,5 @@ def _measured(evaluator: Evaluator, evaluation: Evaluation, profile: Profile) ->
     return Measured(
         profile.evidence, profile.latency_cycles, profile.initial_delay_cycles, profile.interval_cycles,
         profile.resources, profile.fmax_mhz, (profile.key,),
-        Times(run.latency, run.initial_delay, steady_interval(run)),
+        RungTimes(run.latency, run.initial_delay, steady_interval(run)),
     )  # fmt: skip

@@ -10,8 +10,8 @@ import pulp  # pyright: ignore[reportMissingTypeStubs]
 
 from penstock.compiler.errors import PenstockError
 
-Sense = Literal["<=", ">=", "=="]
-_SENSES: dict[Sense, int] = {
+RowSense = Literal["<=", ">=", "=="]
+_SENSES: dict[RowSense, int] = {
     "<=": pulp.LpConstraintLE,
     ">=": pulp.LpConstraintGE,
     "==": pulp.LpConstraintEQ,
@@ -61,7 +61,7 @@ class LinearProgram:
     def add_cost(self, variable: int, cost: float) -> None:
         self._cost[variable] += cost
 
-    def row(self, factors: Mapping[int, float], sense: Sense, limit: float) -> None:
+    def row(self, factors: Mapping[int, float], sense: RowSense, limit: float) -> None:
         terms = [(self._variables[v], float(f)) for v, f in factors.items() if f]
         row: Any = pulp.LpConstraint(pulp.LpAffineExpression(terms), sense=_SENSES[sense], rhs=limit)
         self._problem += row

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.dialects import nest, stream
@@ -29,7 +29,6 @@ from penstock.profiling.model import parse_module
 from penstock.profiling.open_rtl.words import lanes_of
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
 
-Array = NDArray[Any]
 ATTRIBUTE = "penstock.tasks"
 MOST_VALUES = 1 << 26
 

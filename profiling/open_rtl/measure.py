@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.schedule import NestSchedule, PortSchedule
 from penstock.profiling.open_rtl.kernels import CoreRun
 from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
 from penstock.profiling.open_rtl.verilate import TOGETHER, BuiltProgram, build_many
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
-
-Array = NDArray[Any]
 
 SCHEMA = "penstock.cycles/1"
 FRAMES = 2

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign, RtlPort
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import Evidence
@@ -27,8 +28,6 @@ from penstock.profiling.open_rtl.words import decode, encode, lanes_of, stride_o
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolCommand, ToolRunner
 from penstock.profiling.work_folder import private_folder
-
-Array = NDArray[Any]
 
 IDLE_CYCLES = 100_000
 PROBE = re.compile(r"^penstock\.(high_water|occupancy) (\S+) (\d+)", re.MULTILINE)

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlPort
 from penstock.compiler.scalars.number_types import named
-
-Array = NDArray[Any]
 
 
 def stride_of(width: int) -> int:

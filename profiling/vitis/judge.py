@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock.profiling.protocol import FailureKind, ProfilingError
 from penstock.profiling.tool_runner import ToolOutcome, ToolResult
 from penstock.profiling.vitis.known import known_trouble
-from penstock.profiling.vitis.log import StepOutcome, ToolStep, judge_log
+from penstock.profiling.vitis.log import ToolStep, ToolStepOutcome, judge_log
 from penstock.profiling.vitis.reading import LogWindow, read_log
 from penstock.profiling.vitis.watch import Watch
 
@@ -39,7 +39,7 @@ _HINTS: dict[FailureKind, str] = {
 
 def check_run(
     result: ToolResult, steps: Sequence[ToolStep], watch: Watch, source: str | None = None
-) -> list[StepOutcome]:
+) -> list[ToolStepOutcome]:
     """The outcomes of a run's steps, all ok; raises what is not."""
     log = whole_log(result)
     where = steps[0] if len(steps) == 1 else ", ".join(steps)
@@ -51,7 +51,7 @@ def check_run(
         raise _error("out-of-memory", f"the tool {result.describe()}", where, log)
     if os.strerror(errno.ENOSPC) in result.note:
         raise _error("disk-full", result.note, where, log)
-    outcomes: list[StepOutcome] = []
+    outcomes: list[ToolStepOutcome] = []
     for step, window in zip(steps, _windows(log, len(steps)), strict=True):
         outcome = judge_log(step, window, source)
         killed = result.killed_inside or _SHELL_SAYS.fullmatch(outcome.message) is not None

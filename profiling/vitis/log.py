@@ -98,7 +98,7 @@ class SourcePlace:
 
 
 @dataclass(frozen=True)
-class StepOutcome:
+class ToolStepOutcome:
     """`kind` "ok" means that the log says so; whether the report is there is for the caller to see."""
 
     step: ToolStep
@@ -128,7 +128,7 @@ class StepOutcome:
         )  # fmt: skip
 
 
-def judge_log(step: ToolStep, log: LogWindow, source: str | None = None) -> StepOutcome:
+def judge_log(step: ToolStep, log: LogWindow, source: str | None = None) -> ToolStepOutcome:
     """What a log says of its step. `source` is the C++ that was synthesised, to name the layer of an error."""
     text = log.text
     errors = [(code, message.strip()[:2000]) for code, message in _ERROR.findall(text)]
@@ -136,7 +136,7 @@ def judge_log(step: ToolStep, log: LogWindow, source: str | None = None) -> Step
     deadlock = find_deadlock(text) if step == "cosim" else None
     kind, message = _judge(step, text, errors, deadlock)
     place = _place(text, errors, source) if kind in ("source-error", "csim-mismatch", "tool-failed") else None
-    return StepOutcome(step, kind, message[:2000], codes, place, deadlock, log.last_lines())
+    return ToolStepOutcome(step, kind, message[:2000], codes, place, deadlock, log.last_lines())
 
 
 def _judge(

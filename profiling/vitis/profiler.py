@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.hls import emit_hls
 from penstock.compiler.backend.hls.ports import ports_of
 from penstock.compiler.dialects import stream
@@ -41,7 +41,6 @@ from penstock.profiling.vitis.retime_design import retime_design
 from penstock.profiling.vitis.watch import OnLine, files_of
 from penstock.profiling.work_folder import private_folder
 
-Array = NDArray[Any]
 FRAMES = 2  # with one the interval cannot be measured
 REVISION = "1"
 """Raise it whenever something else is taken from the same reports."""

@@ -32,7 +32,7 @@ from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
 from penstock.services.step_kinds import STEP_KINDS, TRIAL, StepKey
 from penstock.web.render import render_login, render_measurements, render_run, render_runs
-from penstock.web.runs_view import FILTERS, Record
+from penstock.web.runs_view import FILTERS, Document
 
 router = APIRouter(include_in_schema=False)
 
@@ -161,7 +161,7 @@ def logout() -> Response:
     return response
 
 
-def _trials(tx: Transaction, run: Run) -> tuple[list[Record], int]:
+def _trials(tx: Transaction, run: Run) -> tuple[list[Document], int]:
     """The trials that a page can show, and how many more there are: of a long search the best and the newest."""
     chosen = chosen_trial(run)
     rows = tx.trials.notable(run.id, first_figure(run), best=MOST_TRIALS // 2, newest=MOST_TRIALS // 2, besides=chosen)
@@ -170,11 +170,11 @@ def _trials(tx: Transaction, run: Run) -> tuple[list[Record], int]:
     return [trial_out(row, chosen).model_dump(mode="json") for row in rows], max(0, total - len(rows))
 
 
-def _in_its_turn(step: StepOut) -> Record:
+def _in_its_turn(step: StepOut) -> Document:
     return step.model_dump(mode="json") | {"turn": StepKey.parse(step.key).turn}
 
 
-def _service(request: Request, context: Context) -> Record:
+def _service(request: Request, context: Context) -> Document:
     return check(context, request.app.state.broker, in_full=True).model_dump(mode="json")
 
 

@@ -28,7 +28,7 @@ from penstock.services.step_kinds import STEP_KINDS, StepKey
 
 _PIPE_WIDTH = 240
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, or `latest`.")]
 Url = Annotated[str | None, typer.Option("--url", help="The service; else PENSTOCK_URL.", show_default=False)]
 
@@ -42,7 +42,7 @@ def submit(
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Hand a model to the service and start a run of it. Prints the run's id and page."""
@@ -73,7 +73,7 @@ def watch(
         ),
     ] = False,
     timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds (code 5).")] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Follow a run until it ends: steps, trials and the best design so far. Ctrl-C leaves the run alone."""
@@ -87,7 +87,7 @@ def runs(
     state: Annotated[
         str, typer.Option(help="Only runs in this state: queued, running, succeeded, failed, cancelled.")
     ] = "",
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """List runs, the newest first."""
@@ -112,7 +112,7 @@ def fetch(
     everything: Annotated[
         bool, typer.Option("--all", help="All artifacts, not just the package and the report.")
     ] = False,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Download the package and the report of a run; every file is checked against its hash."""
@@ -134,7 +134,7 @@ def fetch(
     return OK
 
 
-def cancel(run: RunArgument, as_json: Json = False, url: Url = None) -> int:
+def cancel(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:
     """Stop a run: what waits is dropped, what is being worked on ends within seconds."""
     with connect(url) as service:
         found = service.cancel(resolve(service, run))

@@ -10,18 +10,18 @@ from rich.console import Console
 
 from penstock.services.api.answers.schemas import RunDetail
 from penstock.services.cli.exit_codes import FAILED, OK
-from penstock.services.cli.runs import Json, RunArgument, Url, connect, print_json, resolve
+from penstock.services.cli.runs import JsonFlag, RunArgument, Url, connect, print_json, resolve
 from penstock.services.cli.watching import exit_code_of, follow
 from penstock.services.run_summary import Replayed, RunSummary
 
 
-def pause(run: RunArgument, as_json: Json = False, url: Url = None) -> int:
+def pause(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:
     """Start no further trial of a run; those that run come to their end. `penstock resume` lets it go on."""
     with connect(url) as service:
         return _say(service.pause(resolve(service, run)), as_json)
 
 
-def resume(run: RunArgument, as_json: Json = False, url: Url = None) -> int:
+def resume(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:
     """Let the trials of a paused run go on."""
     with connect(url) as service:
         return _say(service.resume(resolve(service, run)), as_json)
@@ -32,7 +32,7 @@ def extend(
     trials: Annotated[int, typer.Option(help="Further designs to try.", min=1)] = 24,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Add trials to a run. One that has chosen already chooses again among all of them and makes a new package."""
@@ -49,7 +49,7 @@ def replay(
     run: RunArgument,
     trial: Annotated[int, typer.Argument(metavar="TRIAL", help="The number of a trial.", min=0)],
     timeout: Annotated[float | None, typer.Option(help="Give up after so many seconds (code 5).")] = None,
-    as_json: Json = False,
+    as_json: JsonFlag = False,
     url: Url = None,
 ) -> int:
     """Evaluate a trial again from its record. Ends with 0 if every figure is what it was, else with 1."""

@@ -21,7 +21,7 @@ from penstock.compiler.package.report import (
     SimulatedRun,
     StallInfo,
     StoredInfo,
-    TaskFigures,
+    TaskTiming,
     TimeFigures,
 )
 from penstock.compiler.pipeline.lower import Lowered
@@ -94,7 +94,7 @@ def simulated_section(found: Allocated) -> SimulatedRun | None:
         rules=found.first.rules,
         frame_ends=found.several.frame_ends,
         tasks=tuple(
-            TaskFigures(
+            TaskTiming(
                 task=t.name,
                 start_cycle=t.start,
                 end_cycle=t.end,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.package import Expected
@@ -29,10 +30,10 @@ from penstock.compiler.pipeline.verify import (
     verify_levels,
     verify_pytorch,
 )
-from penstock.compiler.program import Array, EvaluationSet
+from penstock.compiler.program import EvaluationSet
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.host import HostGraph, compare_whole
-from penstock.dse.rungs.open_rtl import Core
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.csim import build_csim
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check_rtl import check_rtl
@@ -94,7 +95,7 @@ def check_design(
     emitted: Path,
     tools: ToolRunner,
     progress: SayProgress = lambda _: None,
-    core: Core | None = None,
+    core: WholeCore | None = None,
 ) -> Checked:
     """Run every level, the compiled C++ and the core's SystemVerilog on samples, random inputs and the held-out set.
 
@@ -109,7 +110,9 @@ def check_design(
         ) from error  # fmt: skip
 
 
-def _check(lowered: Lowered, emitted: Path, tools: ToolRunner, progress: SayProgress, core: Core | None) -> Checked:
+def _check(
+    lowered: Lowered, emitted: Path, tools: ToolRunner, progress: SayProgress, core: WholeCore | None
+) -> Checked:
     progress("interpreting every level")
     inputs = make_inputs(lowered)
     slots = stream_work(lowered) * len(inputs)

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.report import RtlCheck, TimeFigures
 from penstock.compiler.pipeline.verify import Comparison, compare, verify_rtl
-from penstock.compiler.program import Array
 from penstock.dse.rungs import FRAMES, usable
-from penstock.dse.rungs.open_rtl import Core
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.services.jobs.scheduled import Scheduled
 
 MOST_CYCLES = 3_000_000
 """Of simulated clock for the held-out set: seconds for a small core, a minute or two for a large one."""
 
 
-def core_of_design(scheduled: Scheduled, evidence: Evidence, emitted: Path) -> Core | None:
+def core_of_design(scheduled: Scheduled, evidence: Evidence, emitted: Path) -> WholeCore | None:
     """The core, written beside the C++, where open-rtl figures are wanted and can be had."""
     rung, _ = usable(evidence, scheduled.platform, scheduled.lowered.design.clock_mhz)
     if rung != "open-rtl":
@@ -28,7 +28,10 @@ def core_of_design(scheduled: Scheduled, evidence: Evidence, emitted: Path) -> C
 
 
 def check_rtl(
-    core: Core, inputs: Sequence[Sequence[Array]], held_out: Sequence[Sequence[Array]], csim: Sequence[Sequence[Array]]
+    core: WholeCore,
+    inputs: Sequence[Sequence[Array]],
+    held_out: Sequence[Sequence[Array]],
+    csim: Sequence[Sequence[Array]],
 ) -> RtlCheck:
     """Run `inputs`, and as much of the held-out set as time allows, whose answers are `csim`'s."""
     run = core.run(inputs[0], frames=FRAMES)

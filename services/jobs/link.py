@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.package.bitstream import FOLDER, xclbin_path
@@ -15,7 +14,7 @@ from penstock.compiler.platforms import Platform
 from penstock.profiling.cache import cache_folder
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolRunner
-from penstock.profiling.vitis.build import BUILD_LIMITS, BuildJob, LinkedBitstream, build_bitstream
+from penstock.profiling.vitis.build import BUILD_LIMITS, BuildJob, LinkedBitstream, Target, build_bitstream
 from penstock.profiling.vitis.connectivity import installed
 from penstock.profiling.vitis.detect import VitisTools, find_vitis
 from penstock.profiling.vitis.implemented_rpt import read_utilization
@@ -24,7 +23,6 @@ from penstock.profiling.vitis.records import ReportedUsage
 from penstock.profiling.vitis.timing_rpt import read_timing
 from penstock.services.jobs.board import BoardBuild
 
-Target = Literal["hw", "hw_emu"]
 _SITES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
 _AREA = ("kernel_util_routed.rpt", "full_util_routed.rpt")
 

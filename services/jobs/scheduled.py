@@ -11,7 +11,7 @@ from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.program import Program
 from penstock.dse.fifo import safe_depths
-from penstock.dse.rungs.open_rtl import Core
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.model import DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork, network_of
 
@@ -38,6 +38,6 @@ class Scheduled:
         return Scheduled(lowered, platform, network, model.figures(network), unsized)
 
     @cached_property
-    def core(self) -> Core:
+    def core(self) -> WholeCore:
         """The design as SystemVerilog; an error where the platform is not one of the open route."""
-        return Core.of(self.lowered, self.platform)
+        return WholeCore.of(self.lowered, self.platform)

@@ -9,7 +9,7 @@ from penstock.compiler.package.report import TimeFigures
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.fifo import total_bits
-from penstock.dse.rungs.rung import Bench, Measured, Times
+from penstock.dse.rungs.rung import Bench, Measured, RungTimes
 from penstock.dse.rungs.vitis import kept_report, profile_of, retimed
 from penstock.profiling.protocol import Profile
 from penstock.profiling.vitis.records import CountSpan, ReportedUsage, SynthesisReport
@@ -99,7 +99,7 @@ def _pass(evaluation: Evaluation, measured: Measured) -> SynthesisPass:
     )
 
 
-def _simulated(times: Times) -> TimeFigures:
+def _simulated(times: RungTimes) -> TimeFigures:
     return TimeFigures(
         evidence="simulated", latency_cycles=times.latency, initial_delay_cycles=times.initial_delay,
         interval_cycles=times.interval, basis=RETIMED,

@@ -16,11 +16,11 @@ from penstock.services.steps.result import StepResult
 Body = Callable[[StepContext], StepResult]
 ReuseKey = Callable[[StepContext], Json]
 
-_kinds: dict[str, StepKind] = {}
+_kinds: dict[str, StepBody] = {}
 
 
 @dataclass(frozen=True)
-class StepKind:
+class StepBody:
     """`reuse_key` names everything that the result depends on; None means that it is never used again."""
 
     name: str
@@ -41,7 +41,7 @@ def step_kind(name: str, *, reuse_key: ReuseKey | None = None) -> Callable[[Body
         known = _kinds.get(name)
         if known is not None and known.body is not body:
             raise ValueError(f"two bodies for steps of kind {name!r}: {known.body} and {body}")
-        _kinds[name] = StepKind(name, body, reuse_key)
+        _kinds[name] = StepBody(name, body, reuse_key)
         return body
 
     return register
@@ -53,5 +53,5 @@ def load(modules: Sequence[str]) -> None:
         importlib.import_module(module)
 
 
-def find(name: str) -> StepKind | None:
+def find(name: str) -> StepBody | None:
     return _kinds.get(name)

@@ -21,7 +21,7 @@ from penstock.db.schema.states import TransitionRefusedError
 from penstock.services.settings import Settings
 from penstock.services.steps import registry
 from penstock.services.steps.context import StepContext
-from penstock.services.steps.registry import StepKind
+from penstock.services.steps.registry import StepBody
 from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
 from penstock.services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
@@ -109,7 +109,7 @@ class Executor:
             run_summary=result.run_summary.written() if result.run_summary else None,
         )
 
-    def _earlier_result(self, kind: StepKind, step: Step, context: StepContext) -> StepOutcome | None:
+    def _earlier_result(self, kind: StepBody, step: Step, context: StepContext) -> StepOutcome | None:
         """What a step with the same inputs gave out, if all of it is still in the store."""
         input_hash = kind.input_hash(context, code_version())
         if input_hash is None:

@@ -12,7 +12,7 @@ from benchmarks.fifo_networks import attention, chain, diamond, random_network
 from benchmarks.fifo_optimum import exhaustive
 from benchmarks.straight_lines import straight_depths
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.schedule import Level, TokenPattern
+from penstock.compiler.schedule import PatternLevel, TokenPattern
 from penstock.compiler.simulator import (
     OPEN_RTL,
     VITIS,
@@ -124,7 +124,7 @@ def test_a_budget_of_nothing_still_gives_depths_that_hold():
 def loop(late: bool) -> Network:
     """Two processes that feed each other; with `late`, each reads before it ever writes."""
     trips = (8,)
-    each, but_first, but_last = (TokenPattern((Level((run,), 1),)) for run in ((0, 8), (1, 7), (0, 7)))
+    each, but_first, but_last = (TokenPattern((PatternLevel((run,), 1),)) for run in ((0, 8), (1, 7), (0, 7)))
     back = (each, each) if late else (but_last, but_first)
     ahead = Phase(trips, 1, 2, (ChannelAccess("back", "read", back[1], 0), ChannelAccess("there", "write", each, 1)))
     behind = Phase(trips, 1, 2, (ChannelAccess("there", "read", each, 0), ChannelAccess("back", "write", back[0], 1)))

@@ -18,7 +18,7 @@ from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import Bench, Measured, rank, simulated, usable
 from penstock.dse.rungs.history import FolderHistory
-from penstock.dse.rungs.open_rtl import Core
+from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.store import FolderProfiles
 from penstock.profiling.tool_runner import ToolCommand, ToolProcess, ToolResult, ToolRunner
 from tests.compiler.designs import Dense, build_network
@@ -83,7 +83,7 @@ def test_a_design_that_was_measured_before_starts_no_tool(
 def test_a_core_answers_for_one_set_of_inputs_after_the_other(evaluator: Evaluator, ranked: list[Evaluation]):
     lowered = lower(evaluator.program, ranked[0].design)
     sets = make_inputs(lowered, random_sets=3)
-    answers = Core.of(lowered, evaluator.platform).answers(sets)
+    answers = WholeCore.of(lowered, evaluator.platform).answers(sets)
     for got, inputs in zip(answers, sets, strict=True):
         assert compare("open-rtl", "stream", got, lowered.run_stream(inputs)).equal
 
@@ -93,7 +93,7 @@ def test_hardware_that_computes_something_else_is_an_error(evaluator: Evaluator,
     lowered = lower(evaluator.program, ranked[0].design)
     other = {name: np.roll(values, 1) + 1 for name, values in lowered.padded.params.items()}
     wrong = replace(lowered, padded=replace(lowered.padded, params=other))
-    core = Core.of(wrong, evaluator.platform)
+    core = WholeCore.of(wrong, evaluator.platform)
     inputs = make_inputs(lowered, random_sets=1)
     assert not compare("open-rtl", "stream", core.answers(inputs)[0], lowered.run_stream(inputs[0])).equal
 

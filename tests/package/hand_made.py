@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.package import Expected, PackageContents, Report, collect_package
 from penstock.compiler.package.report import (
@@ -38,7 +39,7 @@ from penstock.compiler.package.sections import (
     timing_section,
 )
 from penstock.compiler.platforms import load_platform
-from penstock.compiler.program import Array, EvaluationSet, Port, Program, Quantisation, Samples, Signature
+from penstock.compiler.program import EvaluationSet, Port, Program, Quantisation, Samples, Signature
 
 IN_SCALE = 0.125
 OUT_SCALE = (0.01, 0.02, 0.03, 0.04)

@@ -13,11 +13,12 @@ import pytest
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.arrays import Array
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import Lowered, emit, lower, prepare
 from penstock.compiler.pipeline.verify import compare
 from penstock.compiler.platforms import load_platform
-from penstock.compiler.program import Array, EvaluationSet, Program
+from penstock.compiler.program import EvaluationSet, Program
 from penstock.compiler.runtime.penstock_runtime.host import compare_whole
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check import Checked, check_design

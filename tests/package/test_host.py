@@ -14,13 +14,13 @@ import pytest
 
 from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.arrays import Array
 from penstock.compiler.frontend import import_model
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.package import Expected, PackageContents, collect_package, write_folder
 from penstock.compiler.package.report import WholeCheck
 from penstock.compiler.package.sections import host_section
 from penstock.compiler.pipeline import emit, lower, prepare
-from penstock.compiler.program import Array
 from penstock.compiler.runtime import penstock_runtime
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check import check_design

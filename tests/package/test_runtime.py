@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.package import PackageContents, write_folder
 from penstock.compiler.package.contents import RUNTIME
-from penstock.compiler.program import Array
 from penstock.compiler.runtime.penstock_runtime import Accelerator, PackageError, load
 from tests.package import hand_made
 

@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from penstock.compiler.scalars.operations import evaluate
 from penstock.compiler.transforms.generics import constant
-from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, Number, joined, run_body, same
+from penstock.compiler.transforms.pad_scalars import FINITE, Bounds, Content, PadNumber, joined, run_body, same
 
 PAIRS = (arith.AddfOp, arith.SubfOp, arith.MulfOp, arith.DivfOp, arith.MaximumfOp, arith.MinimumfOp)
 SINGLES = (arith.NegfOp, math.ExpOp, math.RsqrtOp, math.SqrtOp, math.TanhOp, math.AbsFOp)
@@ -53,7 +53,7 @@ def test_contents_hold(steps: list[Step], first: float | None, actual: tuple[flo
     known: Content = FINITE if first is None else np.array(first, np.float32)
     contents = run_body(block, [known, FINITE])
     start = (actual[0] if first is None else first, actual[1])
-    values: dict[SSAValue, Number] = {}
+    values: dict[SSAValue, PadNumber] = {}
     values |= {a: np.array(v, np.float32) for a, v in zip(block.args, start, strict=True)}
     for op in ops:
         result = values[op.results[0]] = evaluate(op, [values[o] for o in op.operands])

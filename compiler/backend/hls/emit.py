@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from numpy.typing import NDArray
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.hls.link import LinkTarget, link_files
 from penstock.compiler.backend.hls.notes import Notes
 from penstock.compiler.backend.hls.ports import BorderShapes, TopPort, interface_of, ports_of
@@ -22,7 +22,6 @@ from penstock.compiler.dialects.directives import verify_directives
 from penstock.compiler.layout import pack
 from penstock.compiler.scalars.operations import FUNCTIONS
 
-Array = NDArray[Any]
 CSIM_HEADERS = ("ap_int.h", "hls_stream.h", "hls_streamofblocks.h", "hls_vector.h")
 _FUNCTIONS_HERE = "// the functions of compiler/scalars/operations.py"
 

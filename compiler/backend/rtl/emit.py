@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from importlib.resources import files
-from typing import Any
 
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign
 from penstock.compiler.backend.rtl.geometry import accesses_of
 from penstock.compiler.backend.rtl.ports import External, external_of
@@ -23,7 +22,6 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import c_name
 from penstock.compiler.schedule import OperatorLibrary
 
-Array = NDArray[Any]
 _MODULES = files("penstock.compiler.backend.rtl.modules")
 
 

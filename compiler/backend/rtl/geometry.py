@@ -16,9 +16,8 @@ from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients
+from penstock.compiler.dialects.nest import MemoryOp
 from penstock.compiler.dialects.types import vector_type
-
-MemoryOp = nest.LoadOp | nest.StoreOp
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import OpResult, SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of, geometry_of
 from penstock.compiler.backend.rtl.hazards import SharedUse, check_apart, check_order
 from penstock.compiler.backend.rtl.lane_sv import LaneSpan
@@ -27,8 +26,6 @@ from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule import OperatorLibrary, build_memory
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

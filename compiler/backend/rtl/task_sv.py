@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
+from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of
 from penstock.compiler.backend.rtl.handshake import write_signals
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
@@ -26,7 +26,6 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import c_name
 from penstock.compiler.schedule import OperatorLibrary
 
-Array = NDArray[Any]
 _WIRES = ("clk", "rst", "start", "ended", "go", "ce", "active", "advance", "slot", "pending")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.services.run_options import LONGEST_NAME, MOST_TRIALS, Asked, PlainText, RunOptions
+from penstock.services.run_options import LONGEST_NAME, MOST_TRIALS, PlainText, RequestBody, RunOptions
 
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
@@ -24,13 +24,13 @@ class NewRun(RunOptions):
 OPTION_NAMES = tuple(NewRun.model_fields)
 
 
-class MoreTrials(Asked):
+class MoreTrials(RequestBody):
     """How far to extend a run."""
 
     trials: StrictInt = Field(ge=1, le=MOST_TRIALS, description="further designs to try")
 
 
-class ZooReference(Asked):
+class ZooReference(RequestBody):
     """A model that Penstock brings along, with its arguments."""
 
     zoo: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$", description="its name")

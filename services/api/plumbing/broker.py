@@ -6,23 +6,23 @@ from collections.abc import Callable
 
 import redis
 
-from penstock.services.api.plumbing.health import Look
+from penstock.services.api.plumbing.health import HealthLook
 from penstock.services.settings import SettingError, Settings
 from penstock.services.worker.sign_of_life import connect, signs
 
 
-def look_at_workers(settings: Settings) -> Callable[[], Look]:
+def look_at_workers(settings: Settings) -> Callable[[], HealthLook]:
     """A function that looks once."""
     try:
         client = connect(settings.require_redis_url())
     except (SettingError, ValueError) as error:
         problem = str(error)
-        return lambda: Look(problem, ())
+        return lambda: HealthLook(problem, ())
 
-    def look() -> Look:
+    def look() -> HealthLook:
         try:
-            return Look("", tuple(signs(client)))
+            return HealthLook("", tuple(signs(client)))
         except redis.RedisError as error:
-            return Look(f"does not answer: {str(error) or type(error).__name__}", ())
+            return HealthLook(f"does not answer: {str(error) or type(error).__name__}", ())
 
     return look

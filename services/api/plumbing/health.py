@@ -26,7 +26,7 @@ IDLE_AFTER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Look:
+class HealthLook:
     """What one look at the broker found; `problem` is empty if it answered."""
 
     problem: str
@@ -36,16 +36,16 @@ class Look:
 class BrokerWatch:
     """Keeps the last look at the broker fresh while somebody asks for it."""
 
-    def __init__(self, look: Callable[[], Look]) -> None:
+    def __init__(self, look: Callable[[], HealthLook]) -> None:
         self._look = look
         self._lock = threading.Lock()
-        self._found = Look("has not answered yet", ())
+        self._found = HealthLook("has not answered yet", ())
         self._asked_at = 0.0
         self._first = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def latest(self) -> Look:
+    def latest(self) -> HealthLook:
         """The last look; the first call waits a moment for one."""
         with self._lock:
             self._asked_at = time.monotonic()

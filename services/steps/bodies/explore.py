@@ -13,7 +13,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.rungs import usable
 from penstock.dse.search.start import starting_settings
 from penstock.services.run_options import RunOptions
-from penstock.services.run_summary import Origin, RunSummary
+from penstock.services.run_summary import FigureOrigin, RunSummary
 from penstock.services.step_kinds import EXPLORE, IMPORT
 from penstock.services.steps.bodies.import_model import PROGRAM
 from penstock.services.steps.bodies.search import PREPARED, choices_of, make_evaluator, open_study
@@ -39,7 +39,7 @@ def explore(context: StepContext) -> StepResult:
     known = known_settings(context, evaluator, context.store.put_tree(folder).sha256)
     context.check()
     size = _queue_first(context, evaluator, known)
-    origins = [Origin(run=k.run, trial=k.trial) for k in known]
+    origins = [FigureOrigin(run=k.run, trial=k.trial) for k in known]
     found = RunSummary(warm_start=origins) if origins else RunSummary()
     return StepResult(
         data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}}

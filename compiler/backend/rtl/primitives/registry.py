@@ -14,7 +14,7 @@ from importlib.resources import files
 from penstock.compiler.backend.rtl.primitives.functions import TABLES
 from penstock.compiler.backend.rtl.primitives.polynomials import polynomial_module
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.scalars.operations import OPERATIONS, Core
+from penstock.compiler.scalars.operations import OPERATIONS, RtlCore
 
 _FOLDER = files("penstock.compiler.backend.rtl.primitives")
 _MULT18 = ("ecp5_mult18.sv", "mult18.sv")
@@ -64,13 +64,13 @@ def source(file_name: str) -> str:
     return _FOLDER.joinpath(file_name).read_text()
 
 
-def _float(core: Core) -> Primitive:
+def _float(core: RtlCore) -> Primitive:
     files = (*core.parts, f"{core.module}.sv")
     return Primitive(core.module, core.latency, (32,) * core.inputs, 32, files, core.parameters)
 
 
 _CORES = {row.name: _float(row.core) for row in OPERATIONS.values() if row.core is not None}
-_CORES["reciprocal"] = _float(Core("fp32_reciprocal", 6, (*_MULT18, "reciprocal_polynomial.sv")))
+_CORES["reciprocal"] = _float(RtlCore("fp32_reciprocal", 6, (*_MULT18, "reciprocal_polynomial.sv")))
 
 
 INT8_PAIR = Primitive("int8_mul_pair", 2, (8, 8, 8), 32, ("xilinx_dsp48.sv", "int8_mul_pair.sv"))
