@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.compiler.analysis.walks import LoopOf, SliceWalk, positions
 
-Counts = NDArray[np.int64]
+Moments = NDArray[np.int64]
 ELEMENTS_AT_ONCE = 1 << 20
 """How many elements the histograms take in one step; bounds the memory, not the result."""
 
@@ -62,12 +62,12 @@ def _weights(loops: Sequence[LoopOf]) -> list[int]:
     return weights[::-1]
 
 
-def _moments(loops: Sequence[LoopOf], weights: Sequence[int], dim: int) -> Counts:
+def _moments(loops: Sequence[LoopOf], weights: Sequence[int], dim: int) -> Moments:
     """What the loops along one dim add to the number of a slice, in the order of their iterations."""
     return positions([(trip, weight, dim) for (trip, _, d), weight in zip(loops, weights, strict=True) if d == dim])
 
 
-def _first_sent(source: SliceWalk, dim: int, extent: int) -> Counts:
+def _first_sent(source: SliceWalk, dim: int, extent: int) -> Moments:
     """For each place of a dim, its part of the number of the first slice that holds it."""
     never = np.iinfo(np.int64).max // (2 * len(source.element))
     first = np.full(extent, never, np.int64)
@@ -78,7 +78,7 @@ def _first_sent(source: SliceWalk, dim: int, extent: int) -> Counts:
     return first
 
 
-def _last_taken(target: SliceWalk, dim: int, extent: int) -> Counts:
+def _last_taken(target: SliceWalk, dim: int, extent: int) -> Moments:
     """For each place of a dim, its part of the number of the slice by whose time it is taken for good.
 
     A loop that repeats takes what is inside it again at once, as soon as its first trip is over. So whatever is
@@ -97,7 +97,7 @@ def _last_taken(target: SliceWalk, dim: int, extent: int) -> Counts:
     return last
 
 
-def _completed(target: SliceWalk, sent: Sequence[Counts]) -> Counts:
+def _completed(target: SliceWalk, sent: Sequence[Moments]) -> Moments:
     """For each slice of the target, repeats left out: the number of the source's slice that completes it."""
     axes = [(trip, dim) for trip, _, dim in target.loops if dim is not None]
     total = np.zeros((1,) * len(axes), np.int64)
@@ -110,7 +110,7 @@ def _completed(target: SliceWalk, sent: Sequence[Counts]) -> Counts:
     return np.broadcast_to(total, [trip for trip, _ in axes]).ravel()
 
 
-def _all_elements(sent: Sequence[Counts], taken: Sequence[Counts]) -> Iterator[tuple[Counts, Counts]]:
+def _all_elements(sent: Sequence[Moments], taken: Sequence[Moments]) -> Iterator[tuple[Moments, Moments]]:
     """First and last moment of every element, in portions of bounded size."""
     inner = prod(len(times) for times in sent[1:])
     portion = max(1, ELEMENTS_AT_ONCE // inner)
@@ -119,7 +119,7 @@ def _all_elements(sent: Sequence[Counts], taken: Sequence[Counts]) -> Iterator[t
         yield _sums([sent[0][rows], *sent[1:]]), _sums([taken[0][rows], *taken[1:]])
 
 
-def _sums(parts: Sequence[Counts]) -> Counts:
+def _sums(parts: Sequence[Moments]) -> Moments:
     """The sums of one entry of each table, for all combinations."""
     total = parts[0]
     for part in parts[1:]:

@@ -21,7 +21,7 @@ from penstock.compiler.scalars import bounds
 from penstock.compiler.scalars.arithmetic import Compute, floating, integer, rounded_once, unsigned_integer
 
 Energy = Literal["add", "multiply", "divide", "function", "other"]
-"""A row of dse/energy.toml; floats that do anything else cost an addition."""
+"""A row of dse/evaluation/energy.toml; floats that do anything else cost an addition."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ TWICE = {
     "TaskOp": "an operation each of itensor and stream",
     "WithinOp": "an operation each of itensor and nest",
     "YieldOp": "an operation each of itensor and nest",
-    "ZooReference": "what a model is named by, and the same in a request's body, where the API may not load the compiler",
+    "ZooReference": "what a model is named by, and the same in a request's body",
     "Floats": "arrays of 64 bits, or of any float where rows of settings are many",
 }
 
