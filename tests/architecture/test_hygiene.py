@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tomllib
@@ -58,7 +59,8 @@ def not_there(page: Path, files: set[Path]) -> list[str]:
     """Python files that a page names, as seen from its folder or one above it, or by name alone from above them."""
     folders, below = page.parents, {file.name for file in files if file.is_relative_to(page.parent)}
     named = PYTHON_FILE.findall(page.read_text())
-    return [name for name in named if name not in below and not any(folder / name in files for folder in folders)]
+    return [name for name in named if name not in below
+            and not any(Path(os.path.normpath(folder / name)) in files for folder in folders)]  # fmt: skip
 
 
 def test_pages_name_python_files_that_are_there() -> None:
@@ -71,7 +73,7 @@ def test_a_page_that_names_what_is_gone_is_found(tmp_path: Path) -> None:
     page = tmp_path / "house" / "README.md"
     page.parent.mkdir()
     files = {tmp_path / name for name in ("house/here.py", "house/room/below.py", "other/far.py")}
-    page.write_text("`here.py`, `below.py`, `room/below.py`, `house/here.py`, `other/far.py`, `NAME.py`, `a.toml`\n")
+    page.write_text("`here.py`, `below.py`, `house/here.py`, `other/far.py`, `../other/far.py`, `NAME.py`, `a.toml`\n")
     assert not_there(page, files) == []
     page.write_text("`here.py`, `far.py`, `moved.py`, `room/gone.py`, `other/here.py`\n")
     assert not_there(page, files) == ["far.py", "moved.py", "room/gone.py", "other/here.py"]
