@@ -2,7 +2,7 @@
 
 One default tile size for every dim, and one overall number of lanes. Lanes are handed out by a max-heap to whichever
 kernel takes longest (StreamTensor's scheme), or in proportion to the work with factors that connected kernels agree on
-(HIDA's, `alignment.py`), or for one pace (`fitting/`). On top of it: elementwise kernels walk like their producer,
+(HIDA's), or for one pace; `dse/lanes` has all three. On top of it: elementwise kernels walk like their producer,
 and a consumer may take its operand with as many lanes as it is made with where that costs nothing.
 """
 
