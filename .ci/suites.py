@@ -79,6 +79,7 @@ def main() -> int:
     parser.add_argument("--slow", type=float, default=50 * 60, help="seconds for the slow tests")
     parser.add_argument("--whole", type=float, default=85 * 60, help="seconds for everything")
     parser.add_argument("--grace", type=float, default=GRACE, help="seconds for tests that cannot be interrupted")
+    parser.add_argument("--slow-may-fail", action="store_true", help="slow failures are said, and end nothing")
     asked = parser.parse_args()
     last = asked.began + asked.whole
     fast = run(["make", "lint", "test"], last - time.time())
@@ -95,8 +96,11 @@ def main() -> int:
         sum(suite.count(*words) for suite in suites)
         for words in (("passed", "xfailed"), ("failed", "error", "errors"), ("skipped",))
     )
+    slow_failed = any(suite.code for suite in suites[1:])
+    if slow_failed and asked.slow_may_fail:
+        print("SLOW TESTS FAILED, as named above; this run was told not to fail for them")
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
-    return next((1 for suite in suites if suite.code), 0)
+    return int(bool(fast.code) or (slow_failed and not asked.slow_may_fail))
 
 
 if __name__ == "__main__":

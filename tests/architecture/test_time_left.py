@@ -175,6 +175,17 @@ def test_the_runner_says_what_did_not_run_and_succeeds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_slow_failures_are_said_where_they_may_be(tmp_path: Path) -> None:
+    write(tmp_path, fast=QUICK, slow=FAILS)
+    answer = suites_on(tmp_path, "--slow-may-fail")
+    assert answer.returncode == 0
+    assert "SLOW TESTS FAILED" in answer.stdout
+    assert answer.stdout.splitlines()[-1].startswith("1 passed, 1 failed")
+    write(tmp_path, fast=FAILS, slow=QUICK)
+    assert suites_on(tmp_path, "--slow-may-fail").returncode == 1
+
+
+@pytest.mark.slow
 def test_the_runner_gives_slow_tests_their_time_and_no_more(tmp_path: Path) -> None:
     write(tmp_path, fast=QUICK, slow=SLEEPS)
     answer = suites_on(tmp_path, "--slow", "4")
