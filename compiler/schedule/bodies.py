@@ -13,7 +13,7 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.bindings import Allotment
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.compiler.scalars.operations import row_of
+from penstock.compiler.scalars.operations import OPERATIONS
 from penstock.compiler.schedule.library import Operator, OperatorLibrary
 
 ADDS = {"arith.addi", "arith.subi"}
@@ -52,7 +52,8 @@ class Operators:
         return [(taken, self._one(op, bits, choice, added)) for taken, choice in self.allotment.take(op, count)]
 
     def _one(self, op: Operation, bits: int, choice: str | None, added: bool) -> Operator:
-        name = row_of(op).operator or op.name
+        row = OPERATIONS.get(type(op))  # one without a row is refused by the library, under its own name
+        name = op.name if row is None else row.operator or op.name
         if name == "arith.divf" and _constant_value(op.operands[0]) == 1:
             name = "reciprocal"
         elif name == "arith.muli" and _is_added(op.results[0], added):
@@ -94,11 +95,11 @@ class _Body:
             self.bits_of[result] = constant_bits(op.value, result.type)
             return
         bits = [self.bits(o) for o in op.operands]
-        row = row_of(op)
-        if row.operator is None:
+        row = OPERATIONS.get(type(op))
+        if row is not None and row.operator is None:
             self._alias(result, op.operands[0], min(bits[0] + (op.name == "arith.extui"), width))
             return
-        if row.by_constant and (amount := _constant_value(op.operands[1])) is not None:
+        if row is not None and row.by_constant and (amount := _constant_value(op.operands[1])) is not None:
             moved = bits[0] + amount if op.name == "arith.shli" else max(bits[0] - amount, 1)
             self._alias(result, op.operands[0], min(moved, width))
             return

@@ -14,9 +14,9 @@ from sqlalchemy.pool import NullPool
 
 from penstock.db import Database
 from penstock.db.migrate import migrate
-from penstock.db.schema import tables
 from penstock.db.schema.tables import SCHEMA, metadata
 
+ROOT = Path(__file__).parents[2]
 MIGRATE = "import sys; from penstock.db.migrate import migrate; migrate(sys.argv[1])"
 
 
@@ -28,7 +28,7 @@ def test_from_nothing_and_again(empty_database_url: str) -> None:
     migrate(empty_database_url)
     with database.begin() as tx:
         reached = tx.connection.execute(text(f"SELECT version_num FROM {SCHEMA}.alembic_version")).scalar()
-        assert reached == ScriptDirectory(str(Path(tables.__file__).parent / "migrations")).get_current_head()
+        assert reached == ScriptDirectory(str(ROOT / "db" / "migrations")).get_current_head()
         schemas = set(tx.connection.execute(text("SELECT nspname FROM pg_namespace")).scalars())
         model = tx.models.create(name="m", kind="zoo", source="zoo:m")
         assert tx.models.get(model.id) == model
@@ -37,9 +37,8 @@ def test_from_nothing_and_again(empty_database_url: str) -> None:
 
 
 def test_from_several_processes_at_once(empty_database_url: str) -> None:
-    root = Path(__file__).parents[2]
     processes = [
-        subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], cwd=root, stderr=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", MIGRATE, empty_database_url], cwd=ROOT, stderr=subprocess.PIPE)
         for _ in range(4)
     ]
     errors = [process.communicate(timeout=600)[1].decode() for process in processes]
