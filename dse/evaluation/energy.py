@@ -17,7 +17,7 @@ from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.platforms import Platform
 from penstock.compiler.platforms.toml_fields import Fields, parse_toml
 from penstock.compiler.scalars.number_types import number_type
-from penstock.compiler.scalars.operations import row_of
+from penstock.compiler.scalars.operations import OPERATIONS
 from penstock.profiling.bandwidth import external_bits
 from penstock.profiling.network import TaskNetwork
 
@@ -38,7 +38,8 @@ class EnergyTable:
 
     def operation_pj(self, op: Operation) -> float:
         """One scalar operation of the model, on an FPGA of today; an index counts as 32 bits."""
-        number, kind = number_type(op.results[0].type), row_of(op).energy
+        row = OPERATIONS.get(type(op))  # one without a row is refused by the operator library, with its layer
+        number, kind = number_type(op.results[0].type), "other" if row is None else row.energy
         bits = 32 if number.name == "index" else number.bits
         if number.is_float:
             picojoules = self.operation[f"{'add' if kind == 'other' else kind}_f32"] * (bits / 32)
