@@ -14,7 +14,11 @@ import pytest
 from tests.fixtures.processes import working_in
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_TESTS_")}
+# A make that runs these tests speaks to the one that they run: it would say which folder it enters and leaves.
+OF_MAKE = ("MAKELEVEL", "MAKEFLAGS", "MFLAGS")
+OUTSIDE = {
+    name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_TESTS_") and name not in OF_MAKE
+}
 ENVIRONMENT = {**OUTSIDE, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 PLUGINS = ("-q", "-p", "xdist.plugin", "-p", "tests.fixtures.time_left", "-p", "no:cacheprovider")
 SUITES = ROOT / ".ci" / "suites.py"
