@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,12 @@ LIBRARIES = {"hf": "transformers", "timm": "timm", "torchvision": "torchvision",
 """Whose models can be named: what stands before the colon, and the Python package that it means."""
 
 
+_FROM_CPU_INDEX = "from PyTorch's CPU index, or torchvision brings CUDA along"
+_INSTALL = {
+    "transformers": "pip install 'penstock[models]'",
+    "timm": f"pip install timm torchvision, {_FROM_CPU_INDEX}",
+    "torchvision": f"pip install torchvision, {_FROM_CPU_INDEX}",
+}
 _LIBRARY_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
 
@@ -97,6 +104,23 @@ class LinalgReference:
 
 
 ModelReference = FileReference | ZooReference | LibraryReference | OnnxReference | LinalgReference
+
+
+def check_file(path: Path) -> None:
+    """Refuses a model file that is not there."""
+    if not path.is_file():
+        kind = "is a folder" if path.is_dir() else "does not exist"
+        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+
+
+def check_installed(reference: LibraryReference) -> None:
+    """Refuses a model whose library is not there; imports nothing."""
+    package = LIBRARIES[reference.library]
+    if importlib.util.find_spec(package) is None:
+        raise PenstockError(
+            code="model-library-missing", what=f"it needs the package {package}, which is not installed",
+            where=str(reference), hint=_INSTALL.get(package, f"pip install {package}"),
+        )  # fmt: skip
 
 
 def parse_reference(text: str) -> ModelReference:

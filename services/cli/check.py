@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
+from penstock.services.cli.exit_codes import OK, documented_exit_codes, exit_code_of
+from penstock.services.jobs.model import check_reference
 from penstock.services.run_options import CHECK, MODEL_HELP
 
 if TYPE_CHECKING:
@@ -27,11 +29,12 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
 ) -> int:
     """Say what of MODEL would run where, what is refused and why, how large it is; search nothing."""
-    from penstock.services.cli.options import check_target, documented_exit_codes, exit_code_of
-    from penstock.services.cli.stages import Stages
-    from penstock.services.jobs.verdict import look_at
-
     with documented_exit_codes():
+        check_reference(model)
+        from penstock.services.cli.options import check_target
+        from penstock.services.cli.stages import Stages
+        from penstock.services.jobs.verdict import look_at
+
         target = check_target({**asked, "evidence": "modelled"}, clock, None)
         with Stages().running() as stages:
             verdict = look_at(model, target.platform, target.clock_mhz, target.quantize, stages.begin)
@@ -41,7 +44,7 @@ def check(
         print("\n".join(_lines(verdict, target.platform.title)))
     for refusal in verdict.refusals:
         print(f"penstock: {_said(refusal)}", file=sys.stderr)
-    return exit_code_of(verdict.refusals[0].code) if verdict.refusals else 0
+    return exit_code_of(verdict.refusals[0].code) if verdict.refusals else OK
 
 
 def _lines(verdict: Verdict, platform: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from math import prod
 from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import import_model, parse_reference
+from penstock.compiler.frontend import import_model
 from penstock.compiler.package.sections import host_section, port_section
 from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, Refusal, Verdict
 from penstock.compiler.pipeline import prepare
@@ -18,6 +18,7 @@ from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.dse.evaluation.constraints import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.services.jobs.model import check_reference
 
 _BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
 
@@ -25,9 +26,9 @@ _BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
 def look_at(
     model: str, platform: Platform, clock_mhz: float, quantize: str | None, stage: Callable[[str], None]
 ) -> Verdict:
-    """What is wrong with the text of the reference is raised; all other refusals are in the verdict."""
+    """A reference to a model that is not there raises; all other refusals are in the verdict."""
     began = time.monotonic()
-    parse_reference(model)
+    check_reference(model)
     found = Verdict(
         model=model, platform=platform.name, clock_mhz=clock_mhz, quantize=quantize, compiles=False, seconds=0
     )

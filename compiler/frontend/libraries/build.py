@@ -16,13 +16,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.libraries.called import Arguments, as_called, cut_out
 from penstock.compiler.frontend.libraries.fence import shapes_only
 from penstock.compiler.frontend.libraries.values import library_options, size_option
-from penstock.compiler.reference import LIBRARIES, LibraryReference
-
-_EXTRAS = {
-    "transformers": "pip install 'penstock[models]'",
-    "timm": "pip install timm torchvision (from PyTorch's CPU index where no GPU is there)",
-    "torchvision": "pip install torchvision (from PyTorch's CPU index where no GPU is there)",
-}
+from penstock.compiler.reference import LibraryReference, check_installed
 
 
 @dataclass(frozen=True)
@@ -35,7 +29,8 @@ class Recipe:
 
 def build(reference: LibraryReference) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     """The module and its example inputs; `part` picks a module inside of it, with what it is called with."""
-    _check_installed(reference)
+    check_installed(reference)
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when a library is imported: nothing is ever fetched
     recipe = _recipes(reference)(reference, library_options(reference))
     with shapes_only(str(reference)):
         _call(recipe)
@@ -70,13 +65,3 @@ def _recipes(reference: LibraryReference) -> Callable[[LibraryReference, dict[st
     file = {"hf": "transformers_models", "torch.nn": "torch_layers"}.get(reference.library, "vision_models")
     name = f"penstock.compiler.frontend.libraries.{file}"
     return importlib.import_module(name).recipe
-
-
-def _check_installed(reference: LibraryReference) -> None:
-    package = LIBRARIES[reference.library]
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when the library is imported: nothing is ever fetched
-    if importlib.util.find_spec(package) is None:
-        raise PenstockError(
-            code="model-library-missing", what=f"it needs the package {package}, which is not installed",
-            where=str(reference), hint=_EXTRAS[package],
-        )  # fmt: skip
