@@ -22,7 +22,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "compiler": (
         "compiler compiler.runtime compiler.runtime.penstock_runtime",
         "compiler.scalars",
-        "compiler.dialects compiler.design compiler.platforms compiler.zoo",
+        "compiler.dialects compiler.design compiler.platforms compiler.zoo compiler.frontend.libraries",
         "compiler.analysis compiler.package.xrt",
         "compiler.interpreter compiler.schedule",
         "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives",
