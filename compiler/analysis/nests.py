@@ -15,6 +15,7 @@ from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.analysis.banks import Access, access_of, accesses_of
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.nest import GuardAttr, Loop, memory_shape
@@ -36,6 +37,8 @@ class Place:
     dtype: Attribute
     parameter: str = ""
     """What a ROM holds."""
+    elsewhere: tuple[Access, ...] = ()
+    """How other nests meet the same memory."""
 
     @property
     def is_own(self) -> bool:
@@ -146,6 +149,17 @@ class NestFacts:
         return tuple([loop.trip for loop in self.loops])
 
 
+def accesses_in(facts: NestFacts, place: Place) -> list[Access]:
+    """How a nest meets a memory."""
+    found: list[Access] = []
+    for one in facts.statements:
+        if isinstance(one, Load) and one.place is place:
+            found.append(Access.of(one.address, one.result.shape, facts.trips, writes=False))
+        elif isinstance(one, StoreFact) and one.place is place:
+            found.append(Access.of(one.address, one.value.shape, facts.trips, writes=True))
+    return found
+
+
 def nest_name(op: nest.NestOp) -> str:
     """The nest's name, after its task's where it stands in one."""
     task = op.parent_op()
@@ -173,6 +187,7 @@ def read_nest(op: nest.NestOp) -> NestFacts:
 
 class _Reader:
     def __init__(self, op: nest.NestOp) -> None:
+        self.op = op
         self.places: dict[SSAValue, Place] = {}
         self.values: dict[SSAValue, NestValue] = {}
         self.name = nest_name(op)
@@ -223,7 +238,10 @@ class _Reader:
                 shape, dtype = tuple(token.get_shape()), token.element_type
             else:
                 shape, dtype = memory_shape(target), (kind.block if isinstance(kind, BlocksType) else kind).element_type
-            self.places[target] = Place(place_name(target), _kind_of(target), shape, dtype)
+            place = self.places[target] = Place(place_name(target), _kind_of(target), shape, dtype)
+            if place.is_own:
+                others = [a for a in accesses_of(target) if a.parent_op() is not self.op]
+                place.elsewhere = tuple([access_of(a) for a in others])
         return self.places[target]
 
 

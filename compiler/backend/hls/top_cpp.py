@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls import pragmas
-from penstock.compiler.backend.hls.lines import CppLines, array_declaration, word_type
+from penstock.compiler.backend.hls.arrays_cpp import memory_declaration
+from penstock.compiler.backend.hls.lines import CppLines, word_type
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
 from penstock.compiler.backend.hls.ports import TopPort
@@ -64,7 +65,7 @@ class _TopEmitter:
         out.add(*_HEAD, "")
         for channel in channels:
             if isinstance(channel, stream.BlocksOp):
-                out.add(f"typedef {array_declaration(channel.result.type.block, self.names[channel.result] + '_t')};")
+                out.add(f"typedef {memory_declaration(channel, self.names[channel.result] + '_t')};")
         if any(isinstance(channel, stream.BlocksOp) for channel in channels):
             out.add("")
         for task in tasks:
@@ -150,7 +151,7 @@ class _TopEmitter:
                         name = names[op.result] = op.sym_name.data
                         # the first trips never read it, but a compiler cannot see that through the guards
                         start = " = {}" if op.result.type.element_count() <= _REGISTERS else ""
-                        out.add(f"{array_declaration(op.result.type, name)}{start};", *pragmas.memory(op, name))
+                        out.add(f"{memory_declaration(op, name)}{start};", *pragmas.memory(op, name))
                     case stream.RomOp():
                         name = names[op.result] = rom_name(task, op)
                         out.add(*pragmas.memory(op, name))
