@@ -80,6 +80,8 @@ class FifoRules:
     shift_max_depth: int
     lut: int
     ff: int
+    widest_bits: int
+    """Of one FIFO; a wider token is several FIFOs side by side. 0: any width is one."""
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             shift_max_depth=fifo.count("shift_max_depth"),
             lut=fifo.count("lut"),
             ff=fifo.count("ff"),
+            widest_bits=fifo.count("widest_bits", default=0),
         ),
         operators=tuple(_operator(f) for f in fields.tables("operator")),
     )

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.backend.hls.lines import word_type
+from penstock.compiler.backend.hls.token_cpp import pieces
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import pipeline_of
@@ -131,7 +132,9 @@ def _channel(value: SSAValue, names: Mapping[SSAValue, str]) -> str:
     if isinstance(value.type, stream.StreamType):
         lanes = prod(value.type.token.get_shape())
         scalar = word_type(value.type.token).removeprefix("hls::vector<").split(",")[0]
-        return f"{names[value]} ({lanes} x {scalar})" if lanes > 1 else f"{names[value]} ({scalar})"
+        cut = pieces(value.type.token)
+        side_by_side = f" in {cut.count} pieces" if cut.count > 1 else ""
+        return f"{names[value]} ({lanes} x {scalar}{side_by_side})" if lanes > 1 else f"{names[value]} ({scalar})"
     return names[value]
 
 

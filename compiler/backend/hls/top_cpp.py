@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls import pragmas
-from penstock.compiler.backend.hls.lines import CppLines, array_declaration, word_type
+from penstock.compiler.backend.hls.lines import CppLines, array_declaration
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
 from penstock.compiler.backend.hls.ports import TopPort
+from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
 from penstock.compiler.backend.hls.weights_cpp import rom_name
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.names import c_name
@@ -133,7 +134,7 @@ class _TopEmitter:
     def _channel(self, channel: ChannelDeclaration) -> None:
         name = self.names[channel.result]
         if isinstance(channel, stream.StreamOp):
-            self.out.add(f'hls::stream<{word_type(channel.result.type.token)}> {name}("{name}");')
+            self.out.add(stream_declaration(channel.result.type.token, name))
             self.out.add(*pragmas.fifo(channel, name))
         else:
             self.out.add(f"{_BLOCKS}<{name}_t, {channel.result.type.count.data}> {name};")
@@ -180,4 +181,4 @@ class _TopEmitter:
         if isinstance(value.type, stream.BlocksType):
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
-        return f"hls::stream<{word_type(value.type.token)}> &{name}"
+        return stream_parameter(value.type.token, name)
