@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineExpr
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
-from penstock.compiler.backend.hls.nest_values import is_reduced, is_start, lane_shape, project, twin
+from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, lane_shape, project, twin
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
 from penstock.compiler.backend.hls.token_cpp import pieces, read_pieces, whole_declaration, write_pieces
@@ -66,7 +66,7 @@ class NestCpp:
             self.out.indent += 1
         if split == len(loops):
             self._locks()
-        if loops:
+        if loops and not is_single_slot(self.op):  # of one slot, the function is the pipeline
             self.out.add(pragmas.pipeline(self.op), *pragmas.carried(self._local_memories()))
         for op in self.op.body.block.ops:
             self._operation(op)

@@ -8,8 +8,15 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.scalars.index_text import times, total
+
+
+def is_single_slot(op: nest.NestOp) -> bool:
+    """Whether the nest runs once and hands over no block: then its function is the pipeline, not a loop in it."""
+    memories = [o.memory for o in op.body.block.ops if isinstance(o, nest.LoadOp | nest.StoreOp)]
+    return op.iterations == 1 and not any(isinstance(memory.type, BlocksType) for memory in memories)
 
 
 def is_start(value: SSAValue) -> bool:

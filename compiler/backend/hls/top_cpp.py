@@ -14,6 +14,7 @@ from xdsl.ir import SSAValue
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.lines import CppLines, array_declaration
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
+from penstock.compiler.backend.hls.nest_values import is_single_slot
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
@@ -30,9 +31,12 @@ _HEAD = (
     "// A plain compiler knows neither the HLS pragmas nor who reads the loops' labels.",
     '#pragma GCC diagnostic ignored "-Wunknown-pragmas"',
     '#pragma GCC diagnostic ignored "-Wunused-label"',
+    "#if !defined(__clang__)",
+    "// Memories have no initial values, which would cost a loop a frame; guards see to it that none is ever read.",
+    '#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"',
+    "#endif",
     "#endif",
 )
-_REGISTERS = 16  # elements up to which a memory is registers, which may as well have a reset value
 _BLOCKS = "hls::stream_of_blocks"
 ChannelDeclaration = stream.StreamOp | stream.BlocksOp
 
@@ -145,13 +149,13 @@ class _TopEmitter:
         used = self._used(task)
         out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
         with out.function(f"static void {task.sym_name.data}", self._signature(used)):
+            if (only := _single_slot(task)) is not None:
+                out.add(pragmas.pipeline(only))
             for op in task.body.block.ops:
                 match op:
                     case stream.BufferOp():
                         name = names[op.result] = op.sym_name.data
-                        # the first trips never read it, but a compiler cannot see that through the guards
-                        start = " = {}" if op.result.type.element_count() <= _REGISTERS else ""
-                        out.add(f"{array_declaration(op.result.type, name)}{start};", *pragmas.memory(op, name))
+                        out.add(f"{array_declaration(op.result.type, name)};", *pragmas.memory(op, name))
                     case stream.RomOp():
                         name = names[op.result] = rom_name(task, op)
                         out.add(*pragmas.memory(op, name))
@@ -182,3 +186,9 @@ class _TopEmitter:
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
         return stream_parameter(value.type.token, name)
+
+
+def _single_slot(task: stream.TaskOp) -> nest.NestOp | None:
+    """The nest of a task that has one slot: the tool drops loops of one trip, and the pipeline with them."""
+    nests = [op for op in task.body.block.ops if isinstance(op, nest.NestOp)]
+    return nests[0] if len(nests) == 1 and is_single_slot(nests[0]) else None
