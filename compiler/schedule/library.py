@@ -94,6 +94,8 @@ class OperatorLibrary:
     read_stage: int
     write_in_last_stage: bool
     flushing: bool
+    block_entry: int | None
+    """Cycles that a loop over blocks takes around each run of the pipeline inside it; None: they are one pipeline."""
     control: ControlCost
     memory: MemoryRules
     fifo: FifoRules
@@ -186,6 +188,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
         read_stage=fields.count("read_stage"),
         write_in_last_stage=fields.flag("write_in_last_stage"),
         flushing=fields.flag("flushing"),
+        block_entry=fields.count("block_entry") if fields.has("block_entry") else None,
         control=ControlCost(
             **{k: control.count(k) for k in ("lut", "lut_per_counter_bit", "ff", "ff_per_counter_bit")}
         ),
