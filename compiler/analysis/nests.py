@@ -19,8 +19,10 @@ from penstock.compiler.analysis.banks import Access, access_of, accesses_of
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.nest import GuardAttr, Loop, memory_shape
+from penstock.compiler.dialects.nest_lane_op import LaneOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.errors import PenstockError
 
 PlaceKind = Literal["stream", "block", "external", "array", "buffer", "rom"]
 
@@ -122,9 +124,9 @@ class Reduce:
 
 @dataclass(eq=False, slots=True)
 class Other:
-    """Any other operation; it stands in no block, or in the one that it was read from."""
+    """An operation that makes lanes of lanes; it stands in no block, or in the one that it was read from."""
 
-    op: Operation
+    op: LaneOp
     inputs: tuple[NestValue, ...]
     result: NestValue
 
@@ -188,8 +190,9 @@ class _Reader:
         self.op = op
         self.places: dict[SSAValue, Place] = {}
         self.values: dict[SSAValue, NestValue] = {}
+        self.name = nest_name(op)
         statements = [self._statement(inner) for inner in op.body.block.ops]
-        self.facts = NestFacts(nest_name(op), op.loops.data, statements, op.block_loops.data, bindings_of(op))
+        self.facts = NestFacts(self.name, op.loops.data, statements, op.block_loops.data, bindings_of(op))
 
     def _statement(self, op: Operation) -> Statement:
         match op:
@@ -212,8 +215,10 @@ class _Reader:
                 return Reduce(
                     self._value(op.value), tuple(d.data for d in op.dims), self._value(op.result), op.body
                 )  # fmt: skip
-            case _:
+            case LaneOp():
                 return Other(op, tuple(self._value(v) for v in op.operands), self._value(op.results[0]))
+            case _:
+                raise PenstockError(code="broken-ir", what=f"{op.name} inside a nest", where=self.name)
 
     def _value(self, value: SSAValue) -> NestValue:
         if value not in self.values:
