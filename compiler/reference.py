@@ -69,6 +69,13 @@ class LinalgReference:
 ModelReference = FileReference | ZooReference | OnnxReference | LinalgReference
 
 
+def check_file(path: Path) -> None:
+    """Refuses a model file that is not there."""
+    if not path.is_file():
+        kind = "is a folder" if path.is_dir() else "does not exist"
+        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+
+
 def parse_reference(text: str) -> ModelReference:
     """Takes a reference apart without touching the file system."""
     if text.startswith("zoo:"):

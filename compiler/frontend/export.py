@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._pytree import tree_leaves
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.decompositions import decomposition_table
@@ -65,19 +66,24 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
             where=_user_frame(error) or model.reference,
             hint="return example inputs of the shapes that the model's forward takes",
         ) from error
-    if isinstance(outputs, torch.Tensor):
-        return (outputs,)
-    given: list[Any] = list(outputs) if issubclass(type(outputs), tuple | list) else []
-    tensors = tuple(x for x in given if isinstance(x, torch.Tensor))
-    if tensors and len(tensors) == len(given):
+    leaves = [x for x in tree_leaves(outputs) if x is not None]
+    tensors = tuple(x for x in leaves if isinstance(x, torch.Tensor))
+    if tensors and len(tensors) == len(leaves):
         return tensors
     raise PenstockError(
         code="model-output",
-        what=f"forward returns a {type(outputs).__name__}",
+        what=f"forward returns {_kinds(outputs, leaves)}",
         where=model.reference,
-        limit="outputs are a tensor or a tuple of tensors",
+        limit="outputs are tensors, in tuples, lists and dictionaries",
         hint="wrap the model in a module whose forward picks the tensors that are wanted",
     )
+
+
+def _kinds(outputs: Any, leaves: list[Any]) -> str:
+    """What is returned, and what in it is no tensor."""
+    whole = type(outputs).__name__
+    other = next((type(x).__name__ for x in leaves if not isinstance(x, torch.Tensor)), "")
+    return f"a {whole}" + (f" that holds a {other}" if other and other != whole else "")
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:
@@ -89,6 +95,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
+            _drop_what_is_known(program)
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",
@@ -106,6 +113,15 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
         ) from error
     _check_static(program, model)
     return program
+
+
+def _drop_what_is_known(program: ExportedProgram) -> None:
+    """A model's assertions about types held while it was traced; with fixed shapes they hold for good."""
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
 
 
 def _user_frame(error: BaseException) -> str:

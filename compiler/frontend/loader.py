@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from penstock.compiler import zoo
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from penstock.compiler.reference import FileReference, LinalgReference, ModelReference, OnnxReference
+from penstock.compiler.reference import FileReference, LinalgReference, ModelReference, OnnxReference, check_file
 
 _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
@@ -66,9 +66,7 @@ def without_weights(model: LoadedModel) -> LoadedModel:
 
 def _find_function(reference: FileReference) -> Callable[[], Any]:
     path = reference.path
-    if not path.is_file():
-        kind = "is a folder" if path.is_dir() else "does not exist"
-        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+    check_file(path)
     namespace: dict[str, Any] = vars(_execute(path))
     function = namespace.get(reference.function)
     if function is None:

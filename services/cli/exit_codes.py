@@ -2,8 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from penstock.compiler.errors import PenstockError
+
 OK, FAILED, USAGE, CONSTRAINTS_UNMET, CANCELLED, TIMEOUT, SERVICE_ERROR = range(7)
 INTERRUPTED = 130
 
 UNMET = frozenset({"nothing-fits", "does-not-fit", "contradictory-limits", "memory-short", "memory-too-large"})
 """Errors that mean: everything works, and no design meets what was asked for."""
+
+MISTAKES = {
+    "clock-out-of-range",
+    "no-open-route",
+    "no-vitis-route",
+    "evidence-not-available",
+    "design-conflict",
+    "unsafe-depth",
+    "grid-too-large",
+}
+MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
+
+
+@contextmanager
+def documented_exit_codes() -> Iterator[None]:
+    """Gives every error the exit code that docs/cli.md promises; what is not named here ends with 1."""
+    try:
+        yield
+    except PenstockError as error:
+        code = CONSTRAINTS_UNMET if error.code in UNMET else FAILED
+        if error.code in MISTAKES or error.code.startswith(MISTAKEN):
+            code = USAGE
+        error.__dict__["exit_code"] = code
+        raise

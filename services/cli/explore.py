@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
+from penstock.services.cli.exit_codes import documented_exit_codes
+from penstock.services.jobs.model import check_reference
 from penstock.services.run_options import EXPLORE
 
 if TYPE_CHECKING:
@@ -25,11 +27,14 @@ def explore(
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,
 ) -> int:
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
+    with documented_exit_codes():
+        check_reference(model)
+
     from rich.console import Console
 
     from penstock.compiler.package.report import SearchResult
     from penstock.dse.evaluation.objectives import Goal
-    from penstock.services.cli.options import check_target, documented_exit_codes, save_design
+    from penstock.services.cli.options import check_target, save_design
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
     from penstock.services.jobs.search import SearchSettings, find_design
