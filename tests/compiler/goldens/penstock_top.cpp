@@ -23,7 +23,7 @@
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
 #pragma GCC diagnostic ignored "-Wunused-label"
 #if !defined(__clang__)
-// Memories have no initial values, which would cost a loop a frame: guards keep what was never stored from being read.
+// Memories have no initial values, which would cost a loop a frame; guards see to it that none is ever read.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #endif
@@ -150,7 +150,7 @@ static void fc0(
 }
 
 // Reorders fc0, as its reader wants it (fills blocks)
-//   4 slots at II = 1
+//   2 blocks of 2 slots at II = 1
 //   reads fc0__convert_fc0 (3 x int32_t); writes convert_fc0_block
 static void convert_fc0_write(
     hls::stream<hls::vector<int32_t, 3>> &fc0__convert_fc0,
@@ -169,7 +169,7 @@ static void convert_fc0_write(
 }
 
 // Reorders fc0, as its reader wants it (empties blocks)
-//   6 slots at II = 1
+//   2 blocks of 3 slots at II = 1
 //   reads convert_fc0_block; writes convert_fc0__fc0_relu (2 x int32_t)
 static void convert_fc0_read(
     hls::stream_of_blocks<convert_fc0_block_t, 2> &convert_fc0_block,
