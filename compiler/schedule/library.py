@@ -68,6 +68,8 @@ class MemoryRules:
     lut_max_words: int
     lut_max_rom_words: int
     bram_power_of_two_words: int
+    copy_for_each_load: bool
+    """Whether every load of a task reads a copy of its own; else a memory has two ports."""
     external_load_latency: int
 
 
@@ -200,6 +202,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             lut_max_words=memory.count("lut_max_words"),
             lut_max_rom_words=memory.count("lut_max_rom_words"),
             bram_power_of_two_words=memory.count("bram_power_of_two_words"),
+            copy_for_each_load=memory.flag("copy_for_each_load"),
             external_load_latency=memory.count("external_load_latency"),
         ),
         fifo=FifoRules(

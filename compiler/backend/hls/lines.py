@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from penstock.compiler.backend.hls.pragmas import UNROLL
@@ -97,10 +96,6 @@ def lanes_word(element: Attribute, lanes: int) -> str:
     """The same of so many elements."""
     scalar = cpp_type(element)
     return scalar if lanes == 1 else f"hls::vector<{scalar}, {lanes}>"
-
-
-def array_declaration(kind: MemRefType[Attribute], name: str) -> str:
-    return f"{cpp_type(kind.element_type)} {name}" + "".join(f"[{d}]" for d in kind.get_shape())
 
 
 def extents(shape: Sequence[int]) -> str:

@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
 from penstock.compiler.backend.hls import pragmas
+from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
 from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, lane_shape, project, twin
@@ -26,6 +27,7 @@ from penstock.compiler.backend.hls.token_cpp import pieces, read_pieces, whole_d
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.bindings import Allotment, bindings_of
+from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
@@ -187,19 +189,27 @@ class NestCpp:
             lanes = [times(lane, stride) for lane, stride in zip(index, strides, strict=True)]
             return f"{name}[{total([self._linear(address.results, strides), *lanes])}]"
         suffix = "_now" if isinstance(op.memory.type, BlocksType) else ""
-        places = [total([self._linear((e,), (1,)), lane]) for e, lane in zip(address.results, index, strict=True)]
-        return name + suffix + "".join(f"[{place}]" for place in places)
+        owner = op.memory.owner
+        layout = ArrayLayout.of(owner) if isinstance(owner, MemoryDeclaration) else None
+        for dim, (expression, lane) in enumerate(zip(address.results, index, strict=True)):
+            word = layout.split(dim) if layout is not None else 1
+            if word == 1:
+                suffix += f"[{total([self._linear((expression,), (1,)), lane])}]"
+            else:  # the word, and the lane in it
+                at, inside = divided(lane, word)
+                suffix += f"[{total([self._linear((expression,), (1,), word), at])}][{inside}]"
+        return name + suffix
 
-    def _linear(self, expressions: Sequence[AffineExpr], strides: Sequence[int]) -> str:
-        """`sum(stride * expression)` in the loop counters."""
+    def _linear(self, expressions: Sequence[AffineExpr], strides: Sequence[int], divisor: int = 1) -> str:
+        """`sum(stride * expression) / divisor` in the loop counters; every part of the sum is a multiple of it."""
         names = self.loop_names
         factors, offset = [0] * len(names), 0
         for expression, stride in zip(expressions, strides, strict=True):
             offset += stride * expression.eval([0] * len(names), [])
             for loop, factor in enumerate(coefficients(expression, len(names))):
                 factors[loop] += stride * factor
-        terms = [times(name, factor) for name, factor in zip(names, factors, strict=True) if factor]
-        return total([*terms, str(offset)])
+        terms = [times(name, factor // divisor) for name, factor in zip(names, factors, strict=True) if factor]
+        return total([*terms, str(offset // divisor)])
 
     # -- values
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls import pragmas
-from penstock.compiler.backend.hls.lines import CppLines, array_declaration
+from penstock.compiler.backend.hls.arrays_cpp import memory_declaration
+from penstock.compiler.backend.hls.lines import CppLines
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.nest_values import is_single_slot
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
@@ -69,7 +70,7 @@ class _TopEmitter:
         out.add(*_HEAD, "")
         for channel in channels:
             if isinstance(channel, stream.BlocksOp):
-                out.add(f"typedef {array_declaration(channel.result.type.block, self.names[channel.result] + '_t')};")
+                out.add(f"typedef {memory_declaration(channel, self.names[channel.result] + '_t')};")
         if any(isinstance(channel, stream.BlocksOp) for channel in channels):
             out.add("")
         for task in tasks:
@@ -155,7 +156,7 @@ class _TopEmitter:
                 match op:
                     case stream.BufferOp():
                         name = names[op.result] = op.sym_name.data
-                        out.add(f"{array_declaration(op.result.type, name)};", *pragmas.memory(op, name))
+                        out.add(f"{memory_declaration(op, name)};", *pragmas.memory(op, name))
                     case stream.RomOp():
                         name = names[op.result] = rom_name(task, op)
                         out.add(*pragmas.memory(op, name))

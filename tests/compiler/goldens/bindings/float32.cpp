@@ -86,7 +86,7 @@ static void fc0(
 #pragma HLS ARRAY_RESHAPE variable=fc0__fc0_weight cyclic factor=2 dim=2
 #pragma HLS BIND_STORAGE variable=fc0__fc0_weight type=rom_1p impl=lutram
     float acc[2][6];
-#pragma HLS ARRAY_PARTITION variable=acc cyclic factor=3 dim=2
+#pragma HLS ARRAY_RESHAPE variable=acc cyclic factor=3 dim=2
 #pragma HLS BIND_STORAGE variable=acc type=ram_s2p impl=lutram
     for (int p2 = 0; p2 < 2; ++p2) {
         for (int p0 = 0; p0 < 2; ++p0) {
