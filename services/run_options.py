@@ -6,7 +6,6 @@ what people read elsewhere. What is done with it stands where it is used.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.compiler.errors import nearest
 from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, one_of
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
@@ -47,14 +47,13 @@ def _known_platform(name: str) -> str:
     known = platform_names()
     if name in known:
         return name
-    close = difflib.get_close_matches(name, known, n=1)
     raise PydanticCustomError(
         "unknown_platform",
         "there is no platform '{name}'",
         {
             "name": name[:80],
             "limit": "the platforms are " + ", ".join(known),
-            "hint": f"did you mean '{close[0]}'?" if close else "choose one of these",
+            "hint": nearest(name, known, "choose one of these"),
         },
     )
 

@@ -61,6 +61,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
+            _drop_what_is_known(program)
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",
@@ -78,6 +79,15 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
         ) from error
     _check_static(program, model)
     return program
+
+
+def _drop_what_is_known(program: ExportedProgram) -> None:
+    """A model's assertions about types held while it was traced; with fixed shapes they hold for good."""
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
 
 
 def _user_frame(error: BaseException) -> str:

@@ -19,7 +19,7 @@ MOST_ELEMENTS = 2**28
 MOST_TENSORS = 20_000
 
 
-class TooLargeError(PenstockError):
+class ModelTooLargeError(PenstockError):
     def __init__(self, what: str, limit: str, where: str) -> None:
         super().__init__(
             code="model-too-large", what=what, where=where, limit=limit,
@@ -36,7 +36,7 @@ class _LargestValue(TorchDispatchMode):
         values = func(*args, **(kwargs or {}))
         for value in tree_leaves(values):
             if isinstance(value, torch.Tensor) and value.numel() > MOST_ELEMENTS:
-                raise TooLargeError(
+                raise ModelTooLargeError(
                     f"a tensor of shape {tuple(value.shape)}", f"at most {MOST_ELEMENTS:,} elements", self.where
                 )
         return values
@@ -47,12 +47,12 @@ def check_size(elements: int, tensors: int, where: str) -> None:
     if elements > MOST_ELEMENTS or tensors > MOST_TENSORS:
         many = f"{MOST_ELEMENTS:,} parameters" if elements > MOST_ELEMENTS else f"{MOST_TENSORS:,} parameter tensors"
         limit = f"a model of a library has at most {MOST_ELEMENTS:,} parameters in {MOST_TENSORS:,} tensors"
-        raise TooLargeError(f"more than {many}", limit, where)
+        raise ModelTooLargeError(f"more than {many}", limit, where)
 
 
 @contextlib.contextmanager
 def shapes_only(where: str) -> Generator[None]:
-    """What is built and run inside has shapes only; what is too large raises `TooLargeError`."""
+    """What is built and run inside has shapes only; what is too large raises `ModelTooLargeError`."""
     elements, tensors = 0, 0
 
     def count(_module: nn.Module, _name: str, value: torch.Tensor | None) -> None:
