@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import traceback
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.utils._pytree import tree_leaves
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
 from penstock.compiler.frontend.origins import origin_of
+from penstock.compiler.frontend.quiet import quiet_torch
+from penstock.compiler.frontend.results import tensors_of
 
 _TORCH = Path(torch.__file__).parent
 _ONE_SCHEDULE = (
@@ -39,20 +36,6 @@ def ignore_stage(_name: str) -> None:
     pass
 
 
-@contextlib.contextmanager
-def quiet_torch() -> Generator[None]:
-    """Torch warns and logs about its own internals while it exports; what matters arrives as an exception."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.redirect_stderr(io.StringIO()):
-                yield
-    finally:
-        logging.disable(before)
-
-
 def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
@@ -66,24 +49,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
             where=_user_frame(error) or model.reference,
             hint="return example inputs of the shapes that the model's forward takes",
         ) from error
-    leaves = [x for x in tree_leaves(outputs) if x is not None]
-    tensors = tuple(x for x in leaves if isinstance(x, torch.Tensor))
-    if tensors and len(tensors) == len(leaves):
-        return tensors
-    raise PenstockError(
-        code="model-output",
-        what=f"forward returns {_kinds(outputs, leaves)}",
-        where=model.reference,
-        limit="outputs are tensors, in tuples, lists and dictionaries",
-        hint="wrap the model in a module whose forward picks the tensors that are wanted",
-    )
-
-
-def _kinds(outputs: Any, leaves: list[Any]) -> str:
-    """What is returned, and what in it is no tensor."""
-    whole = type(outputs).__name__
-    other = next((type(x).__name__ for x in leaves if not isinstance(x, torch.Tensor)), "")
-    return f"a {whole}" + (f" that holds a {other}" if other and other != whole else "")
+    return tensors_of(outputs, model.reference)
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:

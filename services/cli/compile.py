@@ -12,14 +12,12 @@ from penstock.services.cli.asked import AskedOptions, takes_run_options
 from penstock.services.cli.exit_codes import documented_exit_codes
 from penstock.services.cli.run_passes import list_passes, show_passes
 from penstock.services.jobs.model import check_reference
-from penstock.services.run_options import COMPILE
+from penstock.services.run_options import COMPILE, MODEL_HELP
 
 
 @takes_run_options(COMPILE)
 def compile(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, FILE.onnx, FILE.mlir or zoo:NAME?KEY=VALUE")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     asked: AskedOptions,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="folder for the package [default: out]; with --pass a file")

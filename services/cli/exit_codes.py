@@ -31,8 +31,12 @@ def documented_exit_codes() -> Iterator[None]:
     try:
         yield
     except PenstockError as error:
-        code = CONSTRAINTS_UNMET if error.code in UNMET else FAILED
-        if error.code in MISTAKES or error.code.startswith(MISTAKEN):
-            code = USAGE
-        error.__dict__["exit_code"] = code
+        error.__dict__["exit_code"] = exit_code_of(error.code)
         raise
+
+
+def exit_code_of(code: str) -> int:
+    """What a command ends with that ends with this error."""
+    if code in MISTAKES or code.startswith(MISTAKEN):
+        return USAGE
+    return CONSTRAINTS_UNMET if code in UNMET else FAILED

@@ -10,7 +10,7 @@ import typer
 from penstock.services.cli.asked import AskedOptions, takes_run_options
 from penstock.services.cli.exit_codes import documented_exit_codes
 from penstock.services.jobs.model import check_reference
-from penstock.services.run_options import EXPLORE
+from penstock.services.run_options import EXPLORE, MODEL_HELP
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @takes_run_options(EXPLORE)
 def explore(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION or zoo:NAME?KEY=VALUE")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     asked: AskedOptions,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
@@ -75,6 +75,8 @@ def explore(
     )
     for sentence in exploration.why.sentences if exploration.why else ():
         console.print(f"  {sentence}", markup=False)
+    for one in exploration.left_out:
+        console.print(f"  left out, {one.part}: {one.why}", markup=False)
     advice = f"saved to {save}" if save is not None else "keep it with --save design.json"
     console.print(f"best design {best.digest()[:12]}: {advice}", markup=False)
     return 0

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler import zoo
-from penstock.compiler.reference import ModelReference, ZooReference, check_file, parse_reference
+from penstock.compiler.reference import (
+    LibraryReference,
+    ModelReference,
+    ZooReference,
+    check_file,
+    check_installed,
+    parse_reference,
+)
 
 if TYPE_CHECKING:
     from penstock.compiler.program import Program
@@ -16,6 +23,8 @@ def check_reference(text: str) -> ModelReference:
     reference = parse_reference(text)
     if isinstance(reference, ZooReference):
         zoo.check_name(reference)
+    elif isinstance(reference, LibraryReference):
+        check_installed(reference)
     else:
         check_file(reference.path)
     return reference
