@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+import traceback
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
 
 
 class PenstockError(Exception):
@@ -18,6 +22,8 @@ class PenstockError(Exception):
         self.where = where
         self.limit = limit
         self.hint = hint
+        self.others: tuple[PenstockError, ...] = ()
+        """What else is wrong, where a check looked on after the first mistake."""
         super().__init__(self.one_line())
 
     def one_line(self) -> str:
@@ -41,7 +47,37 @@ class PenstockError(Exception):
         return {name: text for name, text in fields.items() if text}
 
 
+@dataclass
+class Mistakes:
+    """Looks on after the first mistake: `with mistakes.noted(): ...` as often as there is something to check."""
+
+    found: list[PenstockError] = field(default_factory=list[PenstockError])
+
+    @contextlib.contextmanager
+    def noted(self) -> Generator[None]:
+        try:
+            yield
+        except PenstockError as error:
+            self.found.append(error)
+
+    def raise_first(self) -> None:
+        """The first that was found, if any; it carries the others, each said once."""
+        if self.found:
+            first, lines = self.found[0], {error.one_line(): error for error in reversed(self.found)}
+            first.others = tuple(error for error in reversed(lines.values()) if error is not first)
+            raise first
+
+
 def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:
     """A hint for a name that is not known: which one was meant, or what else to do."""
     near = difflib.get_close_matches(name, list(known), 1, cutoff)
     return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def reason_of(error: Exception) -> str:
+    """Any error in one line. One that nobody foresaw is named by its kind and place, for whoever mends it."""
+    if isinstance(error, PenstockError):
+        return error.one_line()
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return " ".join(f"{type(error).__name__}: {error}{place}".split())

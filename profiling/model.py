@@ -219,7 +219,9 @@ class _TaskFacts:
     def pace(self, busy: int) -> str:
         """What a task's pace comes from: its slowest nest's bound, or the external memory that it waits for."""
         if not self.waits_for_memory(busy):
-            return self.busiest.ii_reason
+            nest = self.busiest
+            again = f", and it starts anew for each of {nest.blocks} blocks" if nest.idle else ""
+            return nest.ii_reason + again
         cycles = busy / self.iterations
         return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {self.busiest.ii}"
 

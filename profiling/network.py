@@ -63,6 +63,8 @@ class TaskChannel:
     depth: int
     bits: int
     words: int = 1
+    lanes: int = 1
+    """Elements of a token, which may be sent in pieces but never in parts of an element."""
     memory: MemoryShape | None = None
 
     @property
@@ -72,7 +74,7 @@ class TaskChannel:
 
     def area(self, library: OperatorLibrary) -> Resources:
         if self.kind == "stream":
-            return fifo_area(library, self.depth, self.bits)
+            return fifo_area(library, self.depth, self.bits, self.lanes)
         return build_memory(library, self.name, self.shape, copies=self.depth).area
 
 
@@ -130,10 +132,8 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> TaskNetwork:
     for op in top.body.block.ops:
         match op:
             case stream.StreamOp():
-                name = op.sym_name.data
-                channels[name] = TaskChannel(
-                    name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token)
-                )
+                name, token, depth = op.sym_name.data, op.result.type.token, op.result.type.depth.data
+                channels[name] = TaskChannel(name, "stream", depth, _token_bits(token), lanes=prod(token.get_shape()))
             case stream.BlocksOp():
                 channels[op.sym_name.data] = channel_of(op)
             case stream.TaskOp():
@@ -189,7 +189,7 @@ def block_of(name: str, shape: Sequence[int], element_bits: int, accesses: Seque
     """A block channel, by how its ends meet a block."""
     memory, _ = MemoryShape.of(shape, element_bits, accesses)
     width = memory.moved_bits // element_bits
-    return TaskChannel(name, "block", count, memory.moved_bits, -(-prod(shape) // width), memory)
+    return TaskChannel(name, "block", count, memory.moved_bits, -(-prod(shape) // width), memory=memory)
 
 
 def _token_bits(token: VectorType[Any]) -> int:

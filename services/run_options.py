@@ -31,7 +31,9 @@ MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
 
-COMPILE, EXPLORE, SUBMIT = "compile", "explore", "submit"
+MODEL_HELP = "FILE.py:FUNCTION, FILE.onnx, FILE.mlir, zoo:NAME?KEY=VALUE, or hf:, timm:, torchvision:, torch.nn:NAME"
+
+COMPILE, EXPLORE, SUBMIT, CHECK = "compile", "explore", "submit", "check"
 EXTENDED = "extended"
 """How many trials were added to a run after its start: kept beside its options."""
 
@@ -98,8 +100,8 @@ class RunOptions(RequestBody):
         AfterValidator(_known_platform),
         Said(
             f"device to design for [default: {DEFAULT_PLATFORM}]",
-            (COMPILE, EXPLORE, SUBMIT),
-            defaults={COMPILE: None, EXPLORE: None},
+            (COMPILE, EXPLORE, SUBMIT, CHECK),
+            defaults={COMPILE: None, EXPLORE: None, CHECK: None},
         ),
     ] = Field(DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service")
     trials: Annotated[
@@ -108,7 +110,7 @@ class RunOptions(RequestBody):
     ] = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
     quantize: Annotated[
         Literal["w8a8"] | None,
-        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT), absent="as the model is"),
+        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
     ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import traceback
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +16,8 @@ from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
 from penstock.compiler.frontend.origins import origin_of
+from penstock.compiler.frontend.quiet import quiet_torch
+from penstock.compiler.frontend.results import tensors_of
 
 _TORCH = Path(torch.__file__).parent
 _ONE_SCHEDULE = (
@@ -38,20 +36,6 @@ def ignore_stage(_name: str) -> None:
     pass
 
 
-@contextlib.contextmanager
-def quiet_torch() -> Generator[None]:
-    """Torch warns and logs about its own internals while it exports; what matters arrives as an exception."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.redirect_stderr(io.StringIO()):
-                yield
-    finally:
-        logging.disable(before)
-
-
 def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
@@ -65,19 +49,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
             where=_user_frame(error) or model.reference,
             hint="return example inputs of the shapes that the model's forward takes",
         ) from error
-    if isinstance(outputs, torch.Tensor):
-        return (outputs,)
-    given: list[Any] = list(outputs) if issubclass(type(outputs), tuple | list) else []
-    tensors = tuple(x for x in given if isinstance(x, torch.Tensor))
-    if tensors and len(tensors) == len(given):
-        return tensors
-    raise PenstockError(
-        code="model-output",
-        what=f"forward returns a {type(outputs).__name__}",
-        where=model.reference,
-        limit="outputs are a tensor or a tuple of tensors",
-        hint="wrap the model in a module whose forward picks the tensors that are wanted",
-    )
+    return tensors_of(outputs, model.reference)
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:
@@ -89,6 +61,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
+            _drop_what_is_known(program)
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",
@@ -106,6 +79,15 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
         ) from error
     _check_static(program, model)
     return program
+
+
+def _drop_what_is_known(program: ExportedProgram) -> None:
+    """A model's assertions about types held while it was traced; with fixed shapes they hold for good."""
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
 
 
 def _user_frame(error: BaseException) -> str:

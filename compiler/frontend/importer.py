@@ -19,6 +19,7 @@ from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
 from penstock.compiler.frontend.name_layers import name_layers
 from penstock.compiler.frontend.origins import mark_origins
+from penstock.compiler.frontend.results import name_results
 from penstock.compiler.frontend.split_host import Split, split_off_host
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
@@ -34,7 +35,8 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
         model = _without_batch_norms(model, outputs)
     exported = export(model, begin)
-    split = split_off_host(exported, model, outputs)
+    names = name_results(exported)
+    split = split_off_host(exported, model, outputs, names)
     results = _results(exported)
     origins = mark_origins(exported)
     arguments, params = lift_weights(exported, model)
@@ -46,7 +48,7 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         name=model.name,
         module=module,
         params={name: value for name, value in params.items() if name in used},
-        signature=_signature(arguments, split.inputs if split else model.example_inputs, results),
+        signature=_signature(arguments, split.inputs if split else model.example_inputs, results, _named(names, split)),
         samples=_between(split) if split else samples,
         evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
         calibration=_calibration(model, split),
@@ -91,11 +93,22 @@ def _results(exported: ExportedProgram) -> list[torch.Tensor]:
     return [node.meta["val"] for node in output.args[0]]
 
 
-def _signature(arguments: list[Argument], inputs: tuple[torch.Tensor, ...], results: list[torch.Tensor]) -> Signature:
+def _named(names: list[str], split: Split | None) -> list[str]:
+    """The accelerator's results by the model's names, if they are the model's."""
+    leaving: list[str] = split.parts.graph["results"] if split else []
+    if split is None or split.parts.graph["accelerator"]["outputs"] == leaving:
+        return names
+    count = len(split.parts.graph["accelerator"]["outputs"])
+    return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+
+
+def _signature(
+    arguments: list[Argument], inputs: tuple[torch.Tensor, ...], results: list[torch.Tensor], output_names: list[str]
+) -> Signature:
     names = [a.name for a in arguments if a.kind == "input"]
     return Signature(
         inputs=tuple(_port(n, x) for n, x in zip(names, inputs, strict=True)),
-        outputs=tuple(_port("output" if len(results) == 1 else f"output{i}", y) for i, y in enumerate(results)),
+        outputs=tuple(_port(n, y) for n, y in zip(output_names, results, strict=True)),
     )
 
 

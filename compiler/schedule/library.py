@@ -82,6 +82,8 @@ class FifoRules:
     shift_max_depth: int
     lut: int
     ff: int
+    widest_bits: int
+    """Of one FIFO; a wider token is several FIFOs side by side. 0: any width is one."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,8 @@ class OperatorLibrary:
     read_stage: int
     write_in_last_stage: bool
     flushing: bool
+    block_entry: int | None
+    """Cycles that a loop over blocks takes around each run of the pipeline inside it; None: they are one pipeline."""
     control: ControlCost
     memory: MemoryRules
     fifo: FifoRules
@@ -186,6 +190,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
         read_stage=fields.count("read_stage"),
         write_in_last_stage=fields.flag("write_in_last_stage"),
         flushing=fields.flag("flushing"),
+        block_entry=fields.count("block_entry") if fields.has("block_entry") else None,
         control=ControlCost(
             **{k: control.count(k) for k in ("lut", "lut_per_counter_bit", "ff", "ff_per_counter_bit")}
         ),
@@ -206,6 +211,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             shift_max_depth=fifo.count("shift_max_depth"),
             lut=fifo.count("lut"),
             ff=fifo.count("ff"),
+            widest_bits=fifo.count("widest_bits", default=0),
         ),
         operators=tuple(_operator(f) for f in fields.tables("operator")),
     )

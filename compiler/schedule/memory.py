@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
 from penstock.compiler.analysis.banks import Access, Geometry, geometry_of
+from penstock.compiler.pieces import pieces_of
 from penstock.compiler.platforms import Family, Resources
 from penstock.compiler.schedule.library import OperatorLibrary
 
@@ -73,7 +74,10 @@ class MemoryShape:
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """A memory as it will be built: `copies` times the shape, of one kind."""
+    """A memory as it will be built: `copies` times the shape, of one kind.
+
+    The copies of a ping-pong buffer are its blocks, those of a FIFO the pieces of its tokens; `area` is of all.
+    """
 
     name: str
     shape: MemoryShape
@@ -142,13 +146,21 @@ def uram_count(words: int, word_bits: int) -> int:
     return -(-words // URAM_WORDS) * -(-word_bits // URAM_BITS)
 
 
-def fifo_area(library: OperatorLibrary, depth: int, bits: int) -> Resources:
-    """What a FIFO of `depth` tokens of `bits` costs, built the usual way."""
-    return fifo_choices(library, "", depth, bits)[0].area
+def fifo_area(library: OperatorLibrary, depth: int, bits: int, lanes: int = 1) -> Resources:
+    """What a FIFO of `depth` tokens of `bits` in `lanes` costs, built the usual way."""
+    return fifo_choices(library, "", depth, bits, lanes)[0].area
 
 
-def fifo_choices(library: OperatorLibrary, name: str, depth: int, bits: int) -> tuple[MemoryUse, ...]:
-    """Every way to build a FIFO, the usual one first."""
+def fifo_choices(library: OperatorLibrary, name: str, depth: int, bits: int, lanes: int = 1) -> tuple[MemoryUse, ...]:
+    """Every way to build the FIFO of a channel, the usual one first: several FIFOs, where its tokens go in pieces."""
+    element = bits // lanes
+    pieces = pieces_of(lanes, element, library.fifo.widest_bits)
+    ways = _piece_choices(library, name, depth, pieces.lanes * element)
+    return tuple(replace(way, area=way.area * pieces.count, copies=pieces.count) for way in ways)
+
+
+def _piece_choices(library: OperatorLibrary, name: str, depth: int, bits: int) -> tuple[MemoryUse, ...]:
+    """Every way to build one FIFO."""
     rules = library.fifo
     control = Resources(lut=rules.lut, ff=rules.ff)
     output = Resources(ff=bits)

@@ -102,6 +102,7 @@ class _Scheduler:
             ports=self._ports(),
             memories=memories,
             logic=self._logic(memories),
+            block_entry=self.library.block_entry if self.facts.block_loops else None,
         )
 
     # -- time

@@ -106,7 +106,7 @@ class Simulator:
         return SimulationOutcome(ends, high, int(state.memory[at.WORK]))
 
     def free_run(self, *, blocks: bool = False) -> FreeRun:
-        """What happens when without depths, token by token; with `blocks` those keep theirs, and FIFOs alone do without.
+        """What happens when without depths, token by token; with `blocks` those keep theirs, only FIFOs do without.
 
         Rings keep no more times than a run still needs, and those that grew on the way may have lost some before: it
         runs again with larger ones until neither happened.

@@ -102,8 +102,9 @@ class _Builder:
 
     def fifo(self, op: stream.StreamOp) -> str:
         kind, name = op.result.type, op.sym_name.data
-        bits = prod(kind.token.get_shape()) * directives.element_bits(kind.token.element_type)
-        choices = [use.kind for use in fifo_choices(self.library, name, kind.depth.data, bits)]
+        lanes = prod(kind.token.get_shape())
+        bits = lanes * directives.element_bits(kind.token.element_type)
+        choices = [use.kind for use in fifo_choices(self.library, name, kind.depth.data, bits, lanes)]
         return _decided(name, self.kinds.get(name), choices)
 
     def interval(self, op: nest.NestOp) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.analysis.nests import Place, PlaceKind, accesses_in
@@ -98,7 +99,8 @@ class Assembler:
         for index, end in enumerate(end for one in ends for end in one):
             name = renamed[_output_channel(index)] = end.channel
             depth = design.fifo_depths.get(name, design.default_depth)
-            channels[name] = TaskChannel(name, "stream", depth, end.order.bits)
+            order = end.order
+            channels[name] = TaskChannel(name, "stream", depth, order.bits, lanes=prod(order.kind.element_shape))
         if piece.block is not None:
             name = renamed[piece.block.name] = block_name(part.name)
             channels[name] = replace(piece.block, name=name)

@@ -12,10 +12,20 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
+from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
-from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DIE_SHARE, UNBOUNDED, Goal
+from penstock.dse.evaluation.objectives import (
+    BANDWIDTH_SHARE,
+    DEFAULT_GOAL,
+    DIE_SHARE,
+    ROUTING,
+    ROUTING_SHARE,
+    UNBOUNDED,
+    Goal,
+)
+from penstock.dse.evaluation.routing import RoutingUse, routing_use
 from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
@@ -44,6 +54,8 @@ class Evaluation:
     goal: Goal = DEFAULT_GOAL
     fullest_die: float | None = None
     """The share that its fullest die takes, above 1 where tasks cannot be divided among the dies; None of one die."""
+    routing: RoutingUse | None = None
+    """What is nearest to the limits of routing; None where the platform has none."""
     evidence: Evidence = "modelled"
     sizing_note: str = ""
     """What sizing its FIFOs left undone, where its budget ended first."""
@@ -69,6 +81,7 @@ class Evaluation:
             "traffic_bytes": float(self.cost.traffic_bytes),
             **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
             **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
+            **({} if self.routing is None else {ROUTING_SHARE: self.routing.share}),
         } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
 
     @property
@@ -98,6 +111,8 @@ class Evaluation:
             f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
             f"{self.binding_resource} is at {self.shares[self.binding_resource]:.0%} of its limit."
         )
+        if self.routing is not None and ROUTING in self._exceeded():
+            text = f"{text} It would not route: {self.routing.what}."
         return text if self.feasible else f"{text} Over the limit: {', '.join(self._exceeded())}."
 
     def _exceeded(self) -> list[str]:
@@ -278,4 +293,6 @@ class Evaluator:
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]
         shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
-        return Evaluation(params, design, figures, shares, cost, self.goal, fullest)
+        routing = routing_of(self.platform)
+        use = routing_use(network, routing) if routing is not None else None
+        return Evaluation(params, design, figures, shares, cost, self.goal, fullest, use)

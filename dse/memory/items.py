@@ -46,7 +46,7 @@ def stored_items(
             found.append(StoredItem(name, ways, region(task.name), task.name))
     for name, channel in network.channels.items():
         if channel.kind == "stream":
-            ways = fifo_choices(library, name, channel.depth, channel.bits)
+            ways = fifo_choices(library, name, channel.depth, channel.bits, channel.lanes)
         else:
             ways = memory_choices(library, name, channel.shape, copies=channel.depth)
         named = tuple(replace(w, name=name) for w in ways)

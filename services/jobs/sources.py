@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote_plus
 
-from penstock.compiler.errors import nearest
+from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.reference import LIBRARIES, LibraryReference, parse_reference
 from penstock.services.jobs.refused import RefusedError
 
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -112,6 +113,30 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
             )
     options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in arguments.items())
     return f"zoo:{zoo}" + (f"?{options}" if options else "")
+
+
+def library_reference(text: str) -> LibraryReference:
+    """A model of a library by its reference, or the refusal of it. What the library says comes with the import."""
+    try:
+        reference = parse_reference(text)
+    except PenstockError as error:
+        raise _no_library_model(error.what, error.hint) from None
+    if not isinstance(reference, LibraryReference):
+        raise _no_library_model(
+            f"'{text[:80]}' names no model of a library", "files are sent, the zoo has its own field"
+        )
+    for key, value in reference.options:
+        if not _ENTRY.fullmatch(key) or len(value) > 200 or not value.isprintable():
+            raise _no_library_model(
+                f"'{key[:80]}' is no option of a model", "names as in Python; values of up to 200 printable characters"
+            )
+    return reference
+
+
+def _no_library_model(what: str, hint: str) -> RefusedError:
+    return RefusedError(
+        "model-reference-invalid", what, where="body.reference", limit="libraries: " + ", ".join(LIBRARIES), hint=hint
+    )
 
 
 def _text(value: str | float | bool) -> str:

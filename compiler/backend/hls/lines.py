@@ -89,7 +89,12 @@ class CppLines:
 def word_type(kind: Attribute) -> str:
     """What one token or one word of memory is in C++: a scalar for one lane, hls::vector for more."""
     vector = vector_type(kind)
-    lanes, scalar = prod(vector.get_shape()), cpp_type(vector.element_type)
+    return lanes_word(vector.element_type, prod(vector.get_shape()))
+
+
+def lanes_word(element: Attribute, lanes: int) -> str:
+    """The same of so many elements."""
+    scalar = cpp_type(element)
     return scalar if lanes == 1 else f"hls::vector<{scalar}, {lanes}>"
 
 
