@@ -86,6 +86,8 @@ class Program:
     host: HostParts | None = None
     """What of the model runs on the host, around the accelerator. Module, signature and samples are then those of the
     accelerator; the evaluation's inputs and outputs are the whole model's."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what the import changed in the model."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -125,7 +127,14 @@ class Program:
         Printer(text, print_generic_format=True).print_op(self.module)
         (folder / "graph.mlir").write_text(text.getvalue() + "\n")
         reference = {"reference": self.samples.reference} if self.samples else {}
-        document = {"name": self.name, **reference, "params": list(self.params), **_signature_json(self.signature)}
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        document = {
+            "name": self.name,
+            **reference,
+            **notes,
+            "params": list(self.params),
+            **_signature_json(self.signature),
+        }
         (folder / "signature.json").write_text(json.dumps(document, indent=1) + "\n")
         _save_arrays(folder / "params.npz", self.params)
         if self.samples:
@@ -167,7 +176,10 @@ class Program:
         params = {name: arrays[name] for name in document["params"]}
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
         host = HostParts.load(folder / "host") if (folder / "host").is_dir() else None
-        return Program(document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host)
+        return Program(
+            document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
+            tuple(document.get("notes", ())),
+        )  # fmt: skip
 
 
 def _convert(value: Array, port: Port) -> Array:

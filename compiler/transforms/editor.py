@@ -142,7 +142,7 @@ class Editor:
 
 def _stored(data: Array) -> Array:
     """In C order; a parameter without numbers (one number seen everywhere) stays without memory."""
-    return data if data.size > 1 and not any(data.strides) else np.ascontiguousarray(data)
+    return data if data.size > 1 and not any(data.strides) else np.asarray(data, order="C")
 
 
 def _main_function(module: ModuleOp) -> func.FuncOp:

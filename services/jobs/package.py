@@ -145,6 +145,7 @@ def make_report(
         synthesis=synthesis,
         bitstream=board.info if board else None,
         notes=(
+            *program.notes,
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",
             *([_no_bitstream(board)] if board is None or board.info.path is None else []),
             *([fallback] if fallback else []),
