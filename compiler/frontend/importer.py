@@ -58,6 +58,7 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         calibration=_calibration(model, split),
         host=split.parts if split else None,
         notes=model.notes,
+        has_weights=model.has_weights,
     )
 
 

@@ -114,7 +114,6 @@ REFUSED: dict[str, tuple[Build, tuple[int, ...], str, str, str]] = {
         lambda: Lambda(lambda m, x: torch.from_numpy(x.numpy())),
         (2, 8), "export-failed", "cannot trace", "test_import.py:",
     ),
-    "a dictionary": (lambda: Lambda(lambda m, x: {"a": x}), (2, 8), "model-output", "returns a dict", "net.py:model"),
     "state": (Counter, (2, 8), "mutation", "changes 'calls'", "net.py:model"),
     "wrong shape": (lambda: nn.Linear(8, 4), (2, 9), "example-inputs", "shape (2, 9)", "net.py:model"),
     "empty input": (lambda: nn.Linear(8, 4), (0, 8), "empty-tensor", "shape (0, 8)", "net.py:model"),
