@@ -44,7 +44,8 @@ def explore(
         goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
         trials = asked["trials"]
         settings = SearchSettings(
-            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ())
+            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ()),
+            asked["fifo_simulations"],
         )  # fmt: skip
         with Stages().running() as stages:
             if target.fallback:
