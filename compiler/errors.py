@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import traceback
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 class PenstockError(Exception):
@@ -70,3 +72,12 @@ def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6
     """A hint for a name that is not known: which one was meant, or what else to do."""
     near = difflib.get_close_matches(name, list(known), 1, cutoff)
     return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+def reason_of(error: Exception) -> str:
+    """Any error in one line. One that nobody foresaw is named by its kind and place, for whoever mends it."""
+    if isinstance(error, PenstockError):
+        return error.one_line()
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return " ".join(f"{type(error).__name__}: {error}{place}".split())

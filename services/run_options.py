@@ -18,6 +18,7 @@ from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.services.goals import Limits, ObjectiveNames, check_goal
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
@@ -26,6 +27,7 @@ DEFAULT_PLATFORM = "u55c"
 DEFAULT_TRIALS = 24
 MOST_TRIALS = 10_000
 MOST_LANES = 1_000_000
+MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
 
@@ -147,6 +149,18 @@ class RunOptions(RequestBody):
         ge=2,
         le=MOST_LANES,
         description="the most operations side by side in all kernels together; null: as many as the device holds",
+    )
+    fifo_simulations: Annotated[
+        StrictInt,
+        Said(
+            "simulations that making FIFOs shallow may take; a long one counts as several", (COMPILE, EXPLORE, SUBMIT)
+        ),
+    ] = Field(
+        SIMULATIONS,
+        ge=0,
+        le=MOST_FIFO_SIMULATIONS,
+        description="simulations that making FIFOs as shallow as they can be may take, a long one counting as several; "
+        "with fewer they are deeper than they need to be, never too shallow",
     )
     evidence: Annotated[Rung, Said(f"what the choice comes from: {one_of(RUNGS)}", (COMPILE, EXPLORE, SUBMIT))] = Field(
         DEFAULT_RUNG,

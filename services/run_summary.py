@@ -68,6 +68,7 @@ class RunSummary(Summarised):
     on_front: int | None = None
     fallback: str | None = None
     why: list[str] | None = None
+    left_out: list[str] | None = None
     rung_errors: list[dict[str, Any]] | None = None
     measurements: str | None = None
     # package

@@ -53,6 +53,7 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
         calibration=_calibration(model, split),
         host=split.parts if split else None,
+        has_weights=model.has_weights,
     )
 
 

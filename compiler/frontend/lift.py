@@ -58,7 +58,11 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
 def state_value(program: ExportedProgram, name: str) -> torch.Tensor:
     value: Any = program.state_dict.get(name)
     value = program.constants[name] if value is None else value
-    assert isinstance(value, torch.Tensor)
+    if not isinstance(value, torch.Tensor):
+        raise PenstockError(
+            code="unsupported-constant", what=f"forward uses a {type(value).__name__}", where=name,
+            limit="a model computes with tensors", hint="make what it is used for once, outside of forward",
+        )  # fmt: skip
     return value
 
 

@@ -25,3 +25,10 @@ class Record(BaseModel):
 def check_evidence(evidence: Evidence | None, figures: Sequence[object]) -> None:
     if evidence is None and any(figure is not None for figure in figures):
         raise ValueError("figures are given without their evidence")
+
+
+class LeftOut(Record):
+    """Something that only explains or decorates, and could not be made."""
+
+    part: str
+    why: str

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from penstock.compiler.evidence import EVIDENCE_KINDS, Look
 from penstock.compiler.package import scatter as plots
 from penstock.compiler.package.dataflow import dataflow
+from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.gantt import gantt
 from penstock.compiler.package.report import Report
 from penstock.compiler.package.xrt import runs_on_xrt
@@ -21,21 +22,38 @@ MEMORY_NAMES = {"lutram": "LUT RAM", "srl": "shift registers", "bram": "block RA
 
 
 def render_html(report: Report) -> str:
-    """One self-contained page: no scripts, nothing fetched."""
+    """One self-contained page: no scripts, nothing fetched. What cannot be drawn is named; report.json has it all."""
+    making = Decorating()
+    page = making.make("the page", lambda: _page(report, making), None)
+    if page is not None:
+        return page
+    lost = escape("; ".join(f"{one.part}: {one.why}" for one in making.left_out))
+    return (
+        f"<!doctype html><title>{escape(report.name)}</title><p>Not drawn: {lost}. report.json has every figure.</p>\n"
+    )
+
+
+def _page(report: Report, making: Decorating) -> str:
     exploration, run = report.exploration, report.timing.simulated
     fifos = [c for c in report.design.channels if c.kind == "fifo" and c.depth is not None and c.width_bits is not None]
+    flow = making.make("the dataflow's drawing", lambda: dataflow(report), None)
+    plot = making.make("the plot of trials", lambda: plots.scatter(exploration) if exploration else None, None)
+    front = making.make("the front", lambda: plots.front_rows(exploration) if exploration else (), ())
+    bars = making.make("the drawing of times", lambda: gantt(run) if run else None, None)
+    searched = exploration.left_out if exploration else ()
     return _environment().get_template("report.html.j2").render(
         r=report,
-        flow=dataflow(report),
-        plot=plots.scatter(exploration) if exploration else None,
-        front=plots.front_rows(exploration) if exploration else (),
+        flow=flow,
+        plot=plot,
+        front=front,
         plot_size=plots,
         evidence_kinds=EVIDENCE_KINDS,
         looking=_labels_looking,
-        gantt=gantt(run) if run else None,
+        gantt=bars,
         memory_names=MEMORY_NAMES,
         fifo_bits=sum((c.depth or 0) * (c.width_bits or 0) for c in fifos) if fifos else None,
         saved_bits=sum(c.saved_bits or 0 for c in fifos),
+        left_out=(*report.left_out, *searched, *making.left_out),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from penstock.compiler.evidence import Evidence
-from penstock.compiler.package.record import Count, Cycles, From, Ratio, Record, Share, check_evidence
+from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Ratio, Record, Share, check_evidence
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
 from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
@@ -27,7 +27,7 @@ from penstock.compiler.package.report_timing import (
 __all__ = [
     "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo",
     "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation", "ImportanceInfo",
-    "KernelInfo", "KernelResources", "KernelTiming", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo",
+    "KernelInfo", "KernelResources", "KernelTiming", "LeftOut", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo",
     "OtherLoop", "PathStep", "PlacedPart",
     "PlacementReport", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record",
     "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo",
@@ -265,6 +265,8 @@ class ExplorationReport(Record):
     rung_errors: tuple[RungErrorInfo, ...] = ()
     correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")
     profiles: ProfileUse | None = None
+    sizing: str = Field(default="", description="what FIFO sizing left undone, where its budget ended first")
+    left_out: tuple[LeftOut, ...] = Field(default=(), description="explanations that could not be made, and why")
 
 
 class SearchResult(Record):
@@ -342,6 +344,7 @@ class Report(Record):
     placement: PlacementReport | None = Field(default=None, description="null: left to the tools")
     synthesis: SynthesisInfo | None = Field(default=None, description="null: AMD's tools did not measure it")
     bitstream: BitstreamInfo | None = Field(default=None, description="null: none was asked for")
+    left_out: tuple[LeftOut, ...] = Field(default=(), description="explanations that could not be made, and why")
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:

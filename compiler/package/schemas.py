@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE, EVIDENCE_KINDS
 from penstock.compiler.package.report import Report, SearchResult
-from penstock.compiler.package.verdict import Verdict
+from penstock.compiler.package.verdict import ModelVerdict
 
 _DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 _REPORT = "report.schema.json"
@@ -31,7 +31,7 @@ def explore_schema() -> str:
 
 def check_schema() -> str:
     """What `penstock check --json` prints."""
-    return _text(Verdict.model_json_schema(mode="serialization"))
+    return _text(ModelVerdict.model_json_schema(mode="serialization"))
 
 
 SCHEMAS: Mapping[str, Callable[[], str]] = {

@@ -46,7 +46,7 @@ class Estimate(Record):
     fits: bool
 
 
-class Verdict(Record):
+class ModelVerdict(Record):
     model: str
     name: str = ""
     platform: str

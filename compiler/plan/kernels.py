@@ -17,6 +17,7 @@ from penstock.compiler.analysis.parts import part_of
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import LayoutAttr
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.names import Names
 from penstock.compiler.plan import names
 from penstock.compiler.plan.frames import Frame
 from penstock.compiler.plan.orders import OrderTable
@@ -45,6 +46,8 @@ class Tensors:
     """The width of a port to external memory; 0 where nothing is packed."""
     names: dict[SSAValue, str]
     layouts: dict[SSAValue, LayoutAttr | None]
+    taken: Names
+    """What parts are called: layers by their own names, which come first, and all others."""
 
 
 @dataclass
@@ -132,11 +135,13 @@ class KernelPlanner:
                 streams = [self._take(*pair) for pair in wanted]
                 order = self.table.of(self._orders.of(node.result))
                 does = Concatenating(node.dim, tuple([stream.order for stream in streams]), order)
-                self._finish(name, node.result, self._made(name, does, streams))
+                part = self._add(name, does, streams)
+                self._finish(part.name, node.result, part.outputs[0])
             case Reshape():
                 name = names.reshaped_name(self.tensors.names[node.source], tensor_type(node.result).get_shape())
                 does = Reshaping(self.table.of(self._orders.reshaped(node)[1]))
-                self._finish(name, node.result, self._made(name, does, [self._take(*wanted[0])]))
+                part = self._add(name, does, [self._take(*wanted[0])])
+                self._finish(part.name, node.result, part.outputs[0])
 
     def _chunk(self, node: Slice, wanted: tuple[SSAValue, Order]) -> None:
         """All slices of one tensor along one dim."""
@@ -144,9 +149,9 @@ class KernelPlanner:
         name = names.chunk_name(self.tensors.names[node.source], node.dim)
         orders = [self.table.of(part_of(stream.order.kind, s.dim, s.size)) for s in siblings]
         does = Chunking(node.dim, tuple([s.start for s in siblings]), stream.order, tuple(orders))
-        part = self._add(Part(name, does, [stream]))
+        part = self._add(name, does, [stream])
         for index, (one, made) in enumerate(zip(siblings, part.outputs, strict=True)):
-            self._finish(names.chunk_part_name(name, index), one.result, made)
+            self._finish(names.chunk_part_name(part.name, index), one.result, made)
 
     def _compute(self, node: TensorOp) -> None:
         streams: list[Stream] = []
@@ -160,8 +165,8 @@ class KernelPlanner:
                 streams.append(self._load(names.operand_load_name(node.layer, position), value, order))
             else:
                 streams.append(self.waiting[value, order].pop(0))
-        made = self._made(node.layer, self.computing[node.layer], streams, tuple(kept))
-        self._finish(node.layer, node.result, made)
+        part = self._keep(Part(node.layer, self.computing[node.layer], streams, tuple(kept)))
+        self._finish(node.layer, node.result, part.outputs[0])
 
     def _take(self, value: SSAValue, order: Order) -> Stream:
         """The stream of one operand; a parameter has a load of its own."""
@@ -193,7 +198,7 @@ class KernelPlanner:
         """As many streams as there are readers."""
         if count == 1:
             return [stream]
-        return list(self._add(Part(name, Forking((stream.order,) * count), [stream])).outputs)
+        return list(self._add(name, Forking((stream.order,) * count), [stream]).outputs)
 
     # -- external memory
 
@@ -221,11 +226,15 @@ class KernelPlanner:
         transfer = self.table.store(order, layout)
         if transfer.stream is not order:
             stream = self._made(names.pack_name(name), Converting(order, transfer.stream), [stream])
-        self._add(Part(name, Storing(transfer), [stream], (value,)))
+        self._add(name, Storing(transfer), [stream], (value,))
 
     def _made(self, name: str, does: Does, inputs: list[Stream], tensors: tuple[SSAValue, ...] = ()) -> Stream:
-        return self._add(Part(name, does, inputs, tensors)).outputs[0]
+        return self._add(name, does, inputs, tensors).outputs[0]
 
-    def _add(self, part: Part) -> Part:
+    def _add(self, name: str, does: Does, inputs: list[Stream], tensors: tuple[SSAValue, ...] = ()) -> Part:
+        """A part of a name that no other has: blocks, tensors between kernels and records go by it."""
+        return self._keep(Part(self.tensors.taken.take(name), does, inputs, tensors))
+
+    def _keep(self, part: Part) -> Part:
         self.done.append(part)
         return part

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from penstock.compiler.analysis.loops import LoopPlan
 from penstock.compiler.analysis.tasks import Computation
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
-from penstock.compiler.names import c_name
+from penstock.compiler.names import Names, c_name
 from penstock.compiler.plan.names import channel_name
 
 
@@ -159,13 +159,15 @@ FREE = (Forking, Reshaping)
 class Stream:
     """One stream, from the part that makes it to the one that reads it."""
 
-    __slots__ = ("maker", "order", "reader")
+    __slots__ = ("channel", "maker", "order", "reader")
 
     def __init__(self, order: Order, maker: Part) -> None:
         self.order = order
         self.maker = maker
         """The part that pushes into it, before all forks and reshapes."""
         self.reader: Part | None = None
+        self.channel = ""
+        """The FIFO that its reader pops, after the names of both ends: `label_parts` gives it."""
 
     def ends(self) -> Iterator[Stream]:
         """What is popped in the end, behind forks and reshapes: one stream, and one FIFO, a reader."""
@@ -174,15 +176,6 @@ class Stream:
                 yield from copy.ends()
         else:
             yield self
-
-    @property
-    def channel(self) -> str:
-        """The FIFO that its reader pops, after the names of both ends."""
-        reader = self.reader
-        assert reader is not None
-        siblings = [s for s in reader.inputs if s.maker is self.maker]
-        number = siblings.index(self) if len(siblings) > 1 else None
-        return channel_name(self.maker.label, reader.label, number)
 
 
 @dataclass(eq=False, slots=True)
@@ -211,16 +204,22 @@ class Part:
 
 
 def label_parts(kernels: Sequence[Sequence[Part]]) -> None:
-    """A label for every part that no other has, however alike the layers' names are."""
-    taken: set[str] = set()
-    for parts in kernels:
-        for part in parts:
-            base = label = _c_name(part.name)
-            number = 2
-            while label in taken:
-                label, number = f"{base}_{number}", number + 1
-            taken.add(label)
-            part.label = label
+    """A label for every part and a name for every FIFO that no other has, however alike the layers' names are."""
+    labels, channels = Names(), Names()
+    for part in (part for parts in kernels for part in parts):
+        part.label = labels.take(_c_name(part.name))
+    for part in (part for parts in kernels for part in parts if not part.free):
+        for end in (end for made in part.outputs for end in made.ends()):
+            end.channel = channels.take(_channel_of(end))
+
+
+def _channel_of(stream: Stream) -> str:
+    """After both ends; numbered where they are connected more than once."""
+    reader = stream.reader
+    assert reader is not None
+    siblings = [s for s in reader.inputs if s.maker is stream.maker]
+    number = siblings.index(stream) if len(siblings) > 1 else None
+    return channel_name(stream.maker.label, reader.label, number)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from penstock.compiler.analysis.graph import Graph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import LayoutAttr
+from penstock.compiler.names import Names
 from penstock.compiler.plan.checks import check_layers
 from penstock.compiler.plan.computations import Computations
 from penstock.compiler.plan.frames import Frame, Frames
@@ -59,7 +60,7 @@ class Planner:
             on_chip |= {v: None for v, order in zip(operation.inputs, operands, strict=True) if order is None}
         # where arguments are arrays on the chip nothing is packed: their banks deliver any slice as it is
         port_bits = 0 if self.platform.has_array_arguments else design.port_bits
-        tensors = Tensors(port_bits, dict(self._names), dict(on_chip))
+        tensors = Tensors(port_bits, dict(self._names), dict(on_chip), Names(self.graph.by_layer))
         kernels: list[Kernel] = []
         for frame in frames:
             suffix = group_suffix(frame.number) if kernels else ""

@@ -26,7 +26,7 @@ from penstock.compiler.scalars.operations import evaluate
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class FormulaValue:
     """A float in a formula: Python's operators append operations to those that the formula has so far."""
 
     value: SSAValue
@@ -37,55 +37,55 @@ class Term:
         owner = self.value.owner
         return float(evaluate(owner, [])) if isinstance(owner, arith.ConstantOp) else None
 
-    def __add__(self, other: Term | float) -> Term:
+    def __add__(self, other: FormulaValue | float) -> FormulaValue:
         return self._with(arith.AddfOp, other)
 
-    def __sub__(self, other: Term | float) -> Term:
+    def __sub__(self, other: FormulaValue | float) -> FormulaValue:
         return self._with(arith.SubfOp, other)
 
-    def __mul__(self, other: Term | float) -> Term:
+    def __mul__(self, other: FormulaValue | float) -> FormulaValue:
         return self._with(arith.MulfOp, other)
 
-    def __truediv__(self, other: Term | float) -> Term:
+    def __truediv__(self, other: FormulaValue | float) -> FormulaValue:
         return self._with(arith.DivfOp, other)
 
-    def least(self, other: float) -> Term:
+    def least(self, other: float) -> FormulaValue:
         return self._with(arith.MaximumfOp, other)
 
-    def most(self, other: float) -> Term:
+    def most(self, other: float) -> FormulaValue:
         return self._with(arith.MinimumfOp, other)
 
-    def is_(self, predicate: str, other: Term | float) -> Term:
+    def is_(self, predicate: str, other: FormulaValue | float) -> FormulaValue:
         right = self.like(other)
         return self._append(arith.CmpfOp(self.value, right.value, predicate))
 
-    def choose(self, holds: Term | float, otherwise: Term | float) -> Term:
+    def choose(self, holds: FormulaValue | float, otherwise: FormulaValue | float) -> FormulaValue:
         """Of a condition: one of two numbers, at least one of them computed."""
-        computed = holds if isinstance(holds, Term) else otherwise
-        assert isinstance(computed, Term)
+        computed = holds if isinstance(holds, FormulaValue) else otherwise
+        assert isinstance(computed, FormulaValue)
         first, second = computed.like(holds), computed.like(otherwise)
         return self._append(arith.SelectOp(self.value, first.value, second.value))
 
-    def by(self, function: type[Operation]) -> Term:
+    def by(self, function: type[Operation]) -> FormulaValue:
         return self._append(function.create(operands=[self.value], result_types=[self.value.type]))
 
-    def _with(self, kind: type[Operation], other: Term | float) -> Term:
+    def _with(self, kind: type[Operation], other: FormulaValue | float) -> FormulaValue:
         right = self.like(other)
         return self._append(kind.create(operands=[self.value, right.value], result_types=[self.value.type]))
 
-    def like(self, other: Term | float) -> Term:
+    def like(self, other: FormulaValue | float) -> FormulaValue:
         """A constant of the same type."""
-        if isinstance(other, Term):
+        if isinstance(other, FormulaValue):
             return other
         assert isinstance(self.value.type, AnyFloat)
         return self._append(arith.ConstantOp(FloatAttr(float(np.float32(other)), self.value.type)))
 
-    def _append(self, op: Operation) -> Term:
+    def _append(self, op: Operation) -> FormulaValue:
         self.ops.append(op)
-        return Term(op.results[0], self.ops)
+        return FormulaValue(op.results[0], self.ops)
 
 
-Formula = Callable[..., Term]
+Formula = Callable[..., FormulaValue]
 """The result, of the operands."""
 
 _PI = (3.140625, 9.67502593994140625e-4, 1.509957990978376432e-7)
@@ -106,7 +106,7 @@ def _sine_coefficients() -> list[float]:
 _SINE = _sine_coefficients()
 
 
-def _without_turns(x: Term, halves: Term) -> Term:
+def _without_turns(x: FormulaValue, halves: FormulaValue) -> FormulaValue:
     """The sine of what is left of x without so many halves of a turn."""
     r = x
     for part in _PI:
@@ -119,23 +119,23 @@ def _without_turns(x: Term, halves: Term) -> Term:
     return r + r * (square * total)
 
 
-def _alternating(number: Term, even: float) -> Term:
+def _alternating(number: FormulaValue, even: float) -> FormulaValue:
     """`even` for even whole numbers, its negative for odd ones."""
     half = number * 0.5
     return (half - half.by(math.FloorOp)) * (-4 * even) + even
 
 
-def _sine(x: Term) -> Term:
+def _sine(x: FormulaValue) -> FormulaValue:
     halves = (x * (1 / numbers.pi)).by(math.RoundEvenOp)
     return _without_turns(x, halves) * _alternating(halves, 1.0)
 
 
-def _cosine(x: Term) -> Term:
+def _cosine(x: FormulaValue) -> FormulaValue:
     below = (x * (1 / numbers.pi)).by(math.FloorOp)
     return _without_turns(x, below + 0.5) * _alternating(below, -1.0)
 
 
-def _log1p(x: Term) -> Term:
+def _log1p(x: FormulaValue) -> FormulaValue:
     """1 + x loses digits of x; the logarithm is scaled by as much. (Also right at -1 and infinity, where none are.)"""
     total = x + 1.0
     kept = total - 1.0
@@ -144,11 +144,11 @@ def _log1p(x: Term) -> Term:
     return kept.is_("oeq", 0.0).choose(x, exact)
 
 
-def _expm1(x: Term) -> Term:
+def _expm1(x: FormulaValue) -> FormulaValue:
     return (x * 0.5).by(math.TanhOp) * (x.by(math.ExpOp) + 1.0)
 
 
-def _power(x: Term, y: Term) -> Term:
+def _power(x: FormulaValue, y: FormulaValue) -> FormulaValue:
     """Of a negative number only whole powers are numbers, and odd ones negative."""
     exponent = y.known()
     if exponent == 0:
@@ -168,7 +168,7 @@ def _power(x: Term, y: Term) -> Term:
     return y.is_("oeq", 0.0).choose(1.0, signed)
 
 
-def _product(x: Term, count: int) -> Term:
+def _product(x: FormulaValue, count: int) -> FormulaValue:
     """By squaring: x to the power of `count` in the fewest rounds."""
     if count == 1:
         return x
@@ -177,7 +177,7 @@ def _product(x: Term, count: int) -> Term:
     return square * x if count % 2 else square
 
 
-def _copysign(x: Term, y: Term) -> Term:
+def _copysign(x: FormulaValue, y: FormulaValue) -> FormulaValue:
     size = x.by(math.AbsFOp)
     return y.is_("olt", 0.0).choose(size * -1.0, size)
 
@@ -201,14 +201,14 @@ def expand(op: Operation) -> tuple[list[Operation], SSAValue]:
     return ops, result.value
 
 
-def _as_float(operand: SSAValue, op: Operation, ops: list[Operation]) -> Term:
+def _as_float(operand: SSAValue, op: Operation, ops: list[Operation]) -> FormulaValue:
     kind = op.results[0].type
     if operand.type == kind:
-        return Term(operand, ops)
+        return FormulaValue(operand, ops)
     owner = operand.owner
     assert isinstance(kind, AnyFloat)
     if isinstance(owner, arith.ConstantOp):  # a whole exponent that is known
         ops.append(arith.ConstantOp(FloatAttr(float(evaluate(owner, [])), kind)))
     else:
         ops.append(arith.SIToFPOp(operand, kind))
-    return Term(ops[-1].results[0], ops)
+    return FormulaValue(ops[-1].results[0], ops)

@@ -12,7 +12,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import reason_of
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
@@ -118,8 +118,8 @@ def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value
     value = chosen.params[name]
     try:
         one = evaluator.evaluate({**chosen.params, name: other})
-    except PenstockError as error:
-        return Neighbour(name, value, other, None, None, None, "", False, False, error.one_line())
+    except Exception as error:  # noqa: BLE001 - a step that cannot be modelled is one step less to tell of
+        return Neighbour(name, value, other, None, None, None, "", False, False, reason_of(error))
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
     same = one.design.digest() == evaluator.evaluate(chosen.params).design.digest()
     share, binding = max(one.shares.values()), one.binding_resource
@@ -203,7 +203,7 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTri
     for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():
         try:
             more = evaluator.evaluate({**chosen.params, amount: size})
-        except PenstockError:  # more lanes than anything could hold: fewer were tried before
+        except Exception:  # noqa: BLE001 - more lanes than anything could hold, or other: fewer were tried before
             break
         known.append(more.measures)
         if more.figures.latency <= goal:

@@ -16,7 +16,7 @@ from penstock.services.run_options import CHECK, MODEL_HELP
 
 if TYPE_CHECKING:
     from penstock.compiler.package.report import HostOperation
-    from penstock.compiler.package.verdict import Refusal, Verdict
+    from penstock.compiler.package.verdict import ModelVerdict, Refusal
 
 _MOST_LISTED = 12
 
@@ -47,7 +47,7 @@ def check(
     return exit_code_of(verdict.refusals[0].code) if verdict.refusals else OK
 
 
-def _lines(verdict: Verdict, platform: str) -> Iterator[str]:
+def _lines(verdict: ModelVerdict, platform: str) -> Iterator[str]:
     yield f"model        {verdict.model} on {platform} at {verdict.clock_mhz:g} MHz"
     if verdict.inputs:
         ports = (verdict.host or verdict).inputs, (verdict.host or verdict).outputs

@@ -75,15 +75,20 @@ def compile(
                 stages.begin(f"searching {trials} designs")
                 choice, exploration = find_design(
                     program, target.platform, target.clock_mhz, target.quantize, trials,
-                    SearchSettings(seed=asked["seed"], max_lanes=asked["max_lanes"]),
+                    SearchSettings(
+                        seed=asked["seed"], max_lanes=asked["max_lanes"], fifo_simulations=asked["fifo_simulations"]
+                    ),
                     lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
+                    line=stages.note,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis
+                if exploration.sizing:
+                    stages.say(exploration.sizing)
             else:
                 if given.current() is not given:
                     stages.say("the record's kernels were changed: FIFO depths, dies and memories are found anew")
                 stages.begin("sizing FIFOs, placing")
-                bench = Bench(progress=stages.begin, line=stages.note)
+                bench = Bench(progress=stages.begin, line=stages.note, fifo_simulations=asked["fifo_simulations"])
                 finished, synthesis = finish_given(program, target.platform, given, target.evidence, bench)
             built = build_package(
                 program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence, synthesis,

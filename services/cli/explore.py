@@ -44,7 +44,8 @@ def explore(
         goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
         trials = asked["trials"]
         settings = SearchSettings(
-            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ())
+            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ()),
+            asked["fifo_simulations"],
         )  # fmt: skip
         with Stages().running() as stages:
             if target.fallback:
@@ -75,6 +76,8 @@ def explore(
     )
     for sentence in exploration.why.sentences if exploration.why else ():
         console.print(f"  {sentence}", markup=False)
+    for one in exploration.left_out:
+        console.print(f"  left out, {one.part}: {one.why}", markup=False)
     advice = f"saved to {save}" if save is not None else "keep it with --save design.json"
     console.print(f"best design {best.digest()[:12]}: {advice}", markup=False)
     return 0

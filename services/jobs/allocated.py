@@ -12,6 +12,7 @@ from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, conver
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.dialects.directives import element_bits
 from penstock.compiler.evidence import Evidence
+from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import (
     ConverterInfo,
     CrossingInfo,
@@ -123,7 +124,7 @@ def _first_tokens(network: TaskNetwork, run: Simulation) -> dict[str, int]:
     return {task: run.processes[task].start if task in sources else at for task, at in found.items()}
 
 
-def placement_section(found: Allocated) -> PlacementReport:
+def placement_section(found: Allocated, drawing: Decorating) -> PlacementReport:
     placed, built = found.placement.partition, found.placement.allocation
     tasks = [t.name for t in found.network.tasks]
     return PlacementReport(
@@ -149,8 +150,8 @@ def placement_section(found: Allocated) -> PlacementReport:
             )
             for name, use in built.uses.items()
         ),
-        dies_picture=partition_svg(placed),
-        memories_picture=memory_svg(built),
+        dies_picture=drawing.make("the picture of dies", lambda: partition_svg(placed), ""),
+        memories_picture=drawing.make("the picture of memories", lambda: memory_svg(built), ""),
         note=found.placement.undivided,
     )  # fmt: skip
 

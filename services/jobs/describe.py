@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.names import c_name
+from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import (
     BandwidthUse,
     ChannelInfo,
@@ -32,7 +33,7 @@ from penstock.services.jobs.allocated import Allocated, converter_infos, resourc
 TOOLS = ("torch", "torch-mlir", "xdsl", "numpy", "optuna")
 
 
-def describe_design(lowered: Lowered, found: Allocated) -> DesignInfo:
+def describe_design(lowered: Lowered, found: Allocated, making: Decorating) -> DesignInfo:
     """The kernels as they were decided, and the channels between them with what runs through them."""
     design = lowered.design
     labels = _Labels(lowered, found.figures)
@@ -41,7 +42,7 @@ def describe_design(lowered: Lowered, found: Allocated) -> DesignInfo:
         clock_mhz=design.clock_mhz,
         kernels=tuple(_kernel(lowered, op) for op in lowered.graph.operations),
         channels=tuple(_channel(c, labels, found) for c in found.figures.channels),
-        converters=converter_infos(lowered),
+        converters=making.make("what converters keep", lambda: converter_infos(lowered), ()),
     )
 
 

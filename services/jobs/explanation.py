@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import ExplorationReport
 from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
@@ -25,26 +26,45 @@ def explained(
     history: History,
     profiles: ProfileUse | None,
 ) -> ExplorationReport:
-    """`chosen` is the trial's design as the search had it."""
+    """`chosen` is the trial's design as the search had it. What cannot be explained is noted; the design stands."""
+    making = Decorating()
+    why = making.make("why this design", lambda: _why(evaluator, chosen, trials, making), None)
+    if why is not None:
+        passed = making.make("what was passed over", lambda: passed_over(section), ())
+        why = why.model_copy(update={"sentences": (*why.sentences, *passed)})
+    update = {
+        "why": why,
+        "rung_errors": making.make("how far rungs differ", lambda: _errors(evaluator, history), ()),
+        "correction": making.make("the correction", lambda: _correction(section, evaluator, chosen, history), ""),
+        "profiles": profiles,
+        "left_out": tuple(making.left_out),
+    }
+    return section.model_copy(update=update)
+
+
+def _errors(evaluator: Evaluator, history: History) -> tuple[RungErrorInfo, ...]:
     pairs, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
-    errors = [
+    return (
         *(_error(e, own=True) for e in errors_of(pairs, model)),
         *(_error(e, own=False) for e in errors_of(pairs)),
-    ]
+    )
+
+
+def _correction(section: ExplorationReport, evaluator: Evaluator, chosen: Evaluation, history: History) -> str:
     stronger = section.chosen_by
-    correction = ""
-    if stronger is not None and stronger != "modelled":
-        weaker = "modelled" if stronger == "simulated" else "simulated"
-        found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
-        correction = f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
-    why = _why(evaluator, chosen, trials, passed_over(section))
-    update = {"why": why, "rung_errors": tuple(errors), "correction": correction, "profiles": profiles}
-    return section.model_copy(update=update)
+    if stronger is None or stronger == "modelled":
+        return ""
+    pairs, model = history.pairs(evaluator.platform.operators), model_of(evaluator)
+    weaker = "modelled" if stronger == "simulated" else "simulated"
+    found = Correction.between(pairs, weaker, stronger, model, mix_of(chosen))
+    return f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
 
 
 def in_words(section: ExplorationReport) -> dict[str, Any]:
     """What an explained section says, for a run's page: sentences, and how sure the figures are."""
     found: dict[str, Any] = {"why": list(section.why.sentences)} if section.why else {}
+    if section.left_out:
+        found["left_out"] = [f"{one.part}: {one.why}" for one in section.left_out]
     if own := [error.model_dump(mode="json") for error in section.rung_errors if error.this_model]:
         found["rung_errors"] = own
     if section.profiles:
@@ -77,13 +97,13 @@ def passed_over(section: ExplorationReport) -> list[str]:
 
 
 def _why(
-    evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried], passed_over: Sequence[str]
+    evaluator: Evaluator, chosen: Evaluation, trials: Sequence[Told] | Sequence[Tried], making: Decorating
 ) -> WhyInfo:
     found = explain(evaluator, chosen, [point for trial in trials if (point := _point(trial)) is not None])
     return WhyInfo(
         evidence=found.evidence,
         objective=found.objective,
-        sentences=(*found.sentences, *passed_over),
+        sentences=found.sentences,
         neighbours=tuple(
             NeighbourInfo(
                 parameter=n.parameter, value=n.value, other=n.other, latency_cycles=n.latency,
@@ -95,7 +115,7 @@ def _why(
         left_out=found.left_out,
         importances=tuple(ImportanceInfo(parameter=i.parameter, share=i.share) for i in found.importances),
         trials=found.trials,
-        picture=sensitivity_svg(found),
+        picture=making.make("the picture of why", lambda: sensitivity_svg(found), ""),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
 from penstock.compiler.package import PackageContents, Report, collect_package
+from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import ExplorationReport, SynthesisInfo
 from penstock.compiler.package.sections import host_section, model_section, platform_section
 from penstock.compiler.pipeline.emit import emit
@@ -125,29 +126,38 @@ def make_report(
     """
     lowered, platform = scheduled.lowered, scheduled.platform
     program, design = lowered.program, lowered.design
-    found = examine(scheduled, evidence)
+    found, making = examine(scheduled, evidence), Decorating()
     timing = describe_timing(lowered, found, checked.verify.rtl, synthesis)
     resources = describe_resources(lowered, found, platform, synthesis)
+    bandwidth = making.make("external memory's share", lambda: describe_bandwidth(found, timing, platform), None)
+    placement = making.make("where tasks and memories stand", lambda: placement_section(found, making), None)
+    tools = making.make("the tools' versions", tool_versions, dict[str, str]())
     return Report(
         product=product(),
         name=program.name,
         model=model_section(program, len(lowered.graph.operations), design.quantize),
         platform=platform_section(platform),
-        design=describe_design(lowered, found),
+        design=describe_design(lowered, found, making),
         verify=checked.verify,
         timing=timing,
-        resources=resources.model_copy(update={"bandwidth": describe_bandwidth(found, timing, platform)}),
+        resources=resources.model_copy(update={"bandwidth": bandwidth}),
         accuracy=checked.accuracy,
         exploration=exploration,
         host=host_section(program.host),
-        tools=tool_versions(),
-        placement=placement_section(found),
+        tools=tools,
+        placement=placement,
         synthesis=synthesis,
         bitstream=board.info if board else None,
+        left_out=tuple(making.left_out),
         notes=(
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",
             *([_no_bitstream(board)] if board is None or board.info.path is None else []),
             *([fallback] if fallback else []),
+            *(
+                [f"{exploration.sizing}: --fifo-simulations gives it more."]
+                if exploration and exploration.sizing
+                else []
+            ),
         ),
     )
 

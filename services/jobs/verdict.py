@@ -11,7 +11,7 @@ from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.package.sections import host_section, port_section
-from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, Refusal, Verdict
+from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, ModelVerdict, Refusal
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
@@ -25,11 +25,11 @@ _BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
 
 def look_at(
     model: str, platform: Platform, clock_mhz: float, quantize: str | None, stage: Callable[[str], None]
-) -> Verdict:
+) -> ModelVerdict:
     """A reference to a model that is not there raises; all other refusals are in the verdict."""
     began = time.monotonic()
     check_reference(model)
-    found = Verdict(
+    found = ModelVerdict(
         model=model, platform=platform.name, clock_mhz=clock_mhz, quantize=quantize, compiles=False, seconds=0
     )
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,17 +10,13 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.backend.hls.scalar_cpp import cpp_type
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
 from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.layout import Layout
-from penstock.compiler.names import c_name
 from penstock.compiler.scalars.number_types import NumberType, number_type
-
-# What functions call their counters, lanes and values; an argument of such a name would be hidden.
-_LOCAL = re.compile(r"[a-z]+\d+|acc|keep_\d+")
-
 
 BorderShapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
 """The shapes of inputs and of outputs, without padding."""
@@ -124,9 +119,7 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
     """
     ports: list[TopPort] = []
     met: Counter[str] = Counter()
-    # An argument may bear a layer's name, as "fc3.bias" does, but in C++ it would hide the layer's function.
-    inside = (op for op in top.body.block.ops if isinstance(op, stream.TaskOp | stream.StreamOp | stream.BlocksOp))
-    taken = {c_name(op.sym_name.data): 1 for op in inside}
+    names = cpp_names(top).values
     arguments = zip(top.body.block.args, top.argument_names, top.argument_kinds, interfaces_of(top), strict=True)
     for index, (value, name, kind, interface) in enumerate(arguments):
         met[kind.data] += 1
@@ -137,14 +130,11 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
         if (word := word_of(memory)) is not None:
             lanes, element = tuple(word.get_shape()), word.element_type
         packed = (*memory.get_shape(), *lanes)
-        safe = c_name(name.data)
-        safe = f"{safe}_arg" if _LOCAL.fullmatch(safe) else safe
-        taken[safe] = taken.get(safe, 0) + 1
         uses = [use.operation for use in value.uses]
         port = TopPort(
             value, name.data, kind.data, cpp_type(element), number_type(element), prod(lanes),
             _logical_shape(packed, layout), packed, layout,
-            safe if taken[safe] == 1 else f"{safe}_{taken[safe]}", interface,
+            names[value], interface,
             any(isinstance(op, nest.LoadOp) for op in uses), any(isinstance(op, nest.StoreOp) for op in uses),
             met[kind.data] - 1,
         )  # fmt: skip

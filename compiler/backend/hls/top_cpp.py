@@ -14,14 +14,13 @@ from xdsl.ir import SSAValue
 from penstock.compiler.backend.hls import pragmas
 from penstock.compiler.backend.hls.arrays_cpp import memory_declaration
 from penstock.compiler.backend.hls.lines import CppLines
+from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
 from penstock.compiler.backend.hls.nest_values import is_single_slot
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
-from penstock.compiler.backend.hls.weights_cpp import rom_name
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.names import c_name
 
 _HEAD = (
     '#include "penstock_top.h"',
@@ -57,13 +56,15 @@ class _TopEmitter:
     notes: Notes
     dies: dict[str, str]
     names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    roms: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     out: CppLines = field(default_factory=CppLines)
 
     def emit(self) -> str:
         out, operations = self.out, self.top.body.block.ops
-        self.names |= {value: port.argument for value, port in self.ports.items()}
+        given = cpp_names(self.top)
+        self.names |= given.values
+        self.roms |= given.roms
         channels = [op for op in operations if isinstance(op, stream.StreamOp | stream.BlocksOp)]
-        self.names |= {channel.result: c_name(channel.sym_name.data) for channel in channels}
         tasks = [op for op in operations if isinstance(op, stream.TaskOp)]
         groups = {task.group.data: [t for t in tasks if t.group == task.group] for task in tasks}
         self._file_head(tasks)
@@ -76,12 +77,11 @@ class _TopEmitter:
         for task in tasks:
             self._task(task)
             out.add("")
-        kernels = {group: self._kernel_name(group) for group in groups}
         if len(groups) > 1:
             for group, members in groups.items():
-                self._kernel(kernels[group], members, channels)
+                self._kernel(given.kernels[group], members, channels)
                 out.add("")
-        self._top(tasks, groups, kernels, channels)
+        self._top(tasks, groups, given.kernels, channels)
         return "\n".join(out.text) + "\n"
 
     def _file_head(self, tasks: Sequence[stream.TaskOp]) -> None:
@@ -99,7 +99,7 @@ class _TopEmitter:
         self,
         tasks: Sequence[stream.TaskOp],
         groups: dict[int, list[stream.TaskOp]],
-        kernels: dict[int, str],
+        kernels: Mapping[int, str],
         channels: Sequence[ChannelDeclaration],
     ) -> None:
         out = self.out
@@ -113,13 +113,6 @@ class _TopEmitter:
             else:
                 for group, members in groups.items():
                     out.add(f"{kernels[group]}({', '.join(self.names[v] for v in self._memories(members))});")
-
-    def _kernel_name(self, group: int) -> str:
-        name = f"kernel_{group}"
-        taken = {*self.names.values(), *(op.sym_name.data for op in self.top.walk() if isinstance(op, stream.TaskOp))}
-        while name in taken:
-            name += "_"
-        return name
 
     def _kernel(self, name: str, tasks: Sequence[stream.TaskOp], channels: Sequence[ChannelDeclaration]) -> None:
         """One kernel of several: its own channels inside, memories as arguments."""
@@ -146,7 +139,7 @@ class _TopEmitter:
             self.out.add(*pragmas.memory(channel, name))
 
     def _task(self, task: stream.TaskOp) -> None:
-        out, names = self.out, dict(self.names)
+        out, names = self.out, self.names | self.roms
         used = self._used(task)
         out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
         with out.function(f"static void {task.sym_name.data}", self._signature(used)):
@@ -158,8 +151,7 @@ class _TopEmitter:
                         name = names[op.result] = op.sym_name.data
                         out.add(f"{memory_declaration(op, name)};", *pragmas.memory(op, name))
                     case stream.RomOp():
-                        name = names[op.result] = rom_name(task, op)
-                        out.add(*pragmas.memory(op, name))
+                        out.add(*pragmas.memory(op, names[op.result]))
                     case nest.NestOp():
                         label = f"{task.sym_name.data}_{op.sym_name.data}"
                         NestCpp(op, task.layer.data, label, names, self.ports, out).emit()

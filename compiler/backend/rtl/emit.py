@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from importlib.resources import files
 
 from xdsl.dialects.builtin import ModuleOp
@@ -19,7 +19,7 @@ from penstock.compiler.backend.rtl.top_sv import TopEmitter
 from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.names import c_name
+from penstock.compiler.names import Names, c_name
 from penstock.compiler.schedule import OperatorLibrary
 
 _MODULES = files("penstock.compiler.backend.rtl.modules")
@@ -82,18 +82,19 @@ def _with_neighbours(every: list[stream.TaskOp], wanted: Collection[str]) -> lis
 
 
 def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAValue, str], dict[SSAValue, External]]:
-    """Signals of channels and external memories, each its own."""
-    taken = {"clk", "rst", "start", "done"}
+    """Signals of channels and external memories, each its own, beside the core's own and those of its tasks."""
+    groups = {task.group.data for task in tasks}
+    given = Names(["clk", "rst", "start", "done", "waiting", "busy"])
+    for name in [f"group{number}_{which}" for number in groups for which in ("start", "done", "done_now")]:
+        given.take(name)
+    for task in tasks:
+        given.take(task.sym_name.data, lambda name: (f"{name}_ended", f"{name}_frames"))
     names: dict[SSAValue, str] = {}
 
     def give(value: SSAValue, label: str, memory: External | None = None) -> None:
-        """The first name that is free, with all ports that will be called after it."""
+        """With all signals that will be called after it."""
         base = re.sub("__+", "_", c_name(label.replace("__", "_to_")))  # Verilator spells double underscores otherwise
-        name, number = base, 2
-        while taken & (wanted := {name, *_port_names(value, name, memory)}):
-            name, number = f"{base}_{number}", number + 1
-        taken.update(wanted)
-        names[value] = name
+        names[value] = given.take(base, lambda name: _signals_of(value, name, memory))
 
     met = {value for task in tasks for value, _ in met_channels(task)}
     for op in whole.body.block.ops:
@@ -107,9 +108,20 @@ def _names(whole: stream.TopOp, tasks: list[stream.TaskOp]) -> tuple[dict[SSAVal
     return names, external
 
 
-def _port_names(value: SSAValue, name: str, memory: External | None) -> set[str]:
+_CHANNEL = ("tdata", "tvalid", "tready", "free", "full", "claim", "release", "we", "re", "addr", "wdata", "rdata")
+_MEMORY = ("we", "re", "addr", "wdata", "rdata")
+
+
+def _signals_of(value: SSAValue, name: str, memory: External | None) -> Iterator[str]:
     if memory is None:
-        return set()
+        yield from (f"{name}_{side}{signal}" for side in ("", "in_", "out_") for signal in _CHANNEL)
+        return
+    for port in _port_names(value, name, memory):
+        yield port
+        yield from (f"{port}_{signal}" for signal in _MEMORY)
+
+
+def _port_names(value: SSAValue, name: str, memory: External) -> set[str]:
     ways = [accesses for writes in (False, True) if (accesses := accesses_of(value, writes=writes))]
     ports = {port for accesses in ways for port in memory.names(name, accesses)}
     return ports | {f"{name}_{way}{port[len(name) :]}" for way in ("read", "write") for port in ports}

@@ -23,7 +23,7 @@ from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.names import c_name
+from penstock.compiler.names import Names, c_name
 from penstock.compiler.schedule import OperatorLibrary
 
 _WIRES = ("clk", "rst", "start", "ended", "go", "ce", "active", "advance", "slot", "pending")
@@ -63,11 +63,11 @@ def emit_task(
         raise PenstockError(code="unsupported-task", what="a task without a nest", where=name,
                             hint="this is a defect in a pass; please report it")  # fmt: skip
     own = dict(names)
-    taken = set(_WIRES) | set(names.values())
+    given = Names({*_WIRES, *names.values()})
     for op in task.body.block.ops:
         if isinstance(op, stream.BufferOp | stream.RomOp):
             label = c_name((op.parameter if isinstance(op, stream.RomOp) else op.sym_name).data)
-            own[op.result] = _unique(label, taken)
+            own[op.result] = given.take(label)
     memories = TaskMemories(name, parameters, external, own)
     timings = [time_nest(op, library) for op in nests]
     starts = not any(_reads(op) for op in nests)
@@ -78,9 +78,7 @@ def emit_task(
     sections: list[SvLines] = []
     signals: dict[str, list[str]] = {}
     for position, (op, timing, prefix) in enumerate(zip(nests, timings, prefixes, strict=True)):
-        stages = PipelineStages(
-            timing.schedule.depth, front_of(op, timing), prefix, taken=set(taken) | set(own.values())
-        )
+        stages = PipelineStages(timing.schedule.depth, front_of(op, timing), prefix, taken={*_WIRES, *own.values()})
         emitter = NestSv(op, timing, own, stages, memories=memories, used=cores, signals=signals)
         before = f"{prefixes[position - 1]}ended"
         sections.append(emitter.emit(before, starts=starts and position == 0, begins=position == 0))
@@ -137,14 +135,6 @@ def _hands_on(op: nest.NestOp, timing: NestTiming) -> tuple[SSAValue, ...]:
         if timing.start(one) == timing.schedule.depth - 1:
             found.append(channel)
     return tuple(found)
-
-
-def _unique(label: str, taken: set[str]) -> str:
-    name, number = label, 2
-    while name in taken:
-        name, number = f"{label}_{number}", number + 1
-    taken.add(name)
-    return name
 
 
 def _head(out: SvLines, task: stream.TaskOp, nests: list[nest.NestOp], timings: list[NestTiming]) -> None:

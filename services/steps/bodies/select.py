@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import EVIDENCE, Evidence
+from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report_search import ProfileUse
 from penstock.db.schema.records import Step
 from penstock.dse.evaluation.choosing import pareto_front
@@ -50,7 +51,9 @@ def select(context: StepContext) -> StepResult:
     section = search_section(
         everything,
         choice,
-        SearchSettings(options.sampler, options.seed, options.max_lanes, options.goal),
+        SearchSettings(
+            options.sampler, options.seed, options.max_lanes, options.goal, fifo_simulations=options.fifo_simulations
+        ),
         tried.evidence,
     )
     bench_of(context).progress("explaining the choice")
@@ -63,15 +66,18 @@ def select(context: StepContext) -> StepResult:
         **_figures(choice, candidates[choice.trial]), trials=len(everything), on_front=on_front,
         **in_words(section), **fallback,
     )  # fmt: skip
-    placed = choice.finished.placement
+    placed, drawing = choice.finished.placement, Decorating()
+    pictures = {
+        DIES: drawing.make(DIES, lambda: partition_svg(placed.partition), ""),
+        MEMORIES: drawing.make(MEMORIES, lambda: memory_svg(placed.allocation), ""),
+        WHY: section.why.picture if section.why else "",
+    }
     return StepResult(
         data=summary.written() | {"study": counts},
         outputs={
             DESIGN: Output(_json(choice.finished.design.to_json()), "application/json"),
             EXPLORATION: Output(section.model_dump_json(indent=1).encode(), "application/json"),
-            DIES: Output(partition_svg(placed.partition).encode(), _SVG),
-            MEMORIES: Output(memory_svg(placed.allocation).encode(), _SVG),
-            **({WHY: Output(section.why.picture.encode(), _SVG)} if section.why else {}),
+            **{name: Output(picture.encode(), _SVG) for name, picture in pictures.items() if picture},
             **_synthesis(choice),
             **tool_reports(context),
         },
