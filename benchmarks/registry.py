@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import platform
 from collections.abc import Mapping
@@ -44,6 +45,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
     ),
+    "models": Benchmark(
+        "benchmarks.models", "models that people have through penstock compile: which compile, agree and fit"
+    ),
     "networks": Benchmark("benchmarks.networks", "simulated cycles of real designs against RTL"),
     "open-rtl": Benchmark(
         "benchmarks.open_rtl", "kernels measured a minute, a systolic array at its peak, area by yosys"
@@ -58,10 +62,13 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
-def run(name: str, data: Path | None = None) -> dict[str, Any]:
-    """Run one benchmark, on the files of a folder if one is given; the object that `penstock bench` prints."""
+def run(name: str, data: Path | None = None, **narrowed: str | int) -> dict[str, Any]:
+    """Run one benchmark, on the files of a folder if one is given; the object that `penstock bench` prints.
+
+    `narrowed` is what it is to run only: see `narrows`.
+    """
     program = import_module(BENCHMARKS[name].module)
-    figures: Figures = program.run() if data is None else program.run(data)
+    figures: Figures = program.run(**narrowed) if data is None else program.run(data, **narrowed)
     return {
         "name": name,
         "machine": machine(),
@@ -69,6 +76,11 @@ def run(name: str, data: Path | None = None) -> dict[str, Any]:
         "rows": [dict(row) for row in figures.rows],
         "summary": dict(figures.summary),
     }
+
+
+def narrows(name: str) -> set[str]:
+    """By what a benchmark can be told to run less: `only`, a part of its rows' names, and `limit`, how many."""
+    return {"only", "limit"} & set(inspect.signature(import_module(BENCHMARKS[name].module).run).parameters)
 
 
 def machine() -> dict[str, Value]:

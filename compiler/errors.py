@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -20,6 +22,8 @@ class PenstockError(Exception):
         self.where = where
         self.limit = limit
         self.hint = hint
+        self.others: tuple[PenstockError, ...] = ()
+        """What else is wrong, where a check looked on after the first mistake."""
         super().__init__(self.one_line())
 
     def one_line(self) -> str:
@@ -41,6 +45,27 @@ class PenstockError(Exception):
             "hint": self.hint,
         }
         return {name: text for name, text in fields.items() if text}
+
+
+@dataclass
+class Mistakes:
+    """Looks on after the first mistake: `with mistakes.noted(): ...` as often as there is something to check."""
+
+    found: list[PenstockError] = field(default_factory=list[PenstockError])
+
+    @contextlib.contextmanager
+    def noted(self) -> Generator[None]:
+        try:
+            yield
+        except PenstockError as error:
+            self.found.append(error)
+
+    def raise_first(self) -> None:
+        """The first that was found, if any; it carries the others, each said once."""
+        if self.found:
+            first, lines = self.found[0], {error.one_line(): error for error in reversed(self.found)}
+            first.others = tuple(error for error in reversed(lines.values()) if error is not first)
+            raise first
 
 
 def nearest(name: str, known: Iterable[str], otherwise: str, cutoff: float = 0.6) -> str:

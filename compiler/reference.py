@@ -1,7 +1,13 @@
-"""How a user names a model: `file.py:function`, `zoo:name?key=value`, `file.onnx?dim=size` or `file.mlir`."""
+"""How a user names a model.
+
+`file.py:function`, `zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
+`hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
+"""
 
 from __future__ import annotations
 
+import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qsl
@@ -10,8 +16,21 @@ from penstock.compiler.errors import PenstockError
 
 _HINT = (
     "write file.py:function (e.g. examples/digits_mlp.py:model), zoo:name?key=value (e.g. zoo:mlp?hidden=64), "
-    "file.onnx or file.mlir"
+    "file.onnx, file.mlir, or a model of a library: hf:gpt2?n_layer=2, timm:NAME, torchvision:NAME, "
+    "torch.nn:LSTM?input_size=8&hidden_size=16"
 )
+
+LIBRARIES = {"hf": "transformers", "timm": "timm", "torchvision": "torchvision", "torch.nn": "torch"}
+"""Whose models can be named: what stands before the colon, and the Python package that it means."""
+
+
+_FROM_CPU_INDEX = "from PyTorch's CPU index, or torchvision brings CUDA along"
+_INSTALL = {
+    "transformers": "pip install 'penstock[models]'",
+    "timm": f"pip install timm torchvision, {_FROM_CPU_INDEX}",
+    "torchvision": f"pip install torchvision, {_FROM_CPU_INDEX}",
+}
+_LIBRARY_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -36,6 +55,24 @@ class ZooReference:
     def __str__(self) -> str:
         query = "&".join(f"{key}={value}" for key, value in self.options)
         return f"zoo:{self.name}" + (f"?{query}" if query else "")
+
+
+@dataclass(frozen=True)
+class LibraryReference:
+    """A model of an installed library, built from its name and options with random weights."""
+
+    library: str
+    model: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        part = dict(self.options).get("part", "")
+        return f"{self.model}.{part}" if part else self.model
+
+    def __str__(self) -> str:
+        query = "&".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.library}:{self.model}" + (f"?{query}" if query else "")
 
 
 @dataclass(frozen=True)
@@ -66,13 +103,33 @@ class LinalgReference:
         return str(self.path)
 
 
-ModelReference = FileReference | ZooReference | OnnxReference | LinalgReference
+ModelReference = FileReference | ZooReference | LibraryReference | OnnxReference | LinalgReference
+
+
+def check_file(path: Path) -> None:
+    """Refuses a model file that is not there."""
+    if not path.is_file():
+        kind = "is a folder" if path.is_dir() else "does not exist"
+        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+
+
+def check_installed(reference: LibraryReference) -> None:
+    """Refuses a model whose library is not there; imports nothing."""
+    package = LIBRARIES[reference.library]
+    if importlib.util.find_spec(package) is None:
+        raise PenstockError(
+            code="model-library-missing", what=f"it needs the package {package}, which is not installed",
+            where=str(reference), hint=_INSTALL.get(package, f"pip install {package}"),
+        )  # fmt: skip
 
 
 def parse_reference(text: str) -> ModelReference:
     """Takes a reference apart without touching the file system."""
     if text.startswith("zoo:"):
         return _zoo_reference(text)
+    library, colon, rest = text.partition(":")
+    if colon and library in LIBRARIES:
+        return _library_reference(library, rest, text)
     file, mark, query = text.rpartition(".onnx?") if ".onnx?" in text else (text, "", "")
     if mark:
         return OnnxReference(Path(file + ".onnx"), _sizes(query, text))
@@ -89,6 +146,16 @@ def parse_reference(text: str) -> ModelReference:
 def _zoo_reference(text: str) -> ZooReference:
     name, mark, query = text.removeprefix("zoo:").partition("?")
     return ZooReference(name, _options(query, text) if mark and query else ())
+
+
+def _library_reference(library: str, rest: str, text: str) -> LibraryReference:
+    model, mark, query = rest.partition("?")
+    if not _LIBRARY_MODEL.fullmatch(model):
+        raise PenstockError(
+            code="model-reference", what=f"{model!r} is no name of a model", where=text,
+            limit="letters, digits, '.', '_' and '-'", hint=_HINT,
+        )  # fmt: skip
+    return LibraryReference(library, model, _options(query, text) if mark and query else ())
 
 
 def _sizes(query: str, text: str) -> tuple[tuple[str, int], ...]:

@@ -21,7 +21,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from penstock.compiler.dialects import OWN_DIALECTS, stream
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, total
-from penstock.compiler.schedule import NestSchedule, load_library
+from penstock.compiler.schedule import MemoryShape, NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
@@ -90,7 +90,7 @@ class DesignModel:
         self.platform, self.clock_mhz = platform, clock_mhz
         self.library = load_library(platform.operators, platform.check_clock(clock_mhz))
         self._timelines = TimelineMemory()
-        self._areas: dict[tuple[str, int, int, int], Resources] = {}
+        self._areas: dict[tuple[str, int, int, MemoryShape | None], Resources] = {}
         self._facts: dict[int, tuple[_TaskFacts, object]] = {}
         self._latest: tuple[TaskNetwork, list[FreeTimeline]] | None = None
 
@@ -171,7 +171,7 @@ class DesignModel:
         )
 
     def _area(self, channel: TaskChannel, depth: int) -> Resources:
-        key = (channel.kind, depth, channel.bits, channel.words)
+        key = (channel.kind, depth, channel.bits, channel.memory)
         if key not in self._areas:
             self._areas[key] = replace(channel, depth=depth).area(self.library)
         return self._areas[key]
@@ -219,7 +219,9 @@ class _TaskFacts:
     def pace(self, busy: int) -> str:
         """What a task's pace comes from: its slowest nest's bound, or the external memory that it waits for."""
         if not self.waits_for_memory(busy):
-            return self.busiest.ii_reason
+            nest = self.busiest
+            again = f", and it starts anew for each of {nest.blocks} blocks" if nest.idle else ""
+            return nest.ii_reason + again
         cycles = busy / self.iterations
         return f"external memory serves it every {cycles:.1f} cycles, the pipeline could go on every {self.busiest.ii}"
 

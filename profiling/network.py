@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -10,10 +10,18 @@ from typing import Any
 
 from xdsl.dialects.builtin import VectorType
 
+from penstock.compiler.analysis.banks import Access, access_of, accesses_of
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.platforms import Resources, total
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.compiler.schedule import NestSchedule, OperatorLibrary, build_memory, fifo_area, schedule_nest
+from penstock.compiler.schedule import (
+    MemoryShape,
+    NestSchedule,
+    OperatorLibrary,
+    build_memory,
+    fifo_area,
+    schedule_nest,
+)
 from penstock.profiling.protocol import ProfilingError
 
 
@@ -48,18 +56,26 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskChannel:
-    """A FIFO of `depth` tokens of `bits`, or `depth` blocks of `words` words of `bits`."""
+    """A FIFO of `depth` tokens of `bits`, or `depth` blocks of `words` words of `bits`, each stored as `memory`."""
 
     name: str
     kind: str
     depth: int
     bits: int
     words: int = 1
+    lanes: int = 1
+    """Elements of a token, which may be sent in pieces but never in parts of an element."""
+    memory: MemoryShape | None = None
+
+    @property
+    def shape(self) -> MemoryShape:
+        """How one block is stored: where nothing is known of its accesses, as one memory."""
+        return self.memory or MemoryShape(self.words, self.bits)
 
     def area(self, library: OperatorLibrary) -> Resources:
         if self.kind == "stream":
-            return fifo_area(library, self.depth, self.bits)
-        return build_memory(library, self.name, self.words, self.bits, copies=self.depth).area
+            return fifo_area(library, self.depth, self.bits, self.lanes)
+        return build_memory(library, self.name, self.shape, copies=self.depth).area
 
 
 @dataclass(frozen=True)
@@ -116,10 +132,8 @@ def network_of(top: stream.TopOp, library: OperatorLibrary) -> TaskNetwork:
     for op in top.body.block.ops:
         match op:
             case stream.StreamOp():
-                name = op.sym_name.data
-                channels[name] = TaskChannel(
-                    name, "stream", op.result.type.depth.data, _token_bits(op.result.type.token)
-                )
+                name, token, depth = op.sym_name.data, op.result.type.token, op.result.type.depth.data
+                channels[name] = TaskChannel(name, "stream", depth, _token_bits(token), lanes=prod(token.get_shape()))
             case stream.BlocksOp():
                 channels[op.sym_name.data] = channel_of(op)
             case stream.TaskOp():
@@ -166,17 +180,16 @@ def in_order(tasks: list[Task]) -> tuple[Task, ...]:
 
 
 def channel_of(op: stream.BlocksOp) -> TaskChannel:
-    """A block is one memory, as wide as its widest access."""
     block = op.result.type.block
-    width = max((_access_lanes(use.operation) for use in op.result.uses), default=1)
-    words = -(-prod(block.get_shape()) // width)
-    bits = width * type_bits(block)
-    return TaskChannel(op.sym_name.data, "block", op.result.type.count.data, bits, words)
+    accesses = [access_of(a) for a in accesses_of(op.result)]
+    return block_of(op.sym_name.data, block.get_shape(), type_bits(block), accesses, op.result.type.count.data)
 
 
-def _access_lanes(op: Any) -> int:
-    data = op.results[0] if op.results else op.operands[0]
-    return prod(data.type.get_shape())
+def block_of(name: str, shape: Sequence[int], element_bits: int, accesses: Sequence[Access], count: int) -> TaskChannel:
+    """A block channel, by how its ends meet a block."""
+    memory, _ = MemoryShape.of(shape, element_bits, accesses)
+    width = memory.moved_bits // element_bits
+    return TaskChannel(name, "block", count, memory.moved_bits, -(-prod(shape) // width), memory=memory)
 
 
 def _token_bits(token: VectorType[Any]) -> int:

@@ -59,11 +59,11 @@ def _regular(pattern: TokenPattern) -> tuple[list[tuple[int, int, Times | None]]
 
 
 def handovers(port: PortSchedule, schedule: NestSchedule) -> TokenPattern:
-    """The pattern of a port; for a block channel one access a block, at the block's first iteration."""
+    """The slots in which a port is met; for a block channel one access a block, at the block's first iteration."""
     if port.kind != "block":
-        return port.pattern
+        return schedule.in_slots(port.pattern)
     outer = tuple(level for level in port.pattern.levels if level.stride >= schedule.block_iterations)
-    return TokenPattern(outer)
+    return schedule.in_slots(TokenPattern(outer))
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,9 +82,11 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
     blocks: dict[tuple[str, str], PortSchedule] = {}
     for port in schedule.ports:
         if port.kind == "stream":
-            accesses.append(ChannelAccess(task.channel(port.channel), port.direction, port.pattern, port.stage))
+            slots = schedule.in_slots(port.pattern)
+            accesses.append(ChannelAccess(task.channel(port.channel), port.direction, slots, port.stage))
         elif port.kind == "external" and with_memory:
-            accesses.append(ChannelAccess(_memory_port(task, port), port.direction, port.pattern, port.stage))
+            slots = schedule.in_slots(port.pattern)
+            accesses.append(ChannelAccess(_memory_port(task, port), port.direction, slots, port.stage))
         elif port.kind == "block":
             key = (port.channel, port.direction)
             if key not in blocks or blocks[key].stage < port.stage:
@@ -102,7 +104,9 @@ def _memory_port(task: Task, port: PortSchedule) -> str:
 
 
 def _trips(schedule: NestSchedule) -> tuple[int, ...]:
-    """Trip counts of the loops, from the strides of a port that knows them all."""
+    """Trip counts of the loops, from the strides of a port that knows them all; one of slots, if some are idle."""
+    if schedule.idle:
+        return (schedule.slots,)
     strides = [level.stride for port in schedule.ports[:1] for level in port.pattern.levels]
     whole = [schedule.iterations, *strides]
     return tuple(whole[i] // stride for i, stride in enumerate(strides)) or (schedule.iterations,)

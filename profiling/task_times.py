@@ -140,7 +140,7 @@ def work_of(
         reads = [access for access, direction in accesses if direction == "read"]
         writes = [access for access, direction in accesses if direction == "write"]
         stage = next((p.stage for p in schedule.ports if p.direction == "write"), read_stage)
-        latency = ceil(period * (schedule.iterations - 1)) + schedule.depth
+        latency = ceil(period * (schedule.slots - 1)) + schedule.depth
         found.append(NestTimes(schedule, period, reads, writes, stage - read_stage if flushing else 0, latency))
     read = dict.fromkeys(a.channel for n in found for a in n.reads)
     written = dict.fromkeys(a.channel for n in found for a in n.writes)

@@ -6,7 +6,6 @@ what people read elsewhere. What is done with it stands where it is used.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -14,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictInt, model_validator
 from pydantic_core import PydanticCustomError
 
+from penstock.compiler.errors import nearest
 from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, one_of
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.services.goals import Limits, ObjectiveNames, check_goal
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
@@ -26,10 +27,13 @@ DEFAULT_PLATFORM = "u55c"
 DEFAULT_TRIALS = 24
 MOST_TRIALS = 10_000
 MOST_LANES = 1_000_000
+MOST_FIFO_SIMULATIONS = 100_000
 LARGEST_SEED = 2**31 - 1
 LONGEST_NAME = 200
 
-COMPILE, EXPLORE, SUBMIT = "compile", "explore", "submit"
+MODEL_HELP = "FILE.py:FUNCTION, FILE.onnx, FILE.mlir, zoo:NAME?KEY=VALUE, or hf:, timm:, torchvision:, torch.nn:NAME"
+
+COMPILE, EXPLORE, SUBMIT, CHECK = "compile", "explore", "submit", "check"
 EXTENDED = "extended"
 """How many trials were added to a run after its start: kept beside its options."""
 
@@ -45,14 +49,13 @@ def _known_platform(name: str) -> str:
     known = platform_names()
     if name in known:
         return name
-    close = difflib.get_close_matches(name, known, n=1)
     raise PydanticCustomError(
         "unknown_platform",
         "there is no platform '{name}'",
         {
             "name": name[:80],
             "limit": "the platforms are " + ", ".join(known),
-            "hint": f"did you mean '{close[0]}'?" if close else "choose one of these",
+            "hint": nearest(name, known, "choose one of these"),
         },
     )
 
@@ -97,8 +100,8 @@ class RunOptions(RequestBody):
         AfterValidator(_known_platform),
         Said(
             f"device to design for [default: {DEFAULT_PLATFORM}]",
-            (COMPILE, EXPLORE, SUBMIT),
-            defaults={COMPILE: None, EXPLORE: None},
+            (COMPILE, EXPLORE, SUBMIT, CHECK),
+            defaults={COMPILE: None, EXPLORE: None, CHECK: None},
         ),
     ] = Field(DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service")
     trials: Annotated[
@@ -107,7 +110,7 @@ class RunOptions(RequestBody):
     ] = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
     quantize: Annotated[
         Literal["w8a8"] | None,
-        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT), absent="as the model is"),
+        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
     ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
@@ -146,6 +149,18 @@ class RunOptions(RequestBody):
         ge=2,
         le=MOST_LANES,
         description="the most operations side by side in all kernels together; null: as many as the device holds",
+    )
+    fifo_simulations: Annotated[
+        StrictInt,
+        Said(
+            "simulations that making FIFOs shallow may take; a long one counts as several", (COMPILE, EXPLORE, SUBMIT)
+        ),
+    ] = Field(
+        SIMULATIONS,
+        ge=0,
+        le=MOST_FIFO_SIMULATIONS,
+        description="simulations that making FIFOs as shallow as they can be may take, a long one counting as several; "
+        "with fewer they are deeper than they need to be, never too shallow",
     )
     evidence: Annotated[Rung, Said(f"what the choice comes from: {one_of(RUNGS)}", (COMPILE, EXPLORE, SUBMIT))] = Field(
         DEFAULT_RUNG,

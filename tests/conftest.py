@@ -12,7 +12,12 @@ from hypothesis import settings
 
 from penstock.profiling import store
 
-pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.service", "tests.fixtures.time_left"]
+pytest_plugins = [
+    "tests.fixtures.emitted_memories",
+    "tests.fixtures.servers",
+    "tests.fixtures.service",
+    "tests.fixtures.time_left",
+]
 
 # Where a red run stops people, the same examples come every time; at a desk new ones are looked for.
 settings.register_profile("ci", derandomize=True)

@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("traffic_bytes", "Traffic", lambda value: text.size(round(value))),
     Column("bandwidth_share", "Bandwidth", text.percent),
 )
-_NO_RESOURCE = ("resource_share", "bandwidth_share", "die_share")
+_NO_RESOURCE = ("resource_share", "bandwidth_share", "die_share", "routing_share")
 _SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
 
 
@@ -132,6 +132,8 @@ def _row(trial: Document, columns: Sequence[Column], shown: Sequence[str]) -> Tr
         note = "outside the limits of the run" if beyond else f"does not fit: {fits}".rstrip()
         if beyond and isinstance(dies := figures.get("die_share"), int | float) and dies > 1:
             note = "its tasks cannot be divided among the dies"
+        if beyond and isinstance(routing := figures.get("routing_share"), int | float) and routing > 1:
+            note = "a pipeline or a token is too large to be routed"
     if trial["origin"]:
         note = f"setting of {trial['origin']}" + (f"; {note}" if note else "")
     if trial["attempt"] > 1:

@@ -15,11 +15,14 @@ from xdsl.dialects.builtin import StringAttr, VectorType
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.analysis.banks import Access, access_of, accesses_of
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.nest import GuardAttr, Loop, memory_shape
+from penstock.compiler.dialects.nest_lane_op import LaneOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.errors import PenstockError
 
 PlaceKind = Literal["stream", "block", "external", "array", "buffer", "rom"]
 
@@ -34,6 +37,8 @@ class Place:
     dtype: Attribute
     parameter: str = ""
     """What a ROM holds."""
+    elsewhere: tuple[Access, ...] = ()
+    """How other nests meet the same memory."""
 
     @property
     def is_own(self) -> bool:
@@ -119,9 +124,9 @@ class Reduce:
 
 @dataclass(eq=False, slots=True)
 class Other:
-    """Any other operation; it stands in no block, or in the one that it was read from."""
+    """An operation that makes lanes of lanes; it stands in no block, or in the one that it was read from."""
 
-    op: Operation
+    op: LaneOp
     inputs: tuple[NestValue, ...]
     result: NestValue
 
@@ -142,6 +147,17 @@ class NestFacts:
     @property
     def trips(self) -> tuple[int, ...]:
         return tuple([loop.trip for loop in self.loops])
+
+
+def accesses_in(facts: NestFacts, place: Place) -> list[Access]:
+    """How a nest meets a memory."""
+    found: list[Access] = []
+    for one in facts.statements:
+        if isinstance(one, Load) and one.place is place:
+            found.append(Access.of(one.address, one.result.shape, facts.trips, writes=False))
+        elif isinstance(one, StoreFact) and one.place is place:
+            found.append(Access.of(one.address, one.value.shape, facts.trips, writes=True))
+    return found
 
 
 def nest_name(op: nest.NestOp) -> str:
@@ -171,10 +187,12 @@ def read_nest(op: nest.NestOp) -> NestFacts:
 
 class _Reader:
     def __init__(self, op: nest.NestOp) -> None:
+        self.op = op
         self.places: dict[SSAValue, Place] = {}
         self.values: dict[SSAValue, NestValue] = {}
+        self.name = nest_name(op)
         statements = [self._statement(inner) for inner in op.body.block.ops]
-        self.facts = NestFacts(nest_name(op), op.loops.data, statements, op.block_loops.data, bindings_of(op))
+        self.facts = NestFacts(self.name, op.loops.data, statements, op.block_loops.data, bindings_of(op))
 
     def _statement(self, op: Operation) -> Statement:
         match op:
@@ -197,8 +215,10 @@ class _Reader:
                 return Reduce(
                     self._value(op.value), tuple(d.data for d in op.dims), self._value(op.result), op.body
                 )  # fmt: skip
-            case _:
+            case LaneOp():
                 return Other(op, tuple(self._value(v) for v in op.operands), self._value(op.results[0]))
+            case _:
+                raise PenstockError(code="broken-ir", what=f"{op.name} inside a nest", where=self.name)
 
     def _value(self, value: SSAValue) -> NestValue:
         if value not in self.values:
@@ -218,7 +238,10 @@ class _Reader:
                 shape, dtype = tuple(token.get_shape()), token.element_type
             else:
                 shape, dtype = memory_shape(target), (kind.block if isinstance(kind, BlocksType) else kind).element_type
-            self.places[target] = Place(place_name(target), _kind_of(target), shape, dtype)
+            place = self.places[target] = Place(place_name(target), _kind_of(target), shape, dtype)
+            if place.is_own:
+                others = [a for a in accesses_of(target) if a.parent_op() is not self.op]
+                place.elsewhere = tuple([access_of(a) for a in others])
         return self.places[target]
 
 

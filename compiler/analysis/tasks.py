@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
+from typing import Any
 
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import i1
-from xdsl.ir import Attribute, Block, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.loops import LoopPlan
@@ -68,6 +71,22 @@ def split_reduction(source: Block, layer: str) -> tuple[Region, Region]:
             body.add_op(op.clone(mapping))
     body.add_op(nest.YieldOp(mapping[value]))
     return Region(pair), Region(body)
+
+
+_NEUTRAL: Mapping[type[Operation], float] = {
+    arith.AddfOp: 0.0, arith.AddiOp: 0, arith.MulfOp: 1.0, arith.MuliOp: 1,
+    arith.MaximumfOp: -inf, arith.MinimumfOp: inf,
+}  # fmt: skip
+
+
+def starts_neutral(combine: Block, init: Attribute) -> bool:
+    """Whether joining the initial value with a first term is that term, but for the sign of a zero.
+
+    Then a sum whose terms are all there at once needs no operator for its start.
+    """
+    start: Any = init
+    neutral = _NEUTRAL.get(type(combine.first_op)) if combine.first_op is not None else None
+    return neutral is not None and start.value.data == neutral
 
 
 @dataclass(frozen=True, eq=False)

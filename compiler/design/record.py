@@ -15,6 +15,8 @@ from penstock.compiler.errors import PenstockError
 SCHEMA = "penstock.design/1"
 WeightStore = Literal["rom", "stream"]
 _ALLOCATED = ("dies", "memories", "allocated_for")
+WIDEST_PORT = 1024
+"""Bits of the widest data bus of m_axi."""
 MEMORY_KINDS = ("registers", "lutram", "srl", "bram", "uram")
 
 
@@ -150,7 +152,7 @@ class Design:
             groups=groups,
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
-            port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8),
+            port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8, WIDEST_PORT),
             dies=dies,
             memories=memories,
             allocated_for=fields.get("allocated_for", ""),
@@ -215,9 +217,11 @@ def _numbers(value: Any, where: str, least: int) -> tuple[int, ...]:
     return tuple(_positive(item, where, least) for item in items)
 
 
-def _positive(value: Any, where: str, least: int = 1) -> int:
+def _positive(value: Any, where: str, least: int = 1, most: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise _error(where, f"{value!r} is not a whole number of at least {least}")
+    if most is not None and value > most:
+        raise _error(where, f"{value} is too much", limit=f"at most {most}")
     return value
 
 

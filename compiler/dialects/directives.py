@@ -19,14 +19,17 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
 from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects.affine import linear_form
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.scalars.number_types import in_words, number_type
+
+MemoryDeclaration = stream.BufferOp | stream.RomOp | stream.BlocksOp
+"""What declares a memory on the chip."""
 
 BANKS, STORAGE, CARRIED = "directive.banks", "directive.storage", "directive.carried"
 PIPELINE, FIFO = "directive.pipeline", "directive.fifo"
 INTERFACES, CONTROL, DATAFLOW = "directive.interfaces", "directive.control", "directive.dataflow"
 
-BANK_STYLES = ("partition", "reshape")
 STORAGE_KINDS = ("registers", "lutram", "bram", "uram")
 STORAGE_PORTS = ("any", "ram_1wnr", "ram_s2p", "ram_t2p", "rom_1p", "rom_2p", "rom_np")
 FIFO_KINDS = ("registers", "srl", "lutram", "bram", "uram")
@@ -35,63 +38,70 @@ LONGEST_BURST, BURST_BYTES = 256, 4096  # AXI's own limits: beats of a burst, an
 
 @dataclass(frozen=True)
 class Cut:
-    """How one dim of a memory is cut: `banks` 1 is not at all, `complete` a bank for every element."""
+    """How one dim of a memory is cut: words of `word` elements that go round in `banks` memories.
+
+    `complete` says that all of the dim is at hand at once: each bank has one word of it.
+    """
 
     banks: int
+    word: int = 1
     complete: bool = False
 
+    @property
+    def lanes(self) -> int:
+        """Elements that can be met at once."""
+        return self.banks * self.word
+
     def __str__(self) -> str:
-        return "none" if self.banks == 1 else "complete" if self.complete else f"cyclic {self.banks}"
-
-
-@dataclass(frozen=True)
-class Banks:
-    """Style and one cut a dim. Partitioned banks are memories of their own, reshaped ones share one wide word."""
-
-    style: str
-    cuts: tuple[Cut, ...]
+        if self.lanes == 1:
+            return "none"
+        parts = [f"{'complete' if self.complete else 'cyclic'} {self.banks}"] if self.banks > 1 else []
+        word = "whole" if self.complete and self.banks == 1 else "word"
+        return " ".join([*parts, *([f"{word} {self.word}"] if self.word > 1 else [])])
 
 
 @irdl_attr_definition
-class BanksAttr(Data[Banks]):
-    """How a memory is cut into banks: `#directive.banks<partition: none, cyclic 3, complete 2>`."""
+class BanksAttr(Data[tuple[Cut, ...]]):
+    """How a memory is cut, dim by dim: `#directive.banks<none, cyclic 3, word 8, complete 4 word 2>`."""
 
     name = "directive.banks"
 
     @staticmethod
-    def of(style: str, cuts: Sequence[Cut]) -> BanksAttr:
-        return BanksAttr(Banks(style, tuple(cuts)))
+    def of(cuts: Sequence[Cut]) -> BanksAttr:
+        return BanksAttr(tuple(cuts))
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        return self.data.cuts
-
-    @property
-    def reshapes(self) -> bool:
-        return self.data.style == "reshape"
+        return self.data
 
     @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Banks:
+    def parse_parameter(cls, parser: AttrParser) -> tuple[Cut, ...]:
         def cut() -> Cut:
-            how = parser.parse_keyword_in(("none", "cyclic", "complete"), "a dim is cut none, cyclic n or complete n")
-            return Cut(1) if how == "none" else Cut(parser.parse_integer(), how == "complete")
+            if parser.parse_optional_keyword("none"):
+                return Cut(1)
+            banks = word = 1
+            complete = False
+            if parser.parse_optional_keyword("complete"):
+                banks, complete = parser.parse_integer(), True
+            elif parser.parse_optional_keyword("cyclic"):
+                banks = parser.parse_integer()
+            if parser.parse_optional_keyword("whole"):
+                word, complete = parser.parse_integer(), True
+            elif parser.parse_optional_keyword("word"):
+                word = parser.parse_integer()
+            if banks == word == 1 and not complete:
+                parser.raise_error("a dim is cut none, cyclic n, complete n, word n, whole n, or banks and a word")
+            return Cut(banks, word, complete)
 
-        with parser.in_angle_brackets():
-            style = parser.parse_keyword_in(BANK_STYLES, "banks are made by partition or reshape")
-            if parser.parse_optional_punctuation(":") is None:  # a scalar has no dims
-                return Banks(style, ())
-            return Banks(style, tuple(parser.parse_comma_separated_list(parser.Delimiter.NONE, cut)))
+        return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, cut))
 
     def print_parameter(self, printer: Printer) -> None:
-        cuts = ", ".join(f"complete {c.banks}" if c.complete and c.banks > 1 else str(c) for c in self.cuts)
         with printer.in_angle_brackets():
-            printer.print_string(f"{self.data.style}: {cuts}" if cuts else self.data.style)
+            printer.print_string(", ".join(str(cut) for cut in self.cuts))
 
     def verify(self) -> None:
-        if self.data.style not in BANK_STYLES:
-            raise VerifyException(f"banks: style {self.data.style!r}; use one of {BANK_STYLES}")
-        if any(c.banks < 1 for c in self.cuts):
-            raise VerifyException(f"banks: {[c.banks for c in self.cuts]} must all be at least 1")
+        if any(c.banks < 1 or c.word < 1 for c in self.cuts):
+            raise VerifyException(f"banks: {[(c.banks, c.word) for c in self.cuts]} must all be at least 1")
 
 
 @irdl_attr_definition
@@ -348,22 +358,32 @@ def _verify_argument(argument: SSAValue, name: str) -> None:
             raise VerifyException(f"argument {name}: tasks {sorted(names)} of kernel {group} use it at the same time")
 
 
-def _verify_memory(op: stream.BufferOp | stream.RomOp | stream.BlocksOp) -> None:
+def _verify_memory(op: MemoryDeclaration) -> None:
     cuts, shape, name = banks_of(op).cuts, nest.memory_shape(op.result), op.sym_name.data
     if len(cuts) != len(shape):
         raise VerifyException(f"{op.name} {name}: {len(cuts)} cuts of a memory of {len(shape)} dims")
-    if any(cut.complete and cut.banks != size for cut, size in zip(cuts, shape, strict=True)):
-        raise VerifyException(f"{op.name} {name}: complete banks {[c.banks for c in cuts]} of a memory {list(shape)}")
+    if any(cut.complete and not 0 <= cut.lanes - size < cut.word for cut, size in zip(cuts, shape, strict=True)):
+        raise VerifyException(f"{op.name} {name}: complete banks {[c.lanes for c in cuts]} of a memory {list(shape)}")
     if storage_of(op).ports.data.startswith("rom") and not isinstance(op, stream.RomOp):
         raise VerifyException(f"{op.name} {name}: is written, so its ports cannot be {storage_of(op).ports.data}")
     for use in op.result.uses:
         access = use.operation
-        if not isinstance(access, nest.LoadOp | nest.StoreOp):
-            continue
-        lanes = vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape()
-        for dim, (cut, count) in enumerate(zip(cuts, lanes, strict=True)):
-            if count > cut.banks:
-                raise VerifyException(f"{op.name} {name}: {count} lanes meet {cut.banks} banks of dim {dim}")
+        if isinstance(access, nest.LoadOp | nest.StoreOp):
+            _verify_access(access, cuts, f"{op.name} {name}")
+
+
+def _verify_access(access: nest.LoadOp | nest.StoreOp, cuts: Sequence[Cut], what: str) -> None:
+    """Every lane in a bank of its own, or in the same word as its neighbour; no word is met in part."""
+    lanes = vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape()
+    address, parent = access.address.data, access.parent_op()
+    trips = parent.trips if isinstance(parent, nest.NestOp) else (2,) * address.num_dims
+    for dim, (cut, count, expression) in enumerate(zip(cuts, lanes, address.results, strict=True)):
+        if count > cut.lanes:
+            raise VerifyException(f"{what}: {count} lanes meet {cut.lanes} banks of dim {dim}")
+        factors, offset = linear_form(expression, address.num_dims)
+        moves = [factor for factor, trip in zip(factors, trips, strict=True) if trip > 1]
+        if any(n % cut.word for n in (count, offset, *moves)):
+            raise VerifyException(f"{what}: an access of {count} lanes cuts words of {cut.word} of dim {dim}")
 
 
 Directives = Dialect("directive", [], [BanksAttr, StorageAttr, FifoAttr, PipelineAttr, CarriedAttr, AxiAttr])

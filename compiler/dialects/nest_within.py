@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import gcd
 
 from xdsl.dialects.builtin import AffineMapAttr, IntAttr, VectorType, i1
 from xdsl.ir.affine import AffineMap
-from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, prop_def, result_def
 from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.formats import MapFormat, NumberFormat
+from penstock.compiler.dialects.nest_lane_op import BuiltOf, LaneOp
 
 
 @irdl_op_definition
-class WithinOp(IRDLOperation):
+class WithinOp(LaneOp):
     """Which of an iteration's lanes, side by side from `place` on, are among a dim's first `size` elements.
 
     What lies behind them is padding.
@@ -45,6 +47,10 @@ class WithinOp(IRDLOperation):
         place = self.place.data
         step = gcd(*coefficients(place.results[0], place.num_dims)) or 1
         return tuple((self.size.data - 1 - lane) // step * step for lane in range(self.lanes))
+
+    def built_of(self, bits: Sequence[int]) -> BuiltOf:
+        """Comparisons of the counter, one for all lanes of one bound."""
+        return BuiltOf("arith.cmpi", len(set(self.bounds)), self.size.data.bit_length(), 1)
 
     def verify_(self) -> None:
         place = self.place.data

@@ -16,6 +16,11 @@ from typing import Any
 import torch
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
+from penstock.compiler.frontend.convolutions import convolutions
+from penstock.compiler.frontend.functions import functions
+from penstock.compiler.frontend.rearrangements import rearrangements
+from penstock.compiler.frontend.reductions import reductions
+
 aten = torch.ops.aten
 DecompositionTable = dict[Any, Callable[..., Any]]
 _LARGEST_PRODUCT = 16
@@ -23,10 +28,13 @@ _LARGEST_PRODUCT = 16
 
 
 def decomposition_table() -> DecompositionTable:
-    table: DecompositionTable = dict(get_decomposition_table())
+    table: DecompositionTable = {
+        **get_decomposition_table(), **rearrangements(), **convolutions(), **reductions(), **functions(),
+    }  # fmt: skip
     for whole in (aten.linear.default, aten.addmm.default):
         table.pop(whole, None)
     table[aten.native_layer_norm.default] = _layer_norm
+    table[aten.native_group_norm.default] = _group_norm
     table[aten.rms_norm.default] = _rms_norm
     table[aten._fused_rms_norm.default] = _fused_rms_norm
     table[aten._native_batch_norm_legit_no_training.default] = _batch_norm
@@ -59,6 +67,21 @@ def _layer_norm(
         y = aten.mul.Tensor(y, weight)
     if bias is not None:
         y = aten.add.Tensor(y, bias)
+    return y, mean, scale
+
+
+def _group_norm(
+    x: torch.Tensor, weight: torch.Tensor | None, bias: torch.Tensor | None, batch: int, channels: int, size: int,
+    groups: int, epsilon: float,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    rows = aten.reshape.default(x, [batch, groups, channels // groups * size])
+    y, mean, scale = _layer_norm(rows, [rows.shape[2]], None, None, epsilon)
+    y = aten.reshape.default(y, list(x.shape))
+    along_channels = [-1] + [1] * (x.dim() - 2)
+    if weight is not None:
+        y = aten.mul.Tensor(y, aten.view.default(weight, along_channels))
+    if bias is not None:
+        y = aten.add.Tensor(y, aten.view.default(bias, along_channels))
     return y, mean, scale
 
 
@@ -111,13 +134,14 @@ def _safe_softmax(x: torch.Tensor, dim: int, dtype: torch.dtype | None = None) -
 
 def _power(x: torch.Tensor, exponent: float) -> Any:
     """Whole and half exponents as products, roots and quotients; others stay what they are."""
-    if exponent == 0.5:
-        return aten.sqrt.default(x)
+    whole, rest = divmod(abs(exponent), 1)
+    if rest not in (0, 0.5) or not 0 < abs(exponent) <= _LARGEST_PRODUCT:
+        return NotImplemented
     if exponent == -0.5:
         return aten.rsqrt.default(x)
-    if exponent != int(exponent) or not 1 <= abs(exponent) <= _LARGEST_PRODUCT:
-        return NotImplemented
-    product = _product(x, int(abs(exponent)))
+    product = _product(x, int(whole)) if whole else aten.sqrt.default(x)
+    if whole and rest:
+        product = aten.mul.Tensor(product, aten.sqrt.default(x))
     return product if exponent > 0 else _reciprocal(product)
 
 

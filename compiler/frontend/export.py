@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
+import keyword
 import traceback
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
 from penstock.compiler.frontend.origins import origin_of
+from penstock.compiler.frontend.quiet import quiet_torch
+from penstock.compiler.frontend.results import tensors_of
 
 _TORCH = Path(torch.__file__).parent
 _ONE_SCHEDULE = (
@@ -38,26 +38,40 @@ def ignore_stage(_name: str) -> None:
     pass
 
 
-@contextlib.contextmanager
-def quiet_torch() -> Generator[None]:
-    """Torch warns and logs about its own internals while it exports; what matters arrives as an exception."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with contextlib.redirect_stderr(io.StringIO()):
-                yield
-    finally:
-        logging.disable(before)
+MOST_OPERATIONS = 5_000
+"""Of PyTorch's own: an accelerator has hardware for each, and a block of a transformer has about a hundred."""
+
+
+class _Counted(TorchDispatchMode):
+    """Ends a run that has too many operations: unlike tracing, running takes no time worth mentioning for each."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        super().__init__()
+        self.model, self.count = model, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        _check_count(self.count, self.model)
+        return func(*args, **(kwargs or {}))
+
+
+def _check_count(count: int, model: LoadedModel) -> None:
+    if count > MOST_OPERATIONS:
+        raise PenstockError(
+            code="too-many-operations", what=f"the model has more than {MOST_OPERATIONS:,} operations",
+            where=model.reference, limit="an accelerator has hardware of its own for each operation",
+            hint="compile a part of it (one block, fewer steps in time), or compute with larger tensors",
+        )  # fmt: skip
 
 
 def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
     try:
-        with torch.no_grad(), quiet_torch():
+        with torch.no_grad(), quiet_torch(), _Counted(model):
             outputs: Any = model.module(*inputs)
+    except PenstockError:
+        raise
     except Exception as error:
         raise PenstockError(
             code="example-inputs",
@@ -65,30 +79,19 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
             where=_user_frame(error) or model.reference,
             hint="return example inputs of the shapes that the model's forward takes",
         ) from error
-    if isinstance(outputs, torch.Tensor):
-        return (outputs,)
-    given: list[Any] = list(outputs) if issubclass(type(outputs), tuple | list) else []
-    tensors = tuple(x for x in given if isinstance(x, torch.Tensor))
-    if tensors and len(tensors) == len(given):
-        return tensors
-    raise PenstockError(
-        code="model-output",
-        what=f"forward returns a {type(outputs).__name__}",
-        where=model.reference,
-        limit="outputs are a tensor or a tuple of tensors",
-        hint="wrap the model in a module whose forward picks the tensors that are wanted",
-    )
+    return tensors_of(outputs, model.reference)
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:
     """The model as a graph of core ATen operations with static shapes."""
     begin("export")
-    _check_tensors(model)
+    _check_names(model)
     try:
         with torch.no_grad(), quiet_torch():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
             begin("decompose")
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
+            _drop_what_is_known(program)
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",
@@ -104,8 +107,30 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             where=_user_frame(error) or model.reference,
             hint="forward must be built from PyTorch operations on its arguments (no numpy, no side effects)",
         ) from error
+    _check_count(len(program.graph.nodes), model)
     _check_static(program, model)
     return program
+
+
+def _check_names(model: LoadedModel) -> None:
+    """torch.export writes the graph as Python, where `self.class` is no name."""
+    for path, _ in model.module.named_modules():
+        for name in path.split("."):
+            if keyword.iskeyword(name):
+                raise PenstockError(
+                    code="layer-name", what=f"the layer {path!r} is called as a keyword of Python",
+                    where=model.reference, limit="torch.export cannot write such a name",
+                    hint=f"call it {name}_ (and its weights in a checkpoint likewise)",
+                )  # fmt: skip
+
+
+def _drop_what_is_known(program: ExportedProgram) -> None:
+    """A model's assertions about types held while it was traced; with fixed shapes they hold for good."""
+    for node in list(program.graph.nodes):
+        if node.target is torch.ops.aten._assert_tensor_metadata.default:
+            program.graph.erase_node(node)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
 
 
 def _user_frame(error: BaseException) -> str:
@@ -117,40 +142,6 @@ def _user_frame(error: BaseException) -> str:
     ]
     own = [frame for frame in frames if "site-packages" not in frame.filename] or frames
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
-
-
-def _check_tensors(model: LoadedModel) -> None:
-    inputs = [(f"example input {i}", x) for i, x in enumerate(model.example_inputs)]
-    state: list[tuple[str, torch.Tensor]] = [
-        *((f"parameter {name!r}", x) for name, x in model.module.named_parameters()),
-        *((f"buffer {name!r}", x) for name, x in model.module.named_buffers() if x.dim() > 0),
-    ]
-    for name, tensor in (*inputs, *state):
-        if 0 in tensor.shape:
-            raise PenstockError(
-                code="empty-tensor",
-                what=f"{name} has shape {tuple(tensor.shape)}",
-                where=model.reference,
-                limit="every dimension has at least one element",
-                hint="remove the layer or input that has no elements",
-            )
-        if tensor.device.type != "cpu":
-            raise PenstockError(
-                code="unsupported-device",
-                what=f"{name} is on {tensor.device}",
-                where=model.reference,
-                hint="move the model and its inputs with .cpu()",
-            )
-    for name, tensor in (*inputs, *state):
-        if tensor.dtype not in (torch.float32, torch.int64, torch.int32, torch.bool):
-            raise PenstockError(
-                code="unsupported-dtype",
-                what=f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
-                where=model.reference,
-                limit="models are float32, with int64, int32 and bool for what runs on the host; quantisation is "
-                "Penstock's own step",
-                hint="use module.float() and inputs.float()",
-            )
 
 
 def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
@@ -165,6 +156,13 @@ def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
                 limit="all shapes are known at compile time",
                 hint="use a mask (torch.where) instead of selecting elements",
             )
+        if isinstance(value, torch.Tensor) and node.op == "call_function" and value.is_complex():
+            origin = origin_of(node)
+            raise PenstockError(
+                code="unsupported-dtype", what=f"{origin.operation()} gives complex numbers",
+                where=origin.describe(model.name), limit="the accelerator computes with real numbers, the host too",
+                hint="write it with real and imaginary parts of their own (a rotation is a product with sin and cos)",
+            )  # fmt: skip
         if isinstance(value, torch.Tensor) and 0 in value.shape and node.users:
             origin = origin_of(node)
             raise PenstockError(

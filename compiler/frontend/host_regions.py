@@ -15,7 +15,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx import Node
 
-from penstock.compiler.errors import PenstockError
+from penstock.compiler.errors import Mistakes, PenstockError
 from penstock.compiler.frontend.origins import op_name, origin_of
 
 LOOK_UPS = {"embedding", "index", "index_select", "gather", "take", "take_along_dim"}
@@ -166,20 +166,22 @@ def _with_conditions(graph: ExportedGraph, regions: Regions, after: set[Node]) -
 
 
 def _refuse_the_middle(late: list[Node], heavy: set[Node], model: str) -> None:
+    mistakes = Mistakes()
     for node in late:
-        behind = reach([node], lambda n: n.users) & heavy
-        if behind:
-            origin = origin_of(node)
-            layer = origin_of(next(n for n in node.graph.nodes if n in behind))
-            raise PenstockError(
-                code="host-in-the-middle",
-                what=f"{origin.operation()} can only run on the host, and {layer.operation()} in layer "
-                f"'{layer.path}' needs its result",
-                where=origin.describe(model),
-                limit="the accelerator is one region: the host computes before it and after it, not in its middle",
-                hint="compile the parts before and behind this operation as two models, or replace it "
-                "(a look-up by a product with a mask)",
-            )
+        if behind := reach([node], lambda n: n.users) & heavy:
+            with mistakes.noted():
+                origin = origin_of(node)
+                layer = origin_of(next(n for n in node.graph.nodes if n in behind))
+                raise PenstockError(
+                    code="host-in-the-middle",
+                    what=f"{origin.operation()} can only run on the host, and {layer.operation()} in layer "
+                    f"'{layer.path}' needs its result",
+                    where=origin.describe(model),
+                    limit="the accelerator is one region: the host computes before it and after it, not in its middle",
+                    hint="compile the parts before and behind this operation as two models, or replace it "
+                    "(a look-up by a product with a mask)",
+                )
+    mistakes.raise_first()
 
 
 def _refuse_nothing(graph: ExportedGraph, regions: Regions, model: str) -> None:

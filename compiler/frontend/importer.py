@@ -7,18 +7,21 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch.export import ExportedProgram
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import SayStage, export, ignore_stage, run_eagerly
 from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
+from penstock.compiler.frontend.given_tensors import check_tensors, in_float32
 from penstock.compiler.frontend.lift import Argument, lift_weights
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
 from penstock.compiler.frontend.name_layers import name_layers
 from penstock.compiler.frontend.origins import mark_origins
+from penstock.compiler.frontend.results import name_results
 from penstock.compiler.frontend.split_host import Split, split_off_host
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
@@ -27,6 +30,8 @@ from penstock.compiler.runtime.penstock_runtime.host import HostGraph
 
 
 def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program:
+    model = in_float32(model)
+    check_tensors(model)
     samples = outputs = None
     if model.has_weights:
         begin("run in PyTorch")
@@ -34,7 +39,8 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         samples = Samples(_arrays(model.example_inputs), _arrays(outputs))
         model = _without_batch_norms(model, outputs)
     exported = export(model, begin)
-    split = split_off_host(exported, model, outputs)
+    names = name_results(exported)
+    split = split_off_host(exported, model, outputs, names)
     results = _results(exported)
     origins = mark_origins(exported)
     arguments, params = lift_weights(exported, model)
@@ -46,11 +52,13 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         name=model.name,
         module=module,
         params={name: value for name, value in params.items() if name in used},
-        signature=_signature(arguments, split.inputs if split else model.example_inputs, results),
+        signature=_signature(arguments, split.inputs if split else model.example_inputs, results, _named(names, split)),
         samples=_between(split) if split else samples,
         evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
         calibration=_calibration(model, split),
         host=split.parts if split else None,
+        notes=model.notes,
+        has_weights=model.has_weights,
     )
 
 
@@ -74,14 +82,21 @@ def _without_batch_norms(model: LoadedModel, outputs: tuple[torch.Tensor, ...]) 
 
 
 def _arrays(tensors: tuple[torch.Tensor, ...]) -> tuple[Array, ...]:
-    return tuple(np.ascontiguousarray(x.detach().numpy()) for x in tensors)
+    return tuple(np.asarray(x.detach().numpy(), order="C") for x in tensors)
 
 
 def _write_arguments(module: ModuleOp, arguments: list[Argument]) -> None:
+    """Names and kinds. Arguments that are one parameter become one, whose readers then see the same value."""
     (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
-    assert len(main.body.block.args) == len(arguments)
+    block, first = main.body.block, dict[str, BlockArgument]()
+    for argument, value in zip(arguments, list(block.args), strict=True):
+        if (kept := first.setdefault(argument.name, value)) is not value:
+            value.replace_all_uses_with(kept)
+            block.erase_arg(value)
+    kinds = {argument.name: argument.kind for argument in arguments}
+    main.function_type = FunctionType.from_lists([x.type for x in block.args], list(main.function_type.outputs))
     main.arg_attrs = ArrayAttr(
-        DictionaryAttr({"penstock.name": StringAttr(a.name), "penstock.kind": StringAttr(a.kind)}) for a in arguments
+        DictionaryAttr({"penstock.name": StringAttr(name), "penstock.kind": StringAttr(kinds[name])}) for name in first
     )
 
 
@@ -91,11 +106,22 @@ def _results(exported: ExportedProgram) -> list[torch.Tensor]:
     return [node.meta["val"] for node in output.args[0]]
 
 
-def _signature(arguments: list[Argument], inputs: tuple[torch.Tensor, ...], results: list[torch.Tensor]) -> Signature:
+def _named(names: list[str], split: Split | None) -> list[str]:
+    """The accelerator's results by the model's names, if they are the model's."""
+    leaving: list[str] = split.parts.graph["results"] if split else []
+    if split is None or split.parts.graph["accelerator"]["outputs"] == leaving:
+        return names
+    count = len(split.parts.graph["accelerator"]["outputs"])
+    return ["output"] if count == 1 else [f"output{i}" for i in range(count)]
+
+
+def _signature(
+    arguments: list[Argument], inputs: tuple[torch.Tensor, ...], results: list[torch.Tensor], output_names: list[str]
+) -> Signature:
     names = [a.name for a in arguments if a.kind == "input"]
     return Signature(
         inputs=tuple(_port(n, x) for n, x in zip(names, inputs, strict=True)),
-        outputs=tuple(_port("output" if len(results) == 1 else f"output{i}", y) for i, y in enumerate(results)),
+        outputs=tuple(_port(n, y) for n, y in zip(output_names, results, strict=True)),
     )
 
 

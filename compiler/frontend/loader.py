@@ -18,7 +18,16 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from penstock.compiler import zoo
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
-from penstock.compiler.reference import FileReference, LinalgReference, ModelReference, OnnxReference
+from penstock.compiler.frontend.quiet import quiet_torch
+from penstock.compiler.reference import (
+    LIBRARIES,
+    FileReference,
+    LibraryReference,
+    LinalgReference,
+    ModelReference,
+    OnnxReference,
+    check_file,
+)
 
 _RETURNS = "return (module, example_inputs) or (module, example_inputs, evaluation)"
 _EVALUATION_KEYS = {"name", "inputs", "labels"}
@@ -38,9 +47,28 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
     with contextlib.redirect_stdout(sys.stderr):  # stdout belongs to Penstock's own output
         if isinstance(reference, FileReference):
             returned = _call(_find_function(reference), reference)
+        elif isinstance(reference, LibraryReference):
+            returned = _library_model(reference)
         else:
             returned = zoo.build(reference)
         return _check(returned, reference.name, where)
+
+
+def _library_model(reference: LibraryReference) -> Any:
+    from penstock.compiler.frontend.libraries import build  # the libraries are large, and may not be there
+
+    try:
+        with quiet_torch():
+            return build(reference)
+    except PenstockError:
+        raise
+    except Exception as error:
+        raise PenstockError(
+            code="model-options", what=f"{LIBRARIES[reference.library]} cannot build it: {describe(error)}",
+            where=str(reference),
+            hint="this name fixes it: name the model's class instead" if "multiple values" in str(error)
+            else "change the options that this names, or write a file.py",
+        ) from error  # fmt: skip
 
 
 def without_weights(model: LoadedModel) -> LoadedModel:
@@ -66,9 +94,7 @@ def without_weights(model: LoadedModel) -> LoadedModel:
 
 def _find_function(reference: FileReference) -> Callable[[], Any]:
     path = reference.path
-    if not path.is_file():
-        kind = "is a folder" if path.is_dir() else "does not exist"
-        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+    check_file(path)
     namespace: dict[str, Any] = vars(_execute(path))
     function = namespace.get(reference.function)
     if function is None:

@@ -23,9 +23,10 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.frontend.export import SayStage, ignore_stage, quiet_torch
+from penstock.compiler.frontend.export import SayStage, ignore_stage
 from penstock.compiler.frontend.hand_over import hand_over
 from penstock.compiler.frontend.origins import Origin, numbers_in
+from penstock.compiler.frontend.quiet import quiet_torch
 
 _PIPELINE = (
     "builtin.module(func.func(linalg-generalize-named-ops),canonicalize,cse,"

@@ -18,7 +18,7 @@ from onnx import numpy_helper, shape_inference, version_converter
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.reference import OnnxReference
+from penstock.compiler.reference import OnnxReference, check_file
 
 MOST_BYTES = 2 << 30
 """What protobuf can hold in one message."""
@@ -80,9 +80,7 @@ def read_onnx(reference: OnnxReference) -> OnnxFile:
 
 
 def _parse(path: Path) -> onnx.ModelProto:
-    if not path.is_file():
-        kind = "is a folder" if path.is_dir() else "does not exist"
-        raise PenstockError(code="model-file", what=f"the file {kind}", where=str(path), hint="check the path")
+    check_file(path)
     size = path.stat().st_size
     if size > MOST_BYTES:
         raise _refused("model-file", f"the file has {size} bytes", str(path), f"at most {MOST_BYTES}", "")

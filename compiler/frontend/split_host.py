@@ -39,9 +39,12 @@ class Split:
 
 
 def split_off_host(
-    program: ExportedProgram, model: LoadedModel, answers: tuple[torch.Tensor, ...] | None
+    program: ExportedProgram, model: LoadedModel, answers: tuple[torch.Tensor, ...] | None, names: list[str]
 ) -> Split | None:
-    """Leave in `program` what the accelerator computes. None if that is all, or all but constants."""
+    """Leave in `program` what the accelerator computes. None if that is all, or all but constants.
+
+    `names` are the model's results'.
+    """
     if any(spec.kind is not OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs):
         return None  # state that changes is refused when the weights are lifted
     regions = find_regions(program, model.name)
@@ -53,7 +56,7 @@ def split_off_host(
     split = None
     if wanted or cut.numbered:
         seen = _run(program, graph, model, wanted) if model.has_weights else _shapes_only(wanted)
-        split = _split(cut, model, seen, answers) if on_host else None
+        split = _split(cut, model, seen, answers, names) if on_host else None
         cut.apply(seen, on_host=on_host)
     _check_inputs(program, model)
     return split
@@ -160,7 +163,11 @@ class _Cut:
 
 
 def _split(
-    cut: _Cut, model: LoadedModel, seen: Mapping[Node, torch.Tensor], answers: tuple[torch.Tensor, ...] | None
+    cut: _Cut,
+    model: LoadedModel,
+    seen: Mapping[Node, torch.Tensor],
+    answers: tuple[torch.Tensor, ...] | None,
+    output_names: list[str],
 ) -> Split:
     regions, graph = cut.regions, cut.graph
     names = _Names(cut)
@@ -179,7 +186,7 @@ def _split(
     values = {name: _array(_value(cut, node, seen)) for node, name in names.stored.items()}
     document = {
         "inputs": [_port(n.name, n) for n in graph.inputs],
-        "outputs": [_port("output" if len(results) == 1 else f"output{i}", n) for i, n in enumerate(results)],
+        "outputs": [_port(name, n) for name, n in zip(output_names, results, strict=True)],
         "tables": _tables(regions, graph),
         "before": before,
         "accelerator": {"inputs": sent, "outputs": [n.name for n in cut.leaving]},
@@ -298,7 +305,7 @@ def _value(cut: _Cut, node: Node, seen: Mapping[Node, torch.Tensor]) -> torch.Te
 def _array(value: torch.Tensor) -> Array:
     if isinstance(value, FakeTensor):  # a shape without numbers, which takes no memory
         return np.broadcast_to(np.zeros((), str(value.dtype).removeprefix("torch.")), tuple(value.shape))
-    return np.ascontiguousarray(value.detach().numpy())
+    return np.asarray(value.detach().numpy(), order="C")
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:

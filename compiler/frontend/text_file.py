@@ -12,6 +12,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.reference import check_file
 
 MOST_BYTES = 64 << 20
 _STRINGS = re.compile(r'//[^\n]*|"[^"\\\n\v\f]*(?:\\(?:["nt\\]|[0-9A-Fa-f]{2})[^"\\\n\v\f]*)*"|"')
@@ -31,9 +32,7 @@ class TextFile:
     @staticmethod
     def read(path: Path, code: str, limit: str, hint: str) -> TextFile:
         where = str(path)
-        if not path.is_file():
-            kind = "is a folder" if path.is_dir() else "does not exist"
-            raise PenstockError(code="model-file", what=f"the file {kind}", where=where, hint="check the path")
+        check_file(path)
         empty = TextFile(where, "", code, limit, hint)
         size = path.stat().st_size
         if size > MOST_BYTES:

@@ -7,7 +7,6 @@ map is evaluated only where its operands are defined, so that nothing it does ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import Operation, SSAValue
@@ -19,13 +18,12 @@ from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.interpreter.cells import Indices
 from penstock.compiler.interpreter.control import Stretch
 from penstock.compiler.interpreter.defined import Definedness
-from penstock.compiler.interpreter.lanes import batched, run_body, spread, tree
+from penstock.compiler.interpreter.lane_values import LANE_VALUES, Evaluate
 from penstock.compiler.interpreter.linalg import ValueArrays
 from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 from penstock.compiler.interpreter.plan import Component
 from penstock.compiler.scalars.number_types import numpy_dtype
 
-Evaluate = Callable[[list[Array]], Array]
 Columns = slice
 """Which of the iterations an operation is run for, among those that its arrays were put in order for."""
 
@@ -85,12 +83,6 @@ class Batch:
         match op:
             case nest.ReadOp():
                 values[op.result] = self._read(op)
-            case nest.ConstantOp():
-                kind = op.result.type
-                value = cast(Any, op.value).value.data
-                values[op.result] = np.full((1, *kind.get_shape()), value, numpy_dtype(kind.element_type))
-            case nest.WithinOp():
-                values[op.result] = self.control.within(op)
             case nest.LoadOp():
                 values[op.result] = self._load(op)
             case nest.StoreOp():
@@ -99,9 +91,11 @@ class Batch:
                 self.pools[op.memory][definition.slots] = rows.reshape(-1, access.cells.lanes)
             case nest.SelectOp():
                 values[op.result] = _choose(when(op.when), values[op.inside], values[op.outside])
-            case nest.MapOp() | nest.ReduceOp():
-                inputs = [values[v] for v in op.operands]
-                values[op.results[0]] = _where_defined(op, _evaluator(op), inputs, self.defined.values[op.results[0]])
+            case _ if make := LANE_VALUES.get(type(op)):
+                inputs, result = [values[v] for v in op.operands], op.results[0]
+                values[result] = _where_defined(
+                    result, make(op, lambda: self.control.counters), inputs, self.defined.values[result]
+                )
             case _:
                 pass
 
@@ -187,8 +181,8 @@ class _Cycle:
                 return self._store(op)
             case nest.SelectOp():
                 return self._select(op)
-            case nest.MapOp() | nest.ReduceOp():
-                return self._evaluate(op)
+            case _ if make := LANE_VALUES.get(type(op)):
+                return self._evaluate(op, make(op, lambda: self.batch.control.counters))
             case _:
                 raise AssertionError(f"{op.name} has no operand that a cycle could go through")
 
@@ -229,8 +223,8 @@ class _Cycle:
 
         return run
 
-    def _evaluate(self, op: nest.MapOp | nest.ReduceOp) -> Callable[[Columns], None]:
-        operands, now, evaluate = [self._operand(v) for v in op.operands], self.now, _evaluator(op)
+    def _evaluate(self, op: Operation, evaluate: Evaluate) -> Callable[[Columns], None]:
+        operands, now = [self._operand(v) for v in op.operands], self.now
         result, defined = op.results[0], self.batch.defined.values[op.results[0]]
         if defined.all():
 
@@ -241,7 +235,7 @@ class _Cycle:
         ordered = self._ordered(defined)
 
         def run_where_defined(part: Columns) -> None:
-            now[result] = _where_defined(op, evaluate, [operand(part) for operand in operands], ordered[part])
+            now[result] = _where_defined(result, evaluate, [operand(part) for operand in operands], ordered[part])
 
         return run_where_defined
 
@@ -254,35 +248,12 @@ def _choose(when: CellMask, inside: Array, outside: Array) -> Array:
     return np.where(when.reshape(-1, *(1 for _ in inside.shape[1:])), inside, outside)
 
 
-def _where_defined(op: nest.MapOp | nest.ReduceOp, evaluate: Evaluate, inputs: list[Array], defined: CellMask) -> Array:
+def _where_defined(value: SSAValue, evaluate: Evaluate, inputs: list[Array], defined: CellMask) -> Array:
     """Evaluate for the iterations whose operands are defined; zeros for the others."""
     if defined.all():
         return evaluate(inputs)
-    kind = vector_type(op.result)
+    kind = vector_type(value)
     result = np.zeros((len(defined), *kind.get_shape()), numpy_dtype(kind.element_type))
     if defined.any():
         result[defined] = evaluate([x if len(x) == 1 else x[defined] for x in inputs])
     return result
-
-
-def _evaluator(op: nest.MapOp | nest.ReduceOp) -> Evaluate:
-    """A map or a reduction as a function of its operands' arrays."""
-    block = op.body.block
-    if isinstance(op, nest.MapOp):
-        shape = tuple(op.result.type.get_shape())
-        projections = [batched(m.data) for m in op.lanes]
-
-        def run_map(inputs: list[Array]) -> Array:
-            result = run_body(block, [spread(x, p) for x, p in zip(inputs, projections, strict=True)])
-            return np.broadcast_to(result, (max((len(x) for x in inputs), default=1), *shape))
-
-        return run_map
-    dims = [d.data + 1 for d in op.dims]
-
-    def run_reduce(inputs: list[Array]) -> Array:
-        value = inputs[0]
-        for dim in dims:
-            value = tree(block, value, dim)
-        return value
-
-    return run_reduce

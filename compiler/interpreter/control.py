@@ -15,9 +15,9 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.dialects import nest
-from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.interpreter.cells import Indices
+from penstock.compiler.interpreter.lane_values import LANE_VALUES
 from penstock.compiler.interpreter.levels import levels
 from penstock.compiler.interpreter.memory import CellMask
 from penstock.compiler.interpreter.plan import Component, NestPlan
@@ -57,13 +57,6 @@ class Stretch:
             self._guards[guard] = holds
         return self._guards[guard]
 
-    def within(self, op: nest.WithinOp) -> CellMask:
-        """Which lanes are no padding, a row an iteration."""
-        place, factors = np.zeros(self.count, np.int64), coefficients(op.place.data.results[0], len(self.counters))
-        for factor, counter in zip(factors, self.counters, strict=True):
-            place += factor * counter
-        return place[:, None] + np.arange(op.lanes) < op.size.data
-
     def tokens(self, ops: list[nest.ReadOp] | list[nest.WriteOp]) -> Indices:
         """The number of each operation's token in every iteration, counted over all of them in body order."""
         happens = np.stack([self.when(op.when) for op in ops], axis=1)
@@ -90,7 +83,7 @@ class Stretch:
                 case nest.SelectOp():
                     needed[op.inside] |= needed[op.result] & self.when(op.when)
                     needed[op.outside] |= needed[op.result] & ~self.when(op.when)
-                case nest.MapOp() | nest.ReduceOp():
+                case _ if type(op) in LANE_VALUES:
                     for operand in op.operands:
                         needed[operand] |= needed[op.results[0]]
                 case _:

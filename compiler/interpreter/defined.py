@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.dialects import nest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.cells import Indices
 from penstock.compiler.interpreter.control import Stretch
+from penstock.compiler.interpreter.lane_values import LANE_VALUES
 from penstock.compiler.interpreter.memory import CellMask, MemoryCells
 
 
@@ -51,21 +52,19 @@ class Definedness:
             match op:
                 case nest.ReadOp():
                     values[op.result] = when(op.when)
-                case nest.ConstantOp() | nest.WithinOp():
-                    values[op.result] = np.ones(self.control.count, bool)
                 case nest.LoadOp() if op in self._read_only:
                     values[op.result] = self._read_only[op]
                 case nest.LoadOp():
                     values[op.result] = _all(self.pools[op.memory], self.control.use(op).versions)
                 case nest.SelectOp():
                     values[op.result] = np.where(when(op.when), values[op.inside], values[op.outside])
-                case nest.MapOp() | nest.ReduceOp():
+                case nest.StoreOp():
+                    changed |= self._store(op)
+                case _ if type(op) in LANE_VALUES:
                     result: CellMask = np.ones(self.control.count, bool)
                     for operand in op.operands:
                         result &= values[operand]
                     values[op.results[0]] = result
-                case nest.StoreOp():
-                    changed |= self._store(op)
                 case _:
                     pass
         return changed
@@ -99,7 +98,7 @@ class Definedness:
             match op:
                 case nest.SelectOp():
                     value = op.inside if self.control.when(op.when)[at] else op.outside
-                case nest.MapOp() | nest.ReduceOp():
+                case _ if type(op) in LANE_VALUES and isinstance(op, Operation):
                     value = next(v for v in op.operands if not self.values[v][at])
                 case nest.ReadOp():
                     return f"it reads no token from {_name(op.stream)} there"

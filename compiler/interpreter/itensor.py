@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.analysis.loops import LoopPlan
-from penstock.compiler.analysis.tasks import split_reduction, task_plan
+from penstock.compiler.analysis.tasks import split_reduction, starts_neutral, task_plan
 from penstock.compiler.arrays import Array
 from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.affine import projected_dims
@@ -100,16 +100,19 @@ def _task(task: itensor.TaskOp, operands: list[Array]) -> Array:
         value = np.broadcast_to(run_body(task.body.block, spaced, places), plan.trips)
         return _gather(value, plan, maps[-1], shape)
     combine, partial = (region.block for region in split_reduction(task.body.block, task.sym_name.data))
-    start = cast(Any, task.init).value.data
+    init = task.init
+    start = cast(Any, init).value.data
     total = np.full([1 if d in plan.reductions else t for d, t in enumerate(plan.trips)], start, _result_dtype(task))
     spaced = [spread(v, m) for v, m in zip(operands, maps[:-1], strict=True)]
-    for window in _reduction_windows(plan):
+    windows = _reduction_windows(plan)
+    for window in windows:
         here = {d: _narrow(place, window) for d, place in places.items()}
         products = run_body(partial, [_narrow(v, window) for v in spaced], here)
         products = np.broadcast_to(products, [_extent(plan, d, window) for d in range(len(plan.trips))])
         for axis in sorted(plan.reductions):
             products = tree(combine, products, axis)
-        total = run_body(combine, [total, products])
+        first = len(windows) == 1 and starts_neutral(combine, init)
+        total = products if first else run_body(combine, [total, products])
     return _gather(total, plan, maps[-1], shape)
 
 

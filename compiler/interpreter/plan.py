@@ -17,6 +17,7 @@ from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.cells import CellAccess, Cells, Window
+from penstock.compiler.interpreter.lane_values import LANE_VALUES
 from penstock.compiler.interpreter.memory import word_shape
 from penstock.compiler.scalars.number_types import numpy_dtype
 
@@ -58,10 +59,12 @@ class NestPlan:
                     self.reads.setdefault(o.stream, []).append(o)
                 case nest.WriteOp():
                     self.writes.setdefault(o.stream, []).append(o)
-                case nest.SelectOp() | nest.WithinOp() | nest.MapOp() | nest.ReduceOp() | nest.ConstantOp():
+                case nest.SelectOp():
                     pass
-                case _:
+                case _ if type(o) not in LANE_VALUES:
                     raise PenstockError(code="broken-ir", what=f"{o.name} inside a nest", where=self.where)
+                case _:
+                    pass
         if both := self.reads.keys() & self.writes.keys():
             names = sorted(channel.name_hint or str(channel) for channel in both)
             raise PenstockError(

@@ -276,6 +276,7 @@ class ExplorationReport(Record):
     rung_errors: tuple[RungErrorInfo, ...] = ()
     correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")
     profiles: ProfileUse | None = None
+    sizing: str = Field(default="", description="what FIFO sizing left undone, where its budget ended first")
     left_out: tuple[LeftOut, ...] = Field(default=(), description="explanations that could not be made, and why")
 
 

@@ -34,6 +34,7 @@ class StoredInfo(Record):
     die: str
     words: int
     word_bits: int
+    banks: int = Field(default=1, description="memories of so many words each, met at once")
     copies: int
     kind: str = Field(description="registers, lutram, srl, bram or uram")
     blocks: str = Field(description="as the device's family counts them; empty: no block memory")

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE, EVIDENCE_KINDS
 from penstock.compiler.package.report import Report, SearchResult
+from penstock.compiler.package.verdict import ModelVerdict
 
 _DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
 _REPORT = "report.schema.json"
@@ -28,7 +29,14 @@ def explore_schema() -> str:
     return _text(document)
 
 
-SCHEMAS: Mapping[str, Callable[[], str]] = {_REPORT: report_schema, "explore.schema.json": explore_schema}
+def check_schema() -> str:
+    """What `penstock check --json` prints."""
+    return _text(ModelVerdict.model_json_schema(mode="serialization"))
+
+
+SCHEMAS: Mapping[str, Callable[[], str]] = {
+    _REPORT: report_schema, "explore.schema.json": explore_schema, "check.schema.json": check_schema,
+}  # fmt: skip
 
 
 def _shared_evidence(value: Any) -> Any:

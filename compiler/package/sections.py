@@ -53,8 +53,8 @@ def model_section(program: Program, layers: int, quantisation: str | None) -> Mo
         layers=layers,
         parameters=sum(int(values.size) for values in program.params.values()),
         quantisation=quantisation,
-        inputs=tuple(_port(p) for p in program.signature.inputs),
-        outputs=tuple(_port(p) for p in program.signature.outputs),
+        inputs=tuple(port_section(p) for p in program.signature.inputs),
+        outputs=tuple(port_section(p) for p in program.signature.outputs),
     )
 
 
@@ -162,5 +162,5 @@ def _amount(used: int | None, available: int, limit: int) -> Amount:
     return Amount(used=used, available=available, limit=limit, share=share)
 
 
-def _port(port: Port) -> PortInfo:
+def port_section(port: Port) -> PortInfo:
     return PortInfo(name=port.name, shape=port.shape, dtype=port.dtype, quantised=port.quant is not None)

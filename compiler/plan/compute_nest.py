@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Block, Region
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from penstock.compiler.analysis.loops import LoopPlan, OperandAccess
@@ -23,7 +23,7 @@ from penstock.compiler.analysis.nests import (
     Statement,
     StoreFact,
 )
-from penstock.compiler.analysis.tasks import Computation
+from penstock.compiler.analysis.tasks import Computation, starts_neutral
 from penstock.compiler.dialects import itensor, nest
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr
@@ -113,6 +113,8 @@ class _NestBuilder:
             self.statements.append(Reduce(products, tuple(sorted(reductions)), reduced, combine))
 
         access = self.result_access
+        if not access.reused and starts_neutral(combine.block, init):
+            return self._reshaped(reduced, access, rank)
         previous = start = NestValue(access.element, self.dtype)
         self.statements.append(Constant(init, start))
         acc = Place("acc", "buffer", access.kept, self.dtype) if access.reused else None
@@ -125,6 +127,14 @@ class _NestBuilder:
         if acc is not None:
             self.statements.append(StoreFact(total, acc, access.address, ALWAYS))
         return total
+
+    def _reshaped(self, reduced: NestValue, access: OperandAccess, rank: int) -> NestValue:
+        """All terms at once are the result: nothing is added to a start."""
+        block = Block(arg_types=[self.dtype])
+        block.add_op(nest.YieldOp(block.args[0]))
+        result = NestValue(access.element, self.dtype)
+        self.statements.append(Map((reduced,), self._onto(access, rank)[1:], result, Region(block)))
+        return result
 
     def finish(self, value: NestValue, outputs: Sequence[Place]) -> None:
         self.statements += push(value, outputs, GuardAttr(self.result_access.guard))

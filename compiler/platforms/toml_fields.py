@@ -30,6 +30,10 @@ class Fields:
     def has(self, key: str) -> bool:
         return key in self._left
 
+    def names(self) -> tuple[str, ...]:
+        """Of the fields that nobody has asked for yet."""
+        return tuple(self._left)
+
     def text(self, key: str) -> str:
         value = self._take(key)
         return value if isinstance(value, str) else self._refuse(key, value, "a text")

@@ -82,7 +82,7 @@ def _function(
     kind: type[Operation], compute: Compute, rule: bounds.Rule, host: str = "", core: RtlCore | None = None, *,
     name: str = "", label: str = "", energy: Energy = "function",
 ) -> ScalarOperation:  # fmt: skip
-    """One float to one. Without a definition for simulation it has no C++."""
+    """One float to one. Without a definition for simulation it has no C++, and needs an expansion."""
     own = name or kind.name.partition(".")[2]
     cpp, defined = (_call(own, 1), (own, host)) if host else (None, None)
     return ScalarOperation(kind, compute, energy, cpp, defined, core=core, bounds=rule, label=label)
@@ -218,8 +218,8 @@ _ROWS = (
         math.RoundEvenOp, floating(np.rint), _FINITE, "std::nearbyint(x)", _round(3), name="rint", label="rounded",
         energy="add",
     ),
-    _function(math.TruncOp, floating(np.trunc), _FINITE, core=_round(0), energy="add"),
-    _function(math.RoundOp, rounded_once(numbers.round_away), _FINITE, core=_round(4), energy="add"),
+    _function(math.TruncOp, floating(np.trunc), _FINITE, "std::trunc(x)", _round(0), energy="add"),
+    _function(math.RoundOp, rounded_once(numbers.round_away), _FINITE, "std::round(x)", _round(4), energy="add"),
     _function(
         math.ExpOp, rounded_once(np.exp), bounds.power, "(T)std::exp((double)x)", RtlCore("fp32_exp", 9, _EXP, ulp=2),
         label="power",
@@ -237,10 +237,12 @@ _ROWS = (
         RtlCore("fp32_log", 13, _LOG, ulp=4),
     ),
     _function(
-        math.Exp2Op, rounded_once(np.exp2), bounds.anything, core=RtlCore("fp32_exp", 9, _EXP, {"BASE_TWO": 1}, ulp=2)
+        math.Exp2Op, rounded_once(np.exp2), bounds.anything, "(T)std::exp2((double)x)",
+        RtlCore("fp32_exp", 9, _EXP, {"BASE_TWO": 1}, ulp=2),
     ),
     _function(
-        math.Log2Op, rounded_once(np.log2), bounds.anything, core=RtlCore("fp32_log", 13, _LOG, {"BASE_TWO": 1}, ulp=4)
+        math.Log2Op, rounded_once(np.log2), bounds.anything, "(T)std::log2((double)x)",
+        RtlCore("fp32_log", 13, _LOG, {"BASE_TWO": 1}, ulp=4),
     ),
     _function(math.ExpM1Op, rounded_once(np.expm1), bounds.anything),
     _function(math.Log1pOp, rounded_once(np.log1p), bounds.anything),

@@ -3,6 +3,7 @@
 from penstock.compiler.schedule.bindings import check_bindings, implementations
 from penstock.compiler.schedule.library import Operator, OperatorLibrary, library_names, load_library
 from penstock.compiler.schedule.memory import (
+    MemoryShape,
     MemoryUse,
     bram18_count,
     build_memory,
@@ -18,6 +19,7 @@ from penstock.compiler.schedule.records import Bound, NestSchedule, OpStage, Por
 __all__ = [
     "Bound",
     "PatternLevel",
+    "MemoryShape",
     "MemoryUse",
     "NestSchedule",
     "OpStage",

@@ -112,13 +112,10 @@ class _Flattener:
                 self._map(statement)
             case Reduce():
                 self._reduce(statement)
-            case Other(nest.WithinOp() as op, _, result):
-                bits = op.size.data.bit_length()  # of the counter that is compared, once for lanes of one bound
-                row = self.library.find("arith.cmpi", bits)
-                self._add(result, op.name, (), [(len(set(op.bounds)), row)], 1, bits)
             case Other(op, inputs, result):
-                row = self.library.find(op.name, max((self._bits(v) for v in inputs), default=1))
-                self._add(result, op.name, inputs, [(1, row)], row.bits, row.bits)
+                made = op.built_of([self._bits(v) for v in inputs])
+                row = self.library.find(made.operator, made.operand_bits)
+                self._add(result, op.name, inputs, [(made.count, row)], made.bits, made.operand_bits)
 
     def _access(
         self,

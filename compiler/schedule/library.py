@@ -68,6 +68,8 @@ class MemoryRules:
     lut_max_words: int
     lut_max_rom_words: int
     bram_power_of_two_words: int
+    copy_for_each_load: bool
+    """Whether every load of a task reads a copy of its own; else a memory has two ports."""
     external_load_latency: int
 
 
@@ -80,6 +82,8 @@ class FifoRules:
     shift_max_depth: int
     lut: int
     ff: int
+    widest_bits: int
+    """Of one FIFO; a wider token is several FIFOs side by side. 0: any width is one."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,8 @@ class OperatorLibrary:
     read_stage: int
     write_in_last_stage: bool
     flushing: bool
+    block_entry: int | None
+    """Cycles that a loop over blocks takes around each run of the pipeline inside it; None: they are one pipeline."""
     control: ControlCost
     memory: MemoryRules
     fifo: FifoRules
@@ -184,6 +190,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
         read_stage=fields.count("read_stage"),
         write_in_last_stage=fields.flag("write_in_last_stage"),
         flushing=fields.flag("flushing"),
+        block_entry=fields.count("block_entry") if fields.has("block_entry") else None,
         control=ControlCost(
             **{k: control.count(k) for k in ("lut", "lut_per_counter_bit", "ff", "ff_per_counter_bit")}
         ),
@@ -195,6 +202,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             lut_max_words=memory.count("lut_max_words"),
             lut_max_rom_words=memory.count("lut_max_rom_words"),
             bram_power_of_two_words=memory.count("bram_power_of_two_words"),
+            copy_for_each_load=memory.flag("copy_for_each_load"),
             external_load_latency=memory.count("external_load_latency"),
         ),
         fifo=FifoRules(
@@ -203,6 +211,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             shift_max_depth=fifo.count("shift_max_depth"),
             lut=fifo.count("lut"),
             ff=fifo.count("ff"),
+            widest_bits=fifo.count("widest_bits", default=0),
         ),
         operators=tuple(_operator(f) for f in fields.tables("operator")),
     )

@@ -9,14 +9,16 @@ from math import prod
 
 from xdsl.ir.affine import AffineMap
 
+from penstock.compiler.analysis.banks import Access
 from penstock.compiler.analysis.nests import NestFacts, Place, read_nest
 from penstock.compiler.dialects import nest
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Resources, total
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule.carried import reuse_distance, stands_still
 from penstock.compiler.schedule.flatten import BodyMemory, FlatStep, flatten
 from penstock.compiler.schedule.library import OperatorLibrary
-from penstock.compiler.schedule.memory import MemoryUse, build_memory
+from penstock.compiler.schedule.memory import MemoryShape, MemoryUse, build_memory
 from penstock.compiler.schedule.pattern import TokenPattern
 from penstock.compiler.schedule.records import Bound, Direction, NestSchedule, OpStage, PortKind, PortSchedule
 
@@ -100,6 +102,7 @@ class _Scheduler:
             ports=self._ports(),
             memories=memories,
             logic=self._logic(memories),
+            block_entry=self.library.block_entry if self.facts.block_loops else None,
         )
 
     # -- time
@@ -286,12 +289,13 @@ class _Scheduler:
         for memory, users in self.memory_steps.items():
             if not memory.is_own:
                 continue
-            widest = max(users, key=lambda i: self.steps[i].lanes)
-            width = self.steps[widest].lanes
-            words = -(-prod(memory.shape) // width)
-            bits = width * self.steps[widest].bits
-            found.append(build_memory(self.library, memory.name, words, bits, rom=memory.kind == "rom"))
+            accesses = [*memory.elsewhere, *(self._access(self.steps[i]) for i in users)]
+            shape, _ = MemoryShape.of(memory.shape, type_bits(memory.dtype), accesses, rom=memory.kind == "rom")
+            found.append(build_memory(self.library, memory.name, shape))
         return tuple(found)
+
+    def _access(self, step: FlatStep) -> Access:
+        return Access.of(_address(step), step.shape, self.trips, writes=step.kind == "store")
 
     def _logic(self, memories: tuple[MemoryUse, ...]) -> Resources:
         counters = sum((t - 1).bit_length() for t in self.trips)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from penstock.compiler.platforms import Resources, total
@@ -51,7 +51,7 @@ class PortSchedule:
 class NestSchedule:
     """A nest's timing and area under one operator library.
 
-    Iteration i is in stage s at cycle i*ii + s: a run takes ii*(iterations-1) + depth cycles if it
+    What enters in slot i is in stage s at cycle i*ii + s: a run takes ii*(slots-1) + depth cycles if it
     never waits.
     """
 
@@ -67,10 +67,45 @@ class NestSchedule:
     memories: tuple[MemoryUse, ...]
     logic: Resources
     """Operators, pipeline registers and control, without the memories."""
+    block_entry: int | None = None
+    """Cycles between the end of a run of the pipeline over one block and its run over the next one; None: all blocks
+    are one run."""
+
+    @property
+    def blocks(self) -> int:
+        return self.iterations // self.block_iterations
+
+    @property
+    def run_iterations(self) -> int:
+        """Of one run of the pipeline: what its tool reports as the trip count of its loop."""
+        return self.iterations if self.block_entry is None else self.block_iterations
+
+    @property
+    def idle(self) -> int:
+        """Slots between two blocks in which no iteration enters: the pipeline runs empty, and then starts anew."""
+        if self.block_entry is None or self.blocks == 1:
+            return 0
+        return max(0, -(-(self.depth + self.block_entry - self.ii) // self.ii))
+
+    @property
+    def slots(self) -> int:
+        """Of one run of the nest: its iterations, and the idle slots between them."""
+        return self.iterations + self.idle * (self.blocks - 1)
+
+    def in_slots(self, pattern: TokenPattern) -> TokenPattern:
+        """When the iterations of a pattern enter the pipeline."""
+        if not self.idle:
+            return pattern
+        inner, run = self.block_iterations, self.block_iterations + self.idle
+        levels = [
+            replace(level, stride=level.stride // inner * run) if level.stride >= inner else level
+            for level in pattern.levels
+        ]
+        return TokenPattern(tuple(levels))
 
     @property
     def latency(self) -> int:
-        return self.ii * (self.iterations - 1) + self.depth
+        return self.ii * (self.slots - 1) + self.depth
 
     @property
     def initial_delay(self) -> int:
@@ -88,4 +123,4 @@ class NestSchedule:
 
     def cycle(self, port: PortSchedule, token: int) -> int:
         """The cycle of the port's token-th access, if the nest never waits."""
-        return port.pattern.iteration(token) * self.ii + port.stage
+        return self.in_slots(port.pattern).iteration(token) * self.ii + port.stage

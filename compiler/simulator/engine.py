@@ -9,6 +9,7 @@ from __future__ import annotations
 from penstock.compiler.jit import Words, jit
 from penstock.compiler.simulator.flushing import go_on_flushing
 from penstock.compiler.simulator.layout import (
+    FAR,
     FAR_BACK,
     MODE,
     NEAR,
@@ -21,6 +22,7 @@ from penstock.compiler.simulator.layout import (
     SWEEPS_BEFORE_KEPT,
     WAKES,
     WAKES_END,
+    WORK,
 )  # fmt: skip
 from penstock.compiler.simulator.phases import begin
 from penstock.compiler.simulator.recurrence import go_on, keep
@@ -38,6 +40,7 @@ def run_process(p: int, m: Words, rings: Words, log: Words) -> bool:
             goes = go_on_stalling(p, m, rings, log)
         else:
             goes = go_on_flushing(p, m, rings, log)
+        m[WORK] += 1
         if not goes:
             return moved
         moved = True
@@ -63,10 +66,13 @@ def advance(m: Words, rings: Words, log: Words, near: Words, near_rings: Words, 
     """Run every process as far as it goes. True when all are done, False when none can move.
 
     Now and then, less and less often, the state is kept and each later one compared with it: a near one, anew after
-    every time that it recurred, and one from so far back that what recurs from then on are whole rows.
+    every time that it recurred, and one from so far back that what recurs from then on are whole rows. Without room to
+    keep a state in, every event is gone through one by one, and its time is noted.
     """
     since_near, until_near, since_far, until_far = 0, SWEEPS_BEFORE_KEPT, 0, 4 * SWEEPS_BEFORE_KEPT
     has_near = has_far = False
+    if len(near) == 0:
+        until_near = until_far = FAR
     while sweep(m, rings, log):
         since_near += 1
         since_far += 1

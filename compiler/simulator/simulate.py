@@ -43,10 +43,14 @@ ENGINE = Compiled(
 
 @dataclass(frozen=True)
 class SimulationOutcome:
-    """What a run comes to, without explanations: ends of the frames, none for a deadlock, and high-water marks."""
+    """What a run comes to, without explanations: ends of the frames, none for a deadlock, and high-water marks.
+
+    `work` is what the run took, in events that were gone through: the same for the same runs in the same order.
+    """
 
     frame_ends: tuple[int, ...]
     high_water: Mapping[str, int]
+    work: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class TokenTimes:
 
 @dataclass(frozen=True)
 class FreeRun:
-    """A run of one frame in which no channel is ever full; of processes, the first cycle and the one after the last."""
+    """A run of one frame in which no FIFO is ever full; of processes, the first cycle and the one after the last."""
 
     starts: Mapping[str, int]
     ends: Mapping[str, int]
@@ -98,18 +102,24 @@ class Simulator:
         high: dict[str, int] = {}
         for name, mark in zip(self._names, self._marks(state).tolist(), strict=True):
             high[name] = max(mark, high.get(name, 0))
-        return SimulationOutcome(tuple(times[:, :, 1].max(axis=0).tolist()) if done else (), high)
+        ends = tuple(times[:, :, 1].max(axis=0).tolist()) if done else ()
+        return SimulationOutcome(ends, high, int(state.memory[at.WORK]))
 
-    def free_run(self) -> FreeRun:
-        """What happens when without depths, token by token.
+    def free_run(self, *, blocks: bool = False) -> FreeRun:
+        """What happens when without depths, token by token; with `blocks` those keep theirs, only FIFOs do without.
 
-        Rings keep no more times than a run still needs; where that was not all, it runs again with larger ones.
+        Rings keep no more times than a run still needs, and those that grew on the way may have lost some before: it
+        runs again with larger ones until neither happened.
         """
-        free: list[None] = [None] * len(self._names)
-        state, _ = self._run(free, 1)
-        while not has_all_times(self.plan, state):
+        kept = [blocks and link.channel.kind == "block" for link in self.plan.links]
+        free = [link.channel.depth if own else None for link, own in zip(self.plan.links, kept, strict=True)]
+        while True:
+            before = self._sizes
+            state, _ = self._run(free, 1, every_time=True)
+            grew = before is None or (before != sizes_of(self.plan, state)).any()
+            if not grew and has_all_times(self.plan, state):
+                break
             self._sizes = sizes_for_all(self.plan, state)
-            state, _ = self._run(free, 1)
         names = self.plan.processes
         starts, ends = self._times(state)[:, 0].T.tolist()
         return FreeRun(dict(zip(names, starts, strict=True)), dict(zip(names, ends, strict=True)), tuple([
@@ -147,8 +157,8 @@ class Simulator:
     def _marks(self, state: EngineState) -> Ints:
         return state.memory[self.plan.link_addresses + at.HIGH]
 
-    def _run(self, depths: Sequence[int | None], frames: int) -> tuple[EngineState, bool]:
-        state = new_state(self.plan, depths, frames, self._sizes)
+    def _run(self, depths: Sequence[int | None], frames: int, *, every_time: bool = False) -> tuple[EngineState, bool]:
+        state = new_state(self.plan, depths, frames, self._sizes, every_time=every_time)
         run = self._compiled if self._is_long(frames) else self._interpreted
         done = run(state)
         while not done and grow(self.plan, state):
@@ -168,7 +178,7 @@ class Simulator:
     @staticmethod
     def _interpreted(state: EngineState) -> bool:
         memory, rings = state.memory.tolist(), state.rings.tolist()
-        kept = ([0] * len(memory), [0] * len(rings), [0] * len(memory), [0] * len(rings))
+        kept = [[0] * len(part) for part in state.arrays[3:]]
         done = advance(memory, rings, cast("Words", state.log), *kept)
         state.memory[:], state.rings[:] = memory, rings
         return done

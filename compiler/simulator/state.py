@@ -34,11 +34,17 @@ class EngineState:
 
 
 def new_state(
-    plan: SimulationPlan, depths: Sequence[int | None], frames: int, sizes: Ints | None = None
+    plan: SimulationPlan,
+    depths: Sequence[int | None],
+    frames: int,
+    sizes: Ints | None = None,
+    *,
+    every_time: bool = False,
 ) -> EngineState:
     """Everything before its first event; `depths` of the plan's links, None where no slot is ever missing.
 
-    `sizes` is how many runs each sequence had to keep in an earlier run, as `sizes_of` says it.
+    `sizes` is how many runs each sequence had to keep in an earlier run, as `sizes_of` says it. With `every_time` no
+    state is kept for comparison, so nothing that recurs is skipped and the times of all tokens are noted.
     """
     times = len(plan.memory)
     memory = np.concatenate((plan.memory, np.zeros(2 * frames * len(plan.processes), np.int64)))
@@ -50,7 +56,7 @@ def new_state(
     memory[plan.link_addresses + at.DEPTH] = np.array(slots, np.int64)
     log = np.empty(2 * at.LOG * len(plan.processes), np.int64)
     rings = _place(plan, memory, np.full(3 * len(plan.links), RUNS_KEPT, np.int64) if sizes is None else sizes)
-    kept = [np.empty_like(part) for part in (memory, rings, memory, rings)]
+    kept = [np.empty_like(part[:0] if every_time else part) for part in (memory, rings, memory, rings)]
     return EngineState(memory, rings, log, *kept, frames=frames)
 
 
@@ -75,7 +81,8 @@ def grow(plan: SimulationPlan, state: EngineState) -> bool:
         m[s + at.GROW] = 0
     for row in plan.addresses:
         m[row + at.READY] = 1
-    state.near_rings, state.far_rings = np.empty_like(state.rings), np.empty_like(state.rings)
+    if len(state.near):
+        state.near_rings, state.far_rings = np.empty_like(state.rings), np.empty_like(state.rings)
     return True
 
 

@@ -44,6 +44,7 @@ from penstock.compiler.simulator.layout import (
     TICKS,
     TURN_WAIT,
     WAITED,
+    WORK,
 )  # fmt: skip
 from penstock.compiler.simulator.sequences import (
     append,
@@ -177,6 +178,7 @@ def take_turns(p: int, turns: int, m: Words, rings: Words, log: Words) -> bool:
     done = 0
     while done < turns and has_room_for_turn(members, m):
         rise = one_turn(p, members, m, rings, log)
+        m[WORK] += 1
         done += 1
         more = min(steady_turns(rise, members, m), turns - done) if rise >= 0 and done > 1 else 0
         if more > 0:

@@ -9,6 +9,7 @@ from penstock.compiler.transforms.compose_copies import ComposeCopies
 from penstock.compiler.transforms.drop_dead_results import DropDeadResults
 from penstock.compiler.transforms.drop_unit_dims import DropUnitDims
 from penstock.compiler.transforms.drop_unused_operands import DropUnusedOperands
+from penstock.compiler.transforms.expand_functions import ExpandFunctions
 from penstock.compiler.transforms.fold_parameters import FoldParameters
 from penstock.compiler.transforms.fold_reshapes import FoldReshapes
 from penstock.compiler.transforms.fuse_elementwise import FuseElementwise
@@ -34,6 +35,7 @@ SIMPLIFY: tuple[Rewrite, ...] = (
     DropUnusedOperands(),
     SplitSlices(),
     FoldParameters(),
+    ExpandFunctions(),
     MoveSlices(),
     MaterialiseParts(),
     ComposeCopies(),

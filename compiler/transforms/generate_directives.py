@@ -1,7 +1,7 @@
 """Derives from nests, design and platform how everything is to be built, and writes it into the IR as attributes.
 
-Memories are cut exactly as far as the lanes of their accesses ask, and built of what the design says, or else of what
-the area model takes them to be.
+Memories are cut exactly as far as the lanes of their accesses ask, as analysis/banks.py finds for everyone, and built
+of what the design says, or else of what the area model takes them to be.
 Nests aim at the interval that their schedule says is reachable. Arguments that are used at the same time have ports
 to external memory of their own, as far as the platform has ports.
 """
@@ -14,32 +14,40 @@ from math import prod
 from typing import ClassVar
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, UnitAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
+from penstock.compiler.analysis.banks import Geometry, access_of, accesses_of, geometry_of, lanes_of
 from penstock.compiler.analysis.ports import AxiPort, plan_ports
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import directives, nest, stream
-from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.directives import (
     AxiAttr,
     BanksAttr,
     CarriedAttr,
     Cut,
     FifoAttr,
+    MemoryDeclaration,
     PipelineAttr,
     StorageAttr,
 )
 from penstock.compiler.dialects.nest import MemoryOp
 from penstock.compiler.dialects.stream import BlocksType
-from penstock.compiler.dialects.types import memref_type, vector_type
+from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import Platform, load_platform
-from penstock.compiler.schedule import OperatorLibrary, fifo_choices, load_library, memory_choices, schedule_nest
+from penstock.compiler.scalars.number_types import type_bits
+from penstock.compiler.schedule import (
+    MemoryShape,
+    OperatorLibrary,
+    fifo_choices,
+    load_library,
+    memory_choices,
+    schedule_nest,
+)
 from penstock.compiler.schedule.carried import reuse_distance
 from penstock.compiler.transforms.module_rewrite import ModuleRewrite
 from penstock.compiler.transforms.passes import Level
 
-_WIDEST_WORD = 4096  # bits up to which the banks of a ROM share one word
 _UNKNOWN = "unknown-operator"
 
 
@@ -61,9 +69,6 @@ class GenerateDirectives(ModuleRewrite):
                 builder.top(op)
                 directives.verify_directives(op)
         return module
-
-
-MemoryDeclaration = stream.BufferOp | stream.RomOp | stream.BlocksOp
 
 
 @dataclass(frozen=True)
@@ -97,8 +102,9 @@ class _Builder:
 
     def fifo(self, op: stream.StreamOp) -> str:
         kind, name = op.result.type, op.sym_name.data
-        bits = prod(kind.token.get_shape()) * directives.element_bits(kind.token.element_type)
-        choices = [use.kind for use in fifo_choices(self.library, name, kind.depth.data, bits)]
+        lanes = prod(kind.token.get_shape())
+        bits = lanes * directives.element_bits(kind.token.element_type)
+        choices = [use.kind for use in fifo_choices(self.library, name, kind.depth.data, bits, lanes)]
         return _decided(name, self.kinds.get(name), choices)
 
     def interval(self, op: nest.NestOp) -> int:
@@ -111,25 +117,16 @@ class _Builder:
             return 1
 
     def memory(self, op: MemoryDeclaration) -> None:
-        accesses, shape = _accesses(op.result), nest.memory_shape(op.result)
-        lanes = _most_lanes(accesses, len(shape))
-        rom = isinstance(op, stream.RomOp)
+        accesses, rom = accesses_of(op.result), isinstance(op, stream.RomOp)
         element = op.result.type.block if isinstance(op.result.type, BlocksType) else memref_type(op.result)
-        bits = prod(lanes) * directives.element_bits(element.element_type)
-        words = prod(-(-n // c) for n, c in zip(shape, lanes, strict=True))
+        shape, geometry = MemoryShape.of(
+            element.get_shape(), type_bits(element), [access_of(a) for a in accesses], rom=rom
+        )  # fmt: skip
         name = stored_name(op)
-        choices = [use.kind for use in memory_choices(self.library, name, words, bits, rom=rom)]
-        if _ports(accesses, "lutram", rom=rom) == "ram_t2p":  # LUTs have one write port
-            choices = sorted({*choices} - {"lutram"}, key=lambda kind: kind != "bram")
+        choices = [use.kind for use in memory_choices(self.library, name, shape)]
         kind = _decided(name, self.kinds.get(name), choices)
-        ports = _ports(accesses, kind, rom=rom)
-        shares_word = (
-            rom and prod(lanes) > 1 and kind != "registers" and bits <= _WIDEST_WORD and _aligned(accesses, lanes)
-        )
-        whole = kind == "registers"
-        cuts = [Cut(n if whole else c, whole or c == n) for n, c in zip(shape, lanes, strict=True)]
-        op.attributes[directives.BANKS] = BanksAttr.of("reshape" if shares_word else "partition", cuts)
-        op.attributes[directives.STORAGE] = StorageAttr.of(kind, ports)
+        op.attributes[directives.BANKS] = _banks(geometry.in_registers if kind == "registers" else geometry)
+        op.attributes[directives.STORAGE] = StorageAttr.of(kind, shape.ports_of(kind))
         if isinstance(op, stream.BufferOp) and kind != "registers":
             distance = _carried_distance(accesses)
             if distance != 1:
@@ -172,51 +169,15 @@ def _axi(port: AxiPort) -> AxiAttr:
     )
 
 
+def _banks(geometry: Geometry) -> BanksAttr:
+    return BanksAttr.of([Cut(d.banks, d.granule, complete=d.words == 1 < d.size) for d in geometry.dims])
+
+
 def _array(argument: SSAValue) -> BanksAttr:
-    """An argument on the chip, cut as far as its accesses ask."""
-    shape = nest.memory_shape(argument)
-    lanes = _most_lanes(_accesses(argument), len(shape))
-    return BanksAttr.of("partition", [Cut(count, count == size) for count, size in zip(lanes, shape, strict=True)])
-
-
-def _most_lanes(accesses: Sequence[MemoryOp], rank: int) -> list[int]:
-    """The lanes along each dim of whichever access has most there."""
-    return [max((_lanes(access)[dim] for access in accesses), default=1) for dim in range(rank)]
-
-
-def _accesses(memory: SSAValue) -> list[MemoryOp]:
-    uses: list[Operation] = [use.operation for use in memory.uses]
-    return [op for op in uses if isinstance(op, nest.LoadOp | nest.StoreOp)]
-
-
-def _lanes(access: MemoryOp) -> tuple[int, ...]:
-    return tuple(vector_type(access.result if isinstance(access, nest.LoadOp) else access.value).get_shape())
-
-
-def _ports(accesses: Sequence[MemoryOp], kind: str, *, rom: bool) -> str:
-    """What one bank serves in one slot; the two ends of a block channel meet different blocks."""
-    loads = sum(isinstance(a, nest.LoadOp) for a in accesses)
-    stores = len(accesses) - loads
-    if kind == "registers":
-        return "any"
-    if rom:
-        return "rom_1p" if loads <= 1 else "rom_2p" if loads == 2 else "rom_np"
-    if loads <= 1 and stores <= 1:
-        return "ram_s2p"
-    return "ram_1wnr" if kind == "lutram" and stores <= 1 else "ram_t2p"
-
-
-def _aligned(accesses: Sequence[MemoryOp], lanes: Sequence[int]) -> bool:
-    """Whether every access is exactly one word of all banks."""
-    for access in accesses:
-        address = access.address.data
-        if _lanes(access) != tuple(lanes):
-            return False
-        for expression, count in zip(address.results, lanes, strict=True):
-            origin = expression.eval([0] * address.num_dims, [])
-            if any(n % count for n in (origin, *coefficients(expression, address.num_dims))):
-                return False
-    return True
+    """An argument on the chip, cut as far as its accesses ask. Each bank has a port, so lanes do not share words."""
+    kind = memref_type(argument)
+    accesses = [access_of(a) for a in accesses_of(argument)]
+    return _banks(geometry_of(kind.get_shape(), accesses, type_bits(kind), widest=1))
 
 
 def _carried_distance(accesses: Sequence[MemoryOp]) -> int:
@@ -229,7 +190,7 @@ def _carried_distance(accesses: Sequence[MemoryOp]) -> int:
             parent = load.parent_op()
             if not isinstance(parent, nest.NestOp) or store.parent_op() is not parent:
                 continue
-            distance = reuse_distance(store.address.data, load.address.data, _lanes(load), parent.trips)
+            distance = reuse_distance(store.address.data, load.address.data, lanes_of(load), parent.trips)
             if distance is not None:
                 found.append(distance)
     return min(found, default=0)

@@ -66,8 +66,8 @@ class _Writer:
                 op = nest.MapOp([values[v] for v in inputs], lanes, _vector(result), body.clone())
             case Reduce(value, dims, result, body):
                 op = nest.ReduceOp(values[value], dims, body.clone())
-            case Other(op, _, result):
-                op = op.clone()
+            case Other(op, inputs, result):
+                op = op.clone({old: values[new] for old, new in zip(op.operands, inputs, strict=True)})
         values[result] = op.results[0]
         return op
 

@@ -22,8 +22,8 @@ def model_names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
-def build(reference: ZooReference) -> Any:
-    """What the zoo model's `build` returns for the reference's options."""
+def check_name(reference: ZooReference) -> None:
+    """Refuses a model that is not here."""
     if reference.name not in model_names():
         raise PenstockError(
             code="unknown-model",
@@ -31,6 +31,11 @@ def build(reference: ZooReference) -> Any:
             where=str(reference),
             hint=f"it has: {', '.join(model_names())}",
         )
+
+
+def build(reference: ZooReference) -> Any:
+    """What the zoo model's `build` returns for the reference's options."""
+    check_name(reference)
     function = importlib.import_module(f"{__name__}.{reference.name}").build
     parameters = inspect.signature(function).parameters
     options: dict[str, Any] = {}

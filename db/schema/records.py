@@ -33,7 +33,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Model:
-    """A submitted model. `kind` is python, onnx, linalg or zoo; `source` what the user named.
+    """A submitted model. `kind` is python, onnx, linalg, zoo or library; `source` what the user named.
 
     Its bytes, where it has any, are the content `sha256` of the store. `details` holds what an importer
     needs beyond them, such as the function of a Python file.

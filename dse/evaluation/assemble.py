@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 from penstock.compiler.analysis.graph import read_graph
-from penstock.compiler.analysis.nests import Load, Place, PlaceKind, StoreFact
+from penstock.compiler.analysis.nests import Place, PlaceKind, accesses_in
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.plan.converter_nests import BLOCKS, PartNests, Process
@@ -23,10 +22,11 @@ from penstock.compiler.plan.parts import Computing, Does, Loading, Part, Storing
 from penstock.compiler.plan.planner import Planner
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
+from penstock.compiler.scalars.number_types import type_bits
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_facts
 from penstock.compiler.schedule.flatten import BodyMemory
 from penstock.compiler.transforms.pad_dims import Dims, pad_module
-from penstock.profiling.network import Task, TaskChannel, TaskNetwork, in_order
+from penstock.profiling.network import Task, TaskChannel, TaskNetwork, block_of, in_order
 
 _PIECE = "piece"
 """What a part is called while it is looked at alone."""
@@ -99,7 +99,8 @@ class Assembler:
         for index, end in enumerate(end for one in ends for end in one):
             name = renamed[_output_channel(index)] = end.channel
             depth = design.fifo_depths.get(name, design.default_depth)
-            channels[name] = TaskChannel(name, "stream", depth, end.order.bits)
+            order = end.order
+            channels[name] = TaskChannel(name, "stream", depth, order.bits, lanes=prod(order.kind.element_shape))
         if piece.block is not None:
             name = renamed[piece.block.name] = block_name(part.name)
             channels[name] = replace(piece.block, name=name)
@@ -143,13 +144,5 @@ def _output_channel(index: int) -> str:
 
 
 def _block(block: Place, built: PartNests) -> TaskChannel:
-    """A block is one memory, as wide as its widest access."""
-    statements = [s for process in built.processes for s in process.nest.statements]
-    slices = [s.result for s in statements if isinstance(s, Load) and s.place is block]
-    slices += [s.value for s in statements if isinstance(s, StoreFact) and s.place is block]
-    width, dtype = max(value.lanes for value in slices), _scalar(block)
-    return TaskChannel(block.name, "block", BLOCKS, width * int(dtype.bitwidth), -(-prod(block.shape) // width))
-
-
-def _scalar(block: Place) -> Any:
-    return block.dtype
+    accesses = [access for process in built.processes for access in accesses_in(process.nest, block)]
+    return block_of(block.name, block.shape, type_bits(block.dtype), accesses, BLOCKS)

@@ -105,7 +105,7 @@ def run_cost(network: TaskNetwork, platform: Platform, arithmetic_uj: float) -> 
     for task in network.tasks:
         for nest in task.nests:
             for memory in nest.memories:
-                bits = nest.iterations * memory.word_bits
+                bits = nest.iterations * memory.shape.moved_bits
                 if memory.kind in ("bram", "uram"):
                     in_blocks += bits
                 else:

@@ -12,19 +12,34 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
+from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
-from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DEFAULT_GOAL, DIE_SHARE, UNBOUNDED, Goal
-from penstock.dse.fifo import SIMULATIONS, check_depths, runs_through, safe_depths, size_design
+from penstock.dse.evaluation.objectives import (
+    BANDWIDTH_SHARE,
+    DEFAULT_GOAL,
+    DIE_SHARE,
+    ROUTING,
+    ROUTING_SHARE,
+    UNBOUNDED,
+    Goal,
+)
+from penstock.dse.evaluation.routing import RoutingUse, routing_use
+from penstock.dse.fifo import (
+    DesignSizing,
+    SizingProgress,
+    check_depths,
+    runs_through,
+    safe_depths,
+    size_design,
+)
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import simulate_design
-
-SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
-"""Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +54,11 @@ class Evaluation:
     goal: Goal = DEFAULT_GOAL
     fullest_die: float | None = None
     """The share that its fullest die takes, above 1 where tasks cannot be divided among the dies; None of one die."""
+    routing: RoutingUse | None = None
+    """What is nearest to the limits of routing; None where the platform has none."""
     evidence: Evidence = "modelled"
+    sizing_note: str = ""
+    """What sizing its FIFOs left undone, where its budget ended first."""
 
     @cached_property
     def measures(self) -> dict[str, float]:
@@ -62,6 +81,7 @@ class Evaluation:
             "traffic_bytes": float(self.cost.traffic_bytes),
             **({} if busy is None else {BANDWIDTH_SHARE: busy / interval}),
             **({} if self.fullest_die is None else {DIE_SHARE: min(self.fullest_die, UNBOUNDED)}),
+            **({} if self.routing is None else {ROUTING_SHARE: self.routing.share}),
         } | {f"{name}_share": min(share, UNBOUNDED) for name, share in self.shares.items()}
 
     @property
@@ -91,6 +111,8 @@ class Evaluation:
             f"{slowest.name} sets the pace: {slowest.iterations} iterations, {slowest.ii_reason}. "
             f"{self.binding_resource} is at {self.shares[self.binding_resource]:.0%} of its limit."
         )
+        if self.routing is not None and ROUTING in self._exceeded():
+            text = f"{text} It would not route: {self.routing.what}."
         return text if self.feasible else f"{text} Over the limit: {', '.join(self._exceeded())}."
 
     def _exceeded(self) -> list[str]:
@@ -206,40 +228,38 @@ class Evaluator:
         evaluation: Evaluation,
         *,
         keep: Mapping[str, int] | None = None,
-        frames: int = SIZING_FRAMES,
         simulations: int = SIMULATIONS,
         network: TaskNetwork | None = None,
+        progress: SizingProgress = lambda _: None,
     ) -> Evaluation:
         """The same design with the fewest bits of FIFO that cost no time, found and shown by simulation.
 
-        None of several inputs in a row ends later than with unbounded FIFOs: of `frames`, or of more where a longer
-        run shows that these depths only put a wait off. Depths to `keep` are kept; where the others would be too
-        shallow beside them, these stay as they are. `network` is the design's with what a tool says of its pipelines.
+        None of several inputs in a row ends later than with unbounded FIFOs. Depths to `keep` are kept; where the
+        others would be too shallow beside them, these stay as they are. `network` is the design's with what a tool says
+        of its pipelines; `simulations` is the budget.
         """
         kept = dict(keep or {})
         planned = self.assembler.network(evaluation.design)
         fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
             return evaluation
-        found = self._sized(network or planned, frames, simulations)
-        if network is not None and not runs_through(planned, self.platform, self.clock_mhz, found):
-            also = self._sized(planned, frames, simulations)  # deep enough for either: deeper ones never harm
-            found = {name: max(depth, also[name]) for name, depth in found.items()}
-        depths = {**found, **{name: depth for name, depth in kept.items() if name in fifos}}
+
+        def sized(network: TaskNetwork) -> DesignSizing:
+            start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
+            return size_design(
+                network, self.platform, self.clock_mhz, simulations=simulations, start=start, progress=progress
+            )
+
+        found = sized(network or planned)
+        depths, note = dict(found.depths), found.note
+        if network is not None and not runs_through(planned, self.platform, self.clock_mhz, depths):
+            also = sized(planned)  # deep enough for either: deeper ones never harm
+            depths, note = {name: max(depth, also.depths[name]) for name, depth in depths.items()}, note or also.note
+        depths |= {name: depth for name, depth in kept.items() if name in fifos}
         if kept and not runs_through(network or planned, self.platform, self.clock_mhz, depths):
             return evaluation
-        return replace(self._model(evaluation.design.with_fifo_depths(depths), {}), params=evaluation.params)
-
-    def _sized(self, network: TaskNetwork, frames: int, simulations: int) -> Mapping[str, int]:
-        """Depths for `frames` inputs, or for twice as many again and again until three times as many lose nothing."""
-        while True:
-            sizing = size_design(network, self.platform, self.clock_mhz, frames=frames, simulations=simulations)
-            longer = 3 * frames
-            free = simulate_design(network, self.platform, self.clock_mhz, frames=longer, bounded=False)
-            bound = simulate_design(network, self.platform, self.clock_mhz, frames=longer, depths=sizing.depths)
-            if bound.frame_ends <= free.frame_ends or 2 * frames > MOST_SIZING_FRAMES:
-                return sizing.depths
-            frames *= 2
+        again = self._model(evaluation.design.with_fifo_depths(depths), {})
+        return replace(again, params=evaluation.params, sizing_note=note)
 
     def _check_depths(self, network: TaskNetwork, free: DesignFigures, depths: Mapping[str, int]) -> None:
         """Depths that are not safe whatever the times are must be seen to run through."""
@@ -273,4 +293,6 @@ class Evaluator:
         cost = run_cost(network, self.platform, self.arithmetic_uj)
         dies: DieCheck = self.__dict__["_dies"]
         shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
-        return Evaluation(params, design, figures, shares, cost, self.goal, fullest)
+        routing = routing_of(self.platform)
+        use = routing_use(network, routing) if routing is not None else None
+        return Evaluation(params, design, figures, shares, cost, self.goal, fullest, use)

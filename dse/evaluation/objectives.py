@@ -24,6 +24,8 @@ DIES, DIE_SHARE = "dies", "die_share"
 """What says whether a design's tasks can be divided among the dies. Where no design can be, one that misses this alone
 is left to the tools, which may divide tasks too.
 """
+ROUTING, ROUTING_SHARE = "routing", "routing_share"
+"""How near the largest pipeline and the widest token are to what still routes: compiler/platforms/routing.toml."""
 UNBOUNDED = 1e6
 """What a device lacks altogether counts as this: records and studies hold finite numbers."""
 
@@ -180,6 +182,8 @@ class Goal:
         found = {name: min(figures[f"{name}_share"], UNBOUNDED) - 1.0 for name in RESOURCE_NAMES}
         if DIE_SHARE in figures:
             found[DIES] = min(figures[DIE_SHARE], UNBOUNDED) - 1.0
+        if ROUTING_SHARE in figures:
+            found[ROUTING] = min(figures[ROUTING_SHARE], UNBOUNDED) - 1.0
         for limit in self.limits:
             found[limit.key] = max(limit.violation(figures), found.get(limit.key, -math.inf))
         return found
@@ -261,6 +265,8 @@ def describe_miss(name: str, excess: float) -> str:
     if ">=" in name:
         return f"the nearest miss reaches {max(0.0, 1 - excess):.2f} times what {name} asks for"
     times = f"{1 + excess:,.2f}" if excess < 1000 else f"{1 + excess:,.0f}"
+    if name == ROUTING:
+        return f"the nearest miss has a pipeline or a token {times} times as large as can be routed"
     if name in SHARED:
         return f"the nearest miss needs {times} times the {name} that may be used"
     return f"the nearest miss has {times} times the {name} that is allowed"
@@ -272,6 +278,8 @@ def after_miss(name: str) -> str:
         return "ask for less, or allow more trials"
     if name == BANDWIDTH:
         return "relax the limit, allow fewer lanes so that the design goes slower, or allow more trials"
+    if name == ROUTING:
+        return "allow fewer lanes, so that no pipeline and no token is as large, or quantise"
     if name in RESOURCE_NAMES:
         return "take a larger platform, relax the limit, quantise, stream the weights, or allow more trials"
     return "relax this limit or one on resources, take a larger platform, quantise, or allow more trials"

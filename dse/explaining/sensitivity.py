@@ -16,7 +16,7 @@ from penstock.compiler.errors import reason_of
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
-from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES
+from penstock.dse.evaluation.objectives import BANDWIDTH_SHARE, DIES, OBJECTIVES, ROUTING
 from penstock.dse.search.fill import LANES, amount_of
 from penstock.dse.space.tiling import Value
 
@@ -123,8 +123,11 @@ def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
     same = one.design.digest() == evaluator.evaluate(chosen.params).design.digest()
     share, binding = max(one.shares.values()), one.binding_resource
-    if share <= 1 < (one.fullest_die or 0):
-        share, binding = one.fullest_die, DIES
+    dies = one.fullest_die or 0.0
+    if share <= 1 < dies:
+        share, binding = dies, DIES
+    elif share <= 1 and one.routing is not None and one.routing.share > 1:
+        share, binding = one.routing.share, ROUTING
     return Neighbour(name, value, other, one.figures.latency, ratio, share, binding, one.feasible, same)
 
 
@@ -234,6 +237,7 @@ def _steps(neighbours: Sequence[Neighbour], figure: str) -> str:
         gain, share = 1 - (best.objective or 1), best.share or 0
         needs = f"needs {share:.0%} of the {best.binding} that may be used"
         needs = "its tasks cannot be divided among the dies" if best.binding == DIES else needs
+        needs = "a pipeline or a token of it is too large to be routed" if best.binding == ROUTING else needs
         return (
             f"No single step is better and fits; the nearest, {_step(best)}, would take {gain:.1%} less {word} and "
             f"{needs}."

@@ -5,20 +5,22 @@
 
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
+from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
-from penstock.dse.fifo.size import SIMULATIONS, Sizing, size_fifos
+from penstock.dse.fifo.size import Sizing, size_fifos
 
 __all__ = [
     "LEAST_DEPTH",
-    "SIMULATIONS",
     "DesignSizing",
+    "Effort",
     "MeasureDepths",
     "MeasuredDepths",
     "Shrunk",
     "Sizing",
+    "SizingProgress",
     "bridges",
     "check_depths",
     "periodic_depths",

@@ -1,7 +1,7 @@
 """Token curves: when every token is written and read in a run in which no FIFO is full, as the simulator says it.
 
-Processes wait for nothing but each other's tokens: external memory has its words at once, and blocks are given back as
-soon as they are taken. What both cost is known to the simulations that every sizing ends with.
+Processes wait for each other's tokens and for free blocks, of which there are no more than there are; external memory
+has its words at once. What that costs is known to the simulations that every sizing ends with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AT_ONCE = 1e12  # bits of a memory a cycle
 class Edge:
     """One channel between two processes: cycles in which its tokens are written and read.
 
-    A block counts as one token: written when it is handed on, read when it is taken hold of.
+    A block counts as one token: written when it is handed on, read when it is given back.
     """
 
     name: str
@@ -32,6 +32,8 @@ class Edge:
     target: str
     written: Ints
     read: Ints
+    rigid: bool = False
+    """Both ends wait for each other, as those of blocks do: neither may be moved without the other."""
 
     @property
     def slack(self) -> int:
@@ -65,28 +67,21 @@ def curves_of(network: Network, rules: Rules) -> Curves:
     simulator = Simulator(_unhindered(network), rules)
     plan = simulator.plan
     _check_order(plan.processes, [(plan.processes[link.writer], plan.processes[link.reader]) for link in plan.links])
-    run = simulator.free_run()
+    run = simulator.free_run(blocks=True)
     edges = [
         # a pipo is handed over outside the phases: from the end of its writer to the start of its reader
         Edge(t.channel.name, t.writer, t.reader, t.filled + rules.start_gap - 1, np.array([run.starts[t.reader]]))
         if t.channel.kind == "pipo"
-        else Edge(t.channel.name, t.writer, t.reader, t.filled, t.freed)
+        else Edge(t.channel.name, t.writer, t.reader, t.filled, t.freed, rigid=t.channel.kind == "block")
         for t in run.tokens
     ]
     return Curves(tuple(edges), run.ends)
 
 
 def _unhindered(network: Network) -> Network:
-    """The same network, with memories that never make wait and readers that give blocks back at once."""
+    """The same network, with memories that never make wait."""
     memories = tuple([replace(memory, bits_per_cycle=_AT_ONCE, latency=0) for memory in network.memories])
-    processes = tuple([
-        replace(process, phases=tuple([
-            replace(phase, accesses=tuple([replace(a, hold=0) if a.direction == "read" else a for a in phase.accesses]))
-            for phase in process.phases
-        ]))
-        for process in network.processes
-    ])  # fmt: skip
-    return replace(network, memories=memories, processes=processes)
+    return replace(network, memories=memories)
 
 
 def _check_order(processes: Iterable[str], pairs: Iterable[tuple[str, str]]) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from penstock.compiler.platforms import Platform
 from penstock.compiler.simulator import Network as SimulatedNetwork
-from penstock.compiler.simulator import Sequence, Simulator
+from penstock.compiler.simulator import Rules, Sequence, Simulator
 from penstock.dse.fifo.depths import LEAST_DEPTH
-from penstock.dse.fifo.size import SIMULATIONS, Sizing, size_fifos
+from penstock.dse.fifo.effort import Effort, SizingProgress
+from penstock.dse.fifo.known_failures import KnownFailures
+from penstock.dse.fifo.size import Sizing, size_fifos
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import rules_of, simulated_network
+
+SIZING_FRAMES, MOST_SIZING_FRAMES = 4, 16
+"""Inputs in a row for which FIFO sizing costs no time: with one alone, depths would do that halve the throughput."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,15 @@ class DesignSizing:
     def unbounded_latency(self) -> int:
         return sum(kernel.unbounded_latency for kernel in self.kernels)
 
+    @property
+    def note(self) -> str:
+        """What the budget left undone; empty where every FIFO is seen to need its depth."""
+        left = sum(len(kernel.open) for kernel in self.kernels)
+        if not left:
+            return ""
+        runs, several = sum(kernel.simulations for kernel in self.kernels), "s" if left > 1 else ""
+        return f"FIFO sizing stopped after {runs} simulations; {left} FIFO{several} may be smaller"
+
 
 def size_design(
     network: TaskNetwork,
@@ -46,16 +61,63 @@ def size_design(
     *,
     tolerance: float = 0.0,
     least: int = LEAST_DEPTH,
-    frames: int = 1,
+    frames: int = SIZING_FRAMES,
+    most_frames: int = MOST_SIZING_FRAMES,
     simulations: int = SIMULATIONS,
+    start: Mapping[str, int] | None = None,
+    progress: SizingProgress = lambda _: None,
 ) -> DesignSizing:
-    """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths."""
-    rules = rules_of(platform, clock_mhz)
-    sized = [
-        size_fifos(part, rules, tolerance=tolerance, least=least, frames=frames, simulations=simulations)
-        for part in _kernels(network, platform, clock_mhz)
-    ]
+    """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths.
+
+    For `frames` inputs in a row, or for twice as many again and again until three times as many lose nothing; kernels
+    that run one after the other do not overlap inputs, and are sized for one. `start` are depths to begin with where
+    they suffice. The budget is one for all kernels, what one leaves is the others'.
+    """
+    rules, parts = rules_of(platform, clock_mhz), _kernels(network, platform, clock_mhz)
+    left, sized = Effort.of(simulations), list[Sizing]()
+    lengths = [Simulator(part, rules).plan.accesses + 1 for part in parts]
+    for number, part in enumerate(parts):
+        share = left.part(lengths[number] / sum(lengths[number:]))
+        where = f"kernel {number + 1} of {len(parts)}: " if len(parts) > 1 else ""
+        found = _lasting(
+            part, rules, share, tolerance, least, (1, 1) if len(parts) > 1 else (frames, most_frames), start,
+            lambda text, where=where: progress(where + text),
+        )  # fmt: skip
+        left = left.without(found.simulations, found.work)
+        sized.append(found)
     return DesignSizing(tuple(sized))
+
+
+def _lasting(
+    part: SimulatedNetwork,
+    rules: Rules,
+    effort: Effort,
+    tolerance: float,
+    least: int,
+    frames: tuple[int, int],
+    start: Mapping[str, int] | None,
+    progress: SizingProgress,
+) -> Sizing:
+    """Depths for so many inputs, or more where a longer run shows that these depths only put a wait off."""
+    now, most = frames
+    fifos = [c.name for c in part.channels if c.kind == "fifo"]
+    known, simulator, runs, work = KnownFailures(fifos), Simulator(part, rules), 0, 0
+    while True:
+        last = 2 * now > most
+        found = size_fifos(
+            part, rules, tolerance=tolerance, least=least, frames=now, known=known, start=start, progress=progress,
+            effort=effort.without(runs, work).part(1 if last else 0.5),
+        )  # fmt: skip
+        runs, work = runs + found.simulations, work + found.work
+        if last or _lasts(simulator, found.depths, tolerance, 3 * now):
+            return replace(found, simulations=runs, work=work)
+        now *= 2
+
+
+def _lasts(simulator: Simulator, depths: Mapping[str, int], tolerance: float, frames: int) -> bool:
+    free = simulator.outcome(dict.fromkeys(depths), frames=frames).frame_ends
+    bound = simulator.outcome(depths, frames=frames).frame_ends
+    return len(bound) == len(free) and all(b <= int(f * (1 + tolerance)) for f, b in zip(free, bound, strict=True))
 
 
 def runs_through(network: TaskNetwork, platform: Platform, clock_mhz: float, depths: Mapping[str, int]) -> bool:

@@ -20,7 +20,8 @@ def periodic_depths(network: Network, rules: Rules) -> Mapping[str, int]:
     """A depth for every FIFO."""
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
     run = curves_of(network, rules)
-    delays = [Delay(e.source, e.target, -e.slack, bits.get(e.name, 0) * e.rate) for e in run.edges]
+    delays = [Delay(e.source, e.target, 0 if e.rigid else -e.slack, bits.get(e.name, 0) * e.rate) for e in run.edges]
+    delays += [Delay(e.target, e.source, 0, 0.0) for e in run.edges if e.rigid]
     latest = {name: run.latency - end for name, end in run.ends.items()}
     moved = start_times(list(run.ends), delays, latest)
     after = {e.name: e.held(moved[e.target] - moved[e.source]) for e in run.edges if e.name in bits}

@@ -1,33 +1,40 @@
 """Simulation-guided shrinking: the fewest bits with which a run ends as early as before.
 
 Deeper FIFOs never make a run later, so whatever fails keeps failing with less, and each failure says: at least one
-of these FIFOs must be deeper. First every FIFO is made as shallow as it can be, one after the other. Then, while
-the budget lasts, one FIFO at a time is deepened, to see whether others can give up more for it. In small networks
-the cheapest depths that satisfy everything learned so far are tried last: when they succeed, or cost as much as
-what is known, no choice of depths is better.
+of these FIFOs must be deeper. First every FIFO is made as shallow as it can be, one after the other: in steps that
+matter first, then slot by slot. Then, while the budget lasts, one FIFO at a time is deepened, to see whether others can
+give up more for it. In small networks the cheapest depths that satisfy everything learned so far are tried last: when
+they succeed, or cost as much as what is known, no choice of depths is better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.cover import FailedDepths, cheapest_cover
+from penstock.dse.fifo.effort import SizingProgress
+from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.measure import MeasureDepths
 
 Depths = dict[str, int]
 _SMALL = 24  # FIFOs deeper than the least, up to which depths are proven to be the best
+_GRAINS = (64, 1024)  # shares of all bits that a FIFO must still hold to be looked at, before each slot counts
 
 
 @dataclass(frozen=True)
 class Shrunk:
-    """`bound` is what no sufficient choice of depths can be below, in bits."""
+    """`bound` is what no sufficient choice of depths can be below, in bits.
+
+    Of the FIFOs that are `open` it was not seen that they need all their slots: the budget ended before.
+    """
 
     depths: Mapping[str, int]
     bits: int
     bound: int
     simulations: int
+    open: tuple[str, ...] = ()
 
 
 def shrink(
@@ -39,13 +46,18 @@ def shrink(
     allowed: tuple[int, ...],
     least: int = 1,
     simulations: int = 1000,
+    exhausted: Callable[[], bool] = lambda: False,
+    known: KnownFailures | None = None,
+    progress: SizingProgress = lambda _: None,
 ) -> Shrunk:
     """Shrink each of `starts`, all of them sufficient, and take the best on.
 
     `top` are the depths at which no FIFO can be full: the number of their tokens. Less is not enough of a limit, for
-    a narrow FIFO that is deeper than it needs to be may let a wide one be shallow.
+    a narrow FIFO that is deeper than it needs to be may let a wide one be shallow. It ends after so many simulations,
+    or when the budget is `exhausted`.
     """
-    search = _Search(measure, bits, allowed, least, simulations)
+    known = known or KnownFailures(list(bits))
+    search = _Search(measure, bits, allowed, least, simulations, exhausted, known, progress)
     lowest = total_bits(dict.fromkeys(bits, least), bits)
     best = dict(min(starts, key=lambda depths: total_bits(depths, bits)))
     for start in starts:
@@ -54,52 +66,73 @@ def shrink(
     best, bound = search.exchange(best, top), lowest
     if sum(d > least for d in best.values()) <= _SMALL:
         best, bound = search.improve(best, top, lowest)
-    return Shrunk(best, total_bits(best, bits), bound, search.used)
+    return Shrunk(best, total_bits(best, bits), bound, search.used, search.open(best))
 
 
 class _Search:
     def __init__(
-        self, measure: MeasureDepths, bits: Mapping[str, int], allowed: tuple[int, ...], least: int, simulations: int
+        self,
+        measure: MeasureDepths,
+        bits: Mapping[str, int],
+        allowed: tuple[int, ...],
+        least: int,
+        simulations: int,
+        exhausted: Callable[[], bool],
+        known: KnownFailures,
+        progress: SizingProgress,
     ) -> None:
         self.measure, self.bits, self.allowed, self.least = measure, bits, allowed, least
-        self.budget, self.used = simulations, 0
+        self.budget, self.used, self.exhausted, self.progress = simulations, 0, exhausted, progress
+        self.known = known
         self.failures: list[FailedDepths] = []
 
     @property
     def spent(self) -> bool:
-        return self.used >= self.budget
+        return self.used >= self.budget or self.exhausted()
 
     def tried(self, depths: Depths) -> Depths | None:
         """Depths that suffice, at most those given: what is never filled goes. None where they do not suffice."""
-        if any(all(depths[n] <= d for n, d in failure.items()) for failure in self.failures):
+        if self.known.cover(depths) or any(
+            all(depths[n] <= d for n, d in failure.items()) for failure in self.failures
+        ):
             return None
-        self.used += 1
-        found = self.measure(depths)
-        if not found.within(self.allowed):
+        if not self._suffices(depths):
             return None
-        return {n: max(self.least, min(d, found.high_water[n])) for n, d in depths.items()}
+        high = self.held
+        return {n: max(self.least, min(d, high[n])) for n, d in depths.items()}
 
     def minimal(self, depths: Depths, order: Sequence[str]) -> Depths:
-        """No FIFO alone could be shallower, where the budget lasts; groups go together first."""
+        """No FIFO alone could be shallower, where the budget lasts; what saves much goes first."""
+        for share in _GRAINS:
+            depths = self._shallower(depths, order, total_bits(depths, self.bits) // share)
+        return self._shallower(depths, order, 0)
+
+    def open(self, depths: Depths) -> tuple[str, ...]:
+        """The FIFOs of which no simulation says that they need all their slots beside the others."""
+        deep = [n for n, depth in depths.items() if depth > self.least]
+        return tuple(n for n in deep if not self.known.cover(depths | {n: depths[n] - 1}))
+
+    def _shallower(self, depths: Depths, order: Sequence[str], grain: int) -> Depths:
+        """Groups go together first. What could save no more than `grain` bits is left as it is."""
         pending = [list(order)]
         while pending and not self.spent:
-            group = [n for n in pending.pop() if depths[n] > self.least]
+            group = [n for n in pending.pop() if (depths[n] - self.least) * self.bits[n] > grain]
             if not group:
                 continue
             found = self.tried(depths | dict.fromkeys(group, self.least))
             if found is not None:
                 depths = found
             elif len(group) == 1:
-                depths = self._lower(depths, group[0])
+                depths = self._lower(depths, group[0], grain)
             else:
                 half = len(group) // 2
                 pending += [group[half:], group[:half]]
         return depths
 
-    def _lower(self, depths: Depths, name: str) -> Depths:
+    def _lower(self, depths: Depths, name: str, grain: int) -> Depths:
         """The least depth of one FIFO; its least of all is known to be too little."""
         low = self.least  # fails
-        while depths[name] - low > 1 and not self.spent:
+        while depths[name] - low > 1 and (depths[name] - low) * self.bits[name] > grain and not self.spent:
             middle = max(low + 1, depths[name] - 1 if depths[name] - low <= 4 else (low + depths[name]) // 2)
             found = self.tried(depths | {name: middle})
             if found is not None:
@@ -117,7 +150,7 @@ class _Search:
             if best[name] >= top[name]:
                 continue
             others = sorted((n for n in best if n != name), key=lambda n: -self.bits[n] * best[n])
-            tried = self.minimal(best | {name: top[name]}, [*others, name])
+            tried = self._shallower(best | {name: top[name]}, [*others, name], 0)
             if total_bits(tried, self.bits) < cost:
                 best, cost = tried, total_bits(tried, self.bits)
                 waiting.append(name)
@@ -160,5 +193,12 @@ class _Search:
         return {n: d for n, d in wide.items() if d < top[n]}
 
     def _suffices(self, depths: Depths) -> bool:
+        """Simulated; what fails is known from then on, and what was `held` by what does not."""
         self.used += 1
-        return self.measure(depths).within(self.allowed)
+        found = self.measure(depths)
+        if not found.within(self.allowed):
+            self.known.add(depths)
+            return False
+        self.held = found.high_water
+        self.progress(f"{total_bits(depths, self.bits):,} bits after {self.used} simulations")
+        return True

@@ -10,13 +10,13 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import Network, Rules
 from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH
+from penstock.dse.fifo.effort import Effort, SizingProgress
+from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.measure import MeasuredDepths, SimulatedRuns
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import shrink
+from penstock.dse.support.budgets import SIMULATIONS
 
-SIMULATIONS = 400
-_MOST_EVENTS = 2_000_000_000  # accesses to channels, in all simulations of one network together
-_LEAST_SIMULATIONS = 16
 _MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid out in memory
 
 
@@ -24,7 +24,8 @@ _MOST_TOKENS = 5_000_000  # of all channels together, for which curves are laid 
 class Sizing:
     """Depths at which a simulation ran to its end: that they do not deadlock is seen, not assumed.
 
-    `bound` are bits that no sufficient depths can be below.
+    `bound` are bits that no sufficient depths can be below. FIFOs that are `open` may be smaller: the budget ended
+    before that was known.
     """
 
     depths: Mapping[str, int]
@@ -33,6 +34,8 @@ class Sizing:
     latency: int
     unbounded_latency: int
     simulations: int
+    work: int
+    open: tuple[str, ...] = ()
     evidence: Literal["simulated"] = "simulated"
 
 
@@ -44,14 +47,20 @@ def size_fifos(
     least: int = LEAST_DEPTH,
     frames: int = 1,
     simulations: int = SIMULATIONS,
+    effort: Effort | None = None,
+    known: KnownFailures | None = None,
+    start: Mapping[str, int] | None = None,
+    progress: SizingProgress = lambda _: None,
 ) -> Sizing:
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
 
-    `simulations` is the budget of shrinking, less where a single one takes long; `frames` runs several inputs in a
-    row, so that their distance is kept too.
+    `simulations`, or the `effort` that stands for it, is the budget of shrinking; `frames` runs several inputs in a
+    row, so that their distance is kept too. `known` are depths that do not suffice for as many or fewer inputs, `start`
+    such as may suffice.
     """
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
     measure = SimulatedRuns(network, rules, frames)
+    budget = effort or Effort.of(simulations)
     free = measure.unbounded()
     if not free.ends:
         stuck = measure.deadlock(dict.fromkeys(measure.fifos))
@@ -63,17 +72,23 @@ def size_fifos(
     top = {name: max(least, tokens[name]) for name in bits}
     held = {name: max(least, high) for name, high in free.high_water.items()}
     allowed, starts = free.stretched(tolerance), [held]
-    planned = _planned(network, rules)
-    if planned is not None:
-        planned = {name: max(least, planned[name]) for name in bits}
-        if measure(planned).within(allowed):
-            starts.insert(0, planned)
-    budget = min(simulations, max(_LEAST_SIMULATIONS, _MOST_EVENTS // max(measure.events, 1)))
-    found = shrink(measure, starts, top, bits, allowed=allowed, least=least, simulations=budget)
+    measure.allowed = allowed
+    for depths in (_planned(network, rules), start):
+        if depths is not None:
+            wished = {name: max(least, depths[name]) for name in bits}
+            if measure(wished).within(allowed):
+                starts.append(wished)
+    starts.sort(key=lambda depths: total_bits(depths, bits))
+    found = shrink(
+        measure, starts, top, bits, allowed=allowed, least=least, simulations=budget.simulations,
+        exhausted=lambda: measure.work >= budget.work, known=known, progress=progress,
+    )  # fmt: skip
     final = measure(found.depths)
     _check(final, allowed, network)
     bits_found = total_bits(found.depths, bits)
-    return Sizing(found.depths, bits_found, found.bound, final.ends[0], free.ends[0], measure.count)
+    return Sizing(
+        found.depths, bits_found, found.bound, final.ends[0], free.ends[0], measure.count, measure.work, found.open
+    )
 
 
 def _planned(network: Network, rules: Rules) -> Mapping[str, int] | None:

@@ -14,7 +14,7 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.finishing.placement import NO_PLACE, Placement, place
-from penstock.dse.rungs import Ranked
+from penstock.dse.rungs import Bench, Ranked
 from penstock.profiling.network import TaskNetwork
 
 
@@ -38,18 +38,28 @@ def finish(
     keep: Mapping[str, int] | None = None,
     divide: bool = False,
     network: TaskNetwork | None = None,
+    bench: Bench | None = None,
 ) -> Finished:
     """Size the FIFOs by simulation (or leave them as they are), then place everything.
 
     With `divide` a design is refused that cannot be divided among the dies. What the record says of dies, memories
     and the depths to `keep` is kept, and refused where it cannot be. FIFOs are sized for `network`, if it is given: the
-    design as a tool synthesised it.
+    design as a tool synthesised it. The `bench` says how much that may simulate, and hears how far it is.
     """
-    tight = evaluator.tightened(evaluation, keep=keep, network=network) if simulate else evaluation
+    tight = evaluation
+    if simulate:
+        bench = bench or Bench()
+        tight = evaluator.tightened(
+            evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, progress=bench.line or _unheard
+        )
     planned = evaluator.assembler.network(tight.design)
     placement = place(planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide)
     design = placement.record(tight.design).allocated()
     return Finished(replace(tight, design=design), placement)
+
+
+def _unheard(_: str) -> None:
+    """Nobody listens."""
 
 
 def finish_first(
@@ -58,6 +68,7 @@ def finish_first(
     *,
     simulate: bool = True,
     synthesised: Callable[[Evaluation], TaskNetwork | None] = lambda _: None,
+    bench: Bench | None = None,
 ) -> tuple[Finished, Ranked, Mapping[int, str]]:
     """The first of ranked designs that can be placed, and why each before it, by its position, cannot.
 
@@ -72,7 +83,7 @@ def finish_first(
             continue
         try:
             network = synthesised(one.candidate)
-            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide, network=network)
+            done = finish(evaluator, one.candidate, simulate=simulate, divide=divide, network=network, bench=bench)
             return done, one, {p: why for p, why in passed_over.items() if p != position}
         except PenstockError as error:
             if error.code not in NO_PLACE:

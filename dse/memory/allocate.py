@@ -158,5 +158,6 @@ def _check_alone(item: StoredItem, limits: Resources) -> None:
 
 def _size(item: StoredItem) -> str:
     use = item.usual
-    copies = f" × {use.copies} copies" if use.copies > 1 else ""
-    return f"{item.name} of {use.words:,} words × {use.word_bits:,} bits{copies}"
+    shape, copies = use.shape, f" × {use.copies} copies" if use.copies > 1 else ""
+    banks = f" × {shape.banks:,} banks" if shape.banks > 1 else ""
+    return f"{item.name} of {shape.words:,} words × {shape.word_bits:,} bits{banks}{copies}"

@@ -42,13 +42,13 @@ def stored_items(
     for task in network.tasks:
         for memory in {m.name: m for n in task.nests for m in n.memories}.values():
             name = f"{task.name}.{memory.name}"
-            ways = memory_choices(library, name, memory.words, memory.word_bits, rom=memory.rom, copies=memory.copies)
+            ways = memory_choices(library, name, memory.shape, copies=memory.copies)
             found.append(StoredItem(name, ways, region(task.name), task.name))
     for name, channel in network.channels.items():
         if channel.kind == "stream":
-            ways = fifo_choices(library, name, channel.depth, channel.bits)
+            ways = fifo_choices(library, name, channel.depth, channel.bits, channel.lanes)
         else:
-            ways = memory_choices(library, name, channel.words, channel.bits, copies=channel.depth)
+            ways = memory_choices(library, name, channel.shape, copies=channel.depth)
         named = tuple(replace(w, name=name) for w in ways)
         found.append(StoredItem(name, named, region(ends[name][1]), ends[name][1]))
     return tuple(found)

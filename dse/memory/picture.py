@@ -63,9 +63,10 @@ def _draw_shares(picture: Drawing, allocation: Allocation, region: str, y: float
 
 def memory_table(allocation: Allocation, family: Family) -> str:
     """Every memory with its geometry, the largest first; blocks by their name in the device's family."""
-    header = ["memory", "on", "words", "bits", "copies", "built of", "blocks", "lut", "ff"]
+    header = ["memory", "on", "words", "bits", "banks", "copies", "built of", "blocks", "lut", "ff"]
     rows = [
-        [name, allocation.regions[name], f"{u.words:,}", f"{u.word_bits:,}", str(u.copies), _TITLES[u.kind],
+        [name, allocation.regions[name], f"{u.shape.words:,}", f"{u.shape.word_bits:,}", f"{u.shape.banks:,}",
+         str(u.copies), _TITLES[u.kind],
          u.blocks(family) or "–", f"{u.area.lut:,}", f"{u.area.ff:,}"]
         for name, u in sorted(allocation.uses.items(), key=lambda item: (-item[1].bits * item[1].copies, item[0]))
     ]  # fmt: skip

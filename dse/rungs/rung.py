@@ -15,6 +15,7 @@ from penstock.compiler.platforms import Resources
 from penstock.compiler.simulator import Simulation
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.history import FolderHistory, History
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.store import FolderProfiles, ProfileStore
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.profiling.vitis.job import JobLimits
@@ -36,6 +37,8 @@ class Bench:
     """Keeps the reports and logs of HLS tools, a folder for each profile that they made."""
     limits: JobLimits = field(default_factory=JobLimits)
     """What one job of an HLS tool may use."""
+    fifo_simulations: int = SIMULATIONS
+    """What sizing the FIFOs of a chosen design may take."""
 
 
 FRAMES = 6

@@ -29,7 +29,7 @@ def retime_design(network: TaskNetwork, report: SynthesisReport) -> RetimedDesig
     nests: list[PhaseTiming] = []
     kept: list[str] = []
     for task in network.tasks:
-        loops = fitting_loops(report, task.name, [nest.iterations for nest in task.nests])
+        loops = fitting_loops(report, task.name, [nest.run_iterations for nest in task.nests])
         if loops is None:
             kept.append(task.name)
             loops = [None] * len(task.nests)

@@ -28,6 +28,8 @@ def bench(
     name: Annotated[str | None, typer.Argument(help="which benchmark; without it they are listed")] = None,
     all_: Annotated[bool, typer.Option("--all", help="run every benchmark, one after the other")] = False,
     data: Annotated[Path | None, typer.Option("--data", help="folder of data, for a benchmark that reads one")] = None,
+    only: Annotated[str | None, typer.Option(metavar="PATTERN", help="only rows with this in their names")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="at most so many rows")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object a benchmark")] = False,
 ) -> int:
     """Run a benchmark and print its figures: name, machine, evidence, rows and summary."""
@@ -41,8 +43,11 @@ def bench(
         for each, benchmark in sorted(known.items()):
             print(f"{each:<12}{benchmark.summary}")
         return 0
+    narrowed = {key: value for key, value in (("only", only), ("limit", limit)) if value is not None}
     for each in sorted(known) if all_ else [str(name)]:
-        figures: dict[str, Any] = registry.run(each) if data is None else registry.run(each, data)
+        if unknown := set(narrowed) - (registry.narrows(each) if narrowed else set()):
+            raise BenchError(f"the benchmark {each} takes no --{min(unknown)}: it has no rows by name")
+        figures: dict[str, Any] = registry.run(each, data, **narrowed)
         if as_json:
             print(json.dumps(figures))
         else:

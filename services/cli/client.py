@@ -21,6 +21,7 @@ from urllib.parse import parse_qsl, quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
+from penstock.compiler.reference import LIBRARIES
 from penstock.services.api.answers.schemas import (
     ArtifactList,
     ArtifactOut,
@@ -72,12 +73,13 @@ class UsageError(Exception):
 
 @dataclass(frozen=True)
 class ModelSource:
-    """MODEL of the command line: `file.py:function`, `file.onnx`, `file.mlir`, or `zoo:name?key=value`."""
+    """MODEL of the command line: a file, `zoo:name?key=value`, or a model of a library by its reference."""
 
     path: Path | None = None
     entry: str = ""
     zoo: str = ""
     arguments: Mapping[str, str | int | float | bool] | None = None
+    reference: str = ""
 
     @staticmethod
     def parse(text: str) -> ModelSource:
@@ -87,11 +89,14 @@ class ModelSource:
                 raise UsageError(f"'{text}' names no model: write zoo:NAME or zoo:NAME?key=value")
             pairs = parse_qsl(query, keep_blank_values=True)
             return ModelSource(zoo=name, arguments={key: _literal(value) for key, value in pairs})
+        if text.partition(":")[0] in LIBRARIES and ":" in text:
+            return ModelSource(reference=text)  # the service reads it
         file, _, entry = text.rpartition(":") if ".py:" in text else (text, "", "")
         path = Path(file)
         if path.suffix not in (".py", ".onnx", ".mlir"):
             raise UsageError(
-                f"'{text}' is no model: write file.py:function, file.onnx, file.mlir or zoo:NAME?key=value"
+                f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
+                f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
             )
         if path.suffix == ".py" and not entry:
             raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
@@ -125,6 +130,9 @@ class Service:
 
     def submit_model(self, source: ModelSource, name: str = "") -> ModelOut:
         key = {"Idempotency-Key": str(uuid.uuid4())}
+        if source.reference:
+            body = {"reference": source.reference, "name": name}
+            return self._document(ModelOut, self._send("POST", "/v1/models", json=body, headers=key))
         if source.path is None:
             body = {"zoo": source.zoo, "arguments": dict(source.arguments or {}), "name": name}
             return self._document(ModelOut, self._send("POST", "/v1/models", json=body, headers=key))

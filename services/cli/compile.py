@@ -9,15 +9,15 @@ from typing import Annotated
 import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
+from penstock.services.cli.exit_codes import documented_exit_codes
 from penstock.services.cli.run_passes import list_passes, show_passes
-from penstock.services.run_options import COMPILE
+from penstock.services.jobs.model import check_reference
+from penstock.services.run_options import COMPILE, MODEL_HELP
 
 
 @takes_run_options(COMPILE)
 def compile(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION, FILE.onnx, FILE.mlir or zoo:NAME?KEY=VALUE")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     asked: AskedOptions,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="folder for the package [default: out]; with --pass a file")
@@ -35,6 +35,9 @@ def compile(
     ] = False,
 ) -> int:
     """Compile MODEL, verify the accelerator against PyTorch, and write its package to a folder."""
+    with documented_exit_codes():
+        check_reference(model)
+
     from penstock.compiler.design import Design
     from penstock.dse.rungs.rung import Bench
     from penstock.profiling.tool_runner import ToolRunner
@@ -42,7 +45,6 @@ def compile(
         check_bitstream,
         check_output,
         check_target,
-        documented_exit_codes,
         summary_lines,
         write_output,
     )
@@ -67,21 +69,28 @@ def compile(
                 stages.say(target.fallback)
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
+            for note in program.notes:
+                stages.say(note)
             exploration = None
             if given is None:
                 trials = asked["trials"]
                 stages.begin(f"searching {trials} designs")
                 choice, exploration = find_design(
                     program, target.platform, target.clock_mhz, target.quantize, trials,
-                    SearchSettings(seed=asked["seed"], max_lanes=asked["max_lanes"]),
+                    SearchSettings(
+                        seed=asked["seed"], max_lanes=asked["max_lanes"], fifo_simulations=asked["fifo_simulations"]
+                    ),
                     lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
+                    line=stages.note,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis
+                if exploration.sizing:
+                    stages.say(exploration.sizing)
             else:
                 if given.current() is not given:
                     stages.say("the record's kernels were changed: FIFO depths, dies and memories are found anew")
                 stages.begin("sizing FIFOs, placing")
-                bench = Bench(progress=stages.begin, line=stages.note)
+                bench = Bench(progress=stages.begin, line=stages.note, fifo_simulations=asked["fifo_simulations"])
                 finished, synthesis = finish_given(program, target.platform, given, target.evidence, bench)
             built = build_package(
                 program, finished.design, ToolRunner(), exploration, stages.begin, target.evidence, synthesis,

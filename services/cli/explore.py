@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.services.cli.asked import AskedOptions, takes_run_options
-from penstock.services.run_options import EXPLORE
+from penstock.services.cli.exit_codes import documented_exit_codes
+from penstock.services.jobs.model import check_reference
+from penstock.services.run_options import EXPLORE, MODEL_HELP
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,18 +20,21 @@ if TYPE_CHECKING:
 
 @takes_run_options(EXPLORE)
 def explore(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="FILE.py:FUNCTION or zoo:NAME?KEY=VALUE")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
     asked: AskedOptions,
     clock: Annotated[float | None, typer.Option(help="MHz [default: the platform's]")] = None,
     save: Annotated[Path | None, typer.Option(help="write the best design here, for penstock compile --design")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one object instead of a table")] = False,
 ) -> int:
     """Try designs of MODEL on a device and print the Pareto front: latency against resources."""
+    with documented_exit_codes():
+        check_reference(model)
+
     from rich.console import Console
 
     from penstock.compiler.package.report import SearchResult
     from penstock.dse.evaluation.objectives import Goal
-    from penstock.services.cli.options import check_target, documented_exit_codes, save_design
+    from penstock.services.cli.options import check_target, save_design
     from penstock.services.cli.stages import Stages
     from penstock.services.jobs.model import load_program
     from penstock.services.jobs.search import SearchSettings, find_design
@@ -39,13 +44,16 @@ def explore(
         goal = Goal.of(asked["objectives"] or (), asked["limits"] or ()).on(target.platform)
         trials = asked["trials"]
         settings = SearchSettings(
-            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ())
+            asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ()),
+            asked["fifo_simulations"],
         )  # fmt: skip
         with Stages().running() as stages:
             if target.fallback:
                 stages.say(target.fallback)
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
+            for note in program.notes:
+                stages.say(note)
             stages.begin(f"searching {trials} designs")
             choice, exploration = find_design(
                 program, target.platform, target.clock_mhz, target.quantize, trials, settings,

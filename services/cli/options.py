@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -18,34 +16,10 @@ from penstock.compiler.pipeline import QUANTISATIONS
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.dse.rungs import usable
 from penstock.services.cli.asked import AskedOptions
-from penstock.services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, UNMET, USAGE
 from penstock.services.jobs.package import Built
 from penstock.services.run_options import DEFAULT_PLATFORM, BitstreamTarget
 
 BITSTREAMS: tuple[str, ...] = get_args(BitstreamTarget)
-MISTAKES = {
-    "clock-out-of-range",
-    "no-open-route",
-    "no-vitis-route",
-    "evidence-not-available",
-    "design-conflict",
-    "unsafe-depth",
-    "grid-too-large",
-}
-MISTAKEN = ("unknown-", "bad-", "model-", "output-")  # how the codes of what a user can mistake begin
-
-
-@contextmanager
-def documented_exit_codes() -> Iterator[None]:
-    """Gives every error the exit code that docs/cli.md promises; what is not named here ends with 1."""
-    try:
-        yield
-    except PenstockError as error:
-        code = CONSTRAINTS_UNMET if error.code in UNMET else FAILED
-        if error.code in MISTAKES or error.code.startswith(MISTAKEN):
-            code = USAGE
-        error.__dict__["exit_code"] = code
-        raise
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from penstock.services.cli.client import ModelSource, Service, UsageError
 from penstock.services.cli.exit_codes import FAILED, OK
 from penstock.services.cli.progress import best_text, error_line, runs_table
 from penstock.services.cli.watching import exit_code_of, follow
-from penstock.services.run_options import SUBMIT
+from penstock.services.run_options import MODEL_HELP, SUBMIT
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import STEP_KINDS, StepKey
 
@@ -35,9 +35,7 @@ Url = Annotated[str | None, typer.Option("--url", help="The service; else PENSTO
 
 @takes_run_options(SUBMIT)
 def submit(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="file.py:function, file.onnx, file.mlir, or zoo:name?key=value.")
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=f"{MODEL_HELP}.")],
     asked: AskedOptions,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,

@@ -81,13 +81,12 @@ def walk(model: str, target: CompileTarget, given: Design | None, out: Path, beg
     """The program after every stage, in order; the last one writes the C++ to `out`."""
     from penstock.compiler.analysis.default_design import default_design
     from penstock.compiler.analysis.graph import read_graph
-    from penstock.compiler.frontend import import_model, parse_reference
+    from penstock.compiler.frontend import import_model
     from penstock.compiler.pipeline.emit import emit_code
     from penstock.compiler.pipeline.lower import Lowered
     from penstock.compiler.transforms.canonicalise import quantise, simplify
     from penstock.compiler.transforms.pad_dims import PadDims
 
-    parse_reference(model)
     begin("importing the model")
     program = import_model(model)
     yield _module(FIRST[0], program.module)

@@ -145,8 +145,8 @@ def placement_section(found: Allocated, drawing: Decorating) -> PlacementReport:
         ),
         memories=tuple(
             StoredInfo(
-                name=name, die=built.regions[name], words=use.words, word_bits=use.word_bits, copies=use.copies,
-                kind=use.kind, blocks=use.blocks(found.placement.family),
+                name=name, die=built.regions[name], words=use.shape.words, word_bits=use.shape.word_bits,
+                banks=use.shape.banks, copies=use.copies, kind=use.kind, blocks=use.blocks(found.placement.family),
             )
             for name, use in built.uses.items()
         ),

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from penstock.compiler.frontend import import_model, parse_reference
-from penstock.compiler.pipeline import prepare
-from penstock.compiler.program import Program
+from typing import TYPE_CHECKING
+
+from penstock.compiler import zoo
+from penstock.compiler.reference import (
+    LibraryReference,
+    ModelReference,
+    ZooReference,
+    check_file,
+    check_installed,
+    parse_reference,
+)
+
+if TYPE_CHECKING:
+    from penstock.compiler.program import Program
+
+
+def check_reference(text: str) -> ModelReference:
+    """A reference that names a file or model that is there: all that is said of a model before anything slow."""
+    reference = parse_reference(text)
+    if isinstance(reference, ZooReference):
+        zoo.check_name(reference)
+    elif isinstance(reference, LibraryReference):
+        check_installed(reference)
+    else:
+        check_file(reference.path)
+    return reference
 
 
 def load_program(reference: str, quantize: str | None) -> Program:
     """Import a model, which runs the user's code in this process, and bring it into canonical form."""
-    parse_reference(reference)  # says what is wrong with the text before PyTorch is loaded
+    check_reference(reference)
+    from penstock.compiler.frontend import import_model
+    from penstock.compiler.pipeline import prepare
+
     return prepare(import_model(reference), quantize)

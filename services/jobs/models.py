@@ -12,7 +12,14 @@ from penstock.db import Transaction
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model
 from penstock.services.jobs.refused import RefusedError
-from penstock.services.jobs.sources import check_linalg, check_onnx, check_python, zoo_names, zoo_source
+from penstock.services.jobs.sources import (
+    check_linalg,
+    check_onnx,
+    check_python,
+    library_reference,
+    zoo_names,
+    zoo_source,
+)
 from penstock.services.run_options import LONGEST_NAME
 from penstock.services.store import ContentStore, TooLargeError
 
@@ -78,6 +85,12 @@ class NewModel:
 def zoo_model(zoo: str, arguments: Mapping[str, str | int | float | bool], name: str) -> NewModel:
     source = zoo_source(zoo, arguments)
     return NewModel(name or zoo, "zoo", source, {"zoo": zoo, "options": dict(arguments)})
+
+
+def library_model(text: str, name: str) -> NewModel:
+    reference = library_reference(text)
+    details = {"library": reference.library, "model": reference.model, "options": dict(reference.options)}
+    return NewModel(name or reference.name, "library", str(reference), details)
 
 
 def model_file(intake: Intake, file: BinaryIO, file_name: str, entry: str, name: str) -> NewModel:

@@ -21,6 +21,7 @@ from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.study import Told
 from penstock.dse.space.tiling import TilingOptions, Value
+from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.services.jobs.explanation import explained, use_of
@@ -37,6 +38,7 @@ class SearchSettings:
     max_lanes: int | None = None
     goal: Goal = DEFAULT_GOAL
     fixed: tuple[str, ...] = ()
+    fifo_simulations: int = SIMULATIONS
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def take(
     while True:
         bench.progress("sizing FIFOs, placing" if evidence != "modelled" else "placing")
         finished, taken, passed = finish_first(
-            evaluator, left, simulate=evidence != "modelled", synthesised=synthesised
+            evaluator, left, simulate=evidence != "modelled", synthesised=synthesised, bench=bench
         )  # fmt: skip
         try:
             figures = RUNGS[evidence](evaluator, finished.evaluation, bench)
@@ -158,6 +160,7 @@ def search_section(
         objectives=settings.goal.objectives,
         limits=tuple(limit.text for limit in settings.goal.limits),
         chosen_by=choice.evidence,
+        sizing=choice.finished.evaluation.sizing_note,
     )
 
 
@@ -219,10 +222,11 @@ def find_design(
     *,
     evidence: Evidence = DEFAULT_RUNG,
     stage: Callable[[str], None] = lambda _: None,
+    line: Callable[[str], None] | None = None,
 ) -> tuple[Choice, ExplorationReport]:
     """Search in this process, choose among the best on the rung asked for, and finish the chosen one.
 
-    `program` is prepared. `progress` counts trials, `stage` names what comes after them.
+    `program` is prepared. `progress` counts trials, `stage` names what comes after them, `line` says how far that is.
     """
     usable(evidence, platform, clock_mhz)  # an error comes before the search, not after it
     options = TilingOptions(max_lanes=settings.max_lanes)
@@ -237,7 +241,8 @@ def find_design(
     found = explore(
         evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, progress=tried
     )
-    bench, evaluations = Bench(progress=stage), {t.number: t.evaluation for t in found.tried}
+    bench = Bench(progress=stage, line=line, fifo_simulations=settings.fifo_simulations)
+    evaluations = {t.number: t.evaluation for t in found.tried}
     choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
     section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
     stage("explaining the choice")
@@ -261,11 +266,12 @@ def finish_given(
     before = evaluator.evaluate_design(current)
     refuse_too_large(before.figures, platform, program.name)
     if evidence not in VITIS_RUNGS:
-        return finish(evaluator, before, simulate=evidence != "modelled", keep=current.fifo_depths), None
+        simulate = evidence != "modelled"
+        return finish(evaluator, before, simulate=simulate, keep=current.fifo_depths, bench=bench), None
     bench.progress(f"measuring, {evidence}")
     first = RUNGS[evidence](evaluator, before, bench)
     network = retimed(evaluator, before, profile_of(evaluator, before, bench, evidence)).network
-    finished = finish(evaluator, before, keep=current.fifo_depths, network=network)
+    finished = finish(evaluator, before, keep=current.fifo_depths, network=network, bench=bench)
     bench.progress(f"measuring with FIFOs sized, {evidence}")
     last = RUNGS[evidence](evaluator, finished.evaluation, bench)
     return finished, synthesis_section(evaluator, before, first, finished.evaluation, last, bench)

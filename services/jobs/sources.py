@@ -7,13 +7,14 @@ that can be an ONNX model, or text. The import step, in its own process, has the
 from __future__ import annotations
 
 import ast
-import difflib
 import importlib.util
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote_plus
 
+from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.reference import LIBRARIES, LibraryReference, parse_reference
 from penstock.services.jobs.refused import RefusedError
 
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -50,13 +51,12 @@ def check_python(source: bytes, file: str, entry: str) -> None:
         ) from None
     names = _top_level_names(tree)
     if names is not None and entry not in names:
-        close = difflib.get_close_matches(entry, names, n=1)
         raise RefusedError(
             "entry-not-found",
             f"{file} does not define '{entry}'",
             where="field entry",
             limit=f"it defines: {', '.join(sorted(names)[:20])}" if names else "it defines nothing",
-            hint=f"did you mean '{close[0]}'?" if close else "name a function at the top level of the file",
+            hint=nearest(entry, names, "name a function at the top level of the file"),
         )
 
 
@@ -95,13 +95,12 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
     """The reference as `zoo:name?key=value`, or the refusal of it."""
     known = zoo_names()
     if zoo not in known:
-        close = difflib.get_close_matches(zoo, known, n=1)
         raise RefusedError(
             "model-not-found",
             f"the zoo has no model '{zoo}'",
             where="body.zoo",
             limit="it has " + ", ".join(known),
-            hint=f"did you mean '{close[0]}'?" if close else "choose one of these",
+            hint=nearest(zoo, known, "choose one of these"),
         )
     for key, value in arguments.items():
         if not _ENTRY.fullmatch(key) or len(str(value)) > 200 or not str(value).isprintable():
@@ -114,6 +113,30 @@ def zoo_source(zoo: str, arguments: Mapping[str, str | int | float | bool]) -> s
             )
     options = "&".join(f"{key}={quote_plus(_text(value))}" for key, value in arguments.items())
     return f"zoo:{zoo}" + (f"?{options}" if options else "")
+
+
+def library_reference(text: str) -> LibraryReference:
+    """A model of a library by its reference, or the refusal of it. What the library says comes with the import."""
+    try:
+        reference = parse_reference(text)
+    except PenstockError as error:
+        raise _no_library_model(error.what, error.hint) from None
+    if not isinstance(reference, LibraryReference):
+        raise _no_library_model(
+            f"'{text[:80]}' names no model of a library", "files are sent, the zoo has its own field"
+        )
+    for key, value in reference.options:
+        if not _ENTRY.fullmatch(key) or len(value) > 200 or not value.isprintable():
+            raise _no_library_model(
+                f"'{key[:80]}' is no option of a model", "names as in Python; values of up to 200 printable characters"
+            )
+    return reference
+
+
+def _no_library_model(what: str, hint: str) -> RefusedError:
+    return RefusedError(
+        "model-reference-invalid", what, where="body.reference", limit="libraries: " + ", ".join(LIBRARIES), hint=hint
+    )
 
 
 def _text(value: str | float | bool) -> str:

@@ -59,7 +59,7 @@ def _loops(
     made = retimed(evaluator, evaluation, profile)
     found = tuple(
         LoopInfo(
-            task=one.process, loop=one.loop, trips=planned[one.process, one.index].iterations,
+            task=one.process, loop=one.loop, trips=planned[one.process, one.index].run_iterations,
             planned_ii=planned[one.process, one.index].ii, ii=one.ii,
             planned_depth=planned[one.process, one.index].depth, depth=one.depth,
         )

@@ -17,8 +17,8 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.finishing.finish import finish
+from penstock.services.cli.exit_codes import documented_exit_codes
 from penstock.services.cli.main import run
-from penstock.services.cli.options import documented_exit_codes
 from penstock.services.jobs.model import load_program
 from penstock.services.jobs.search import finish_given
 

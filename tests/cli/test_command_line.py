@@ -32,13 +32,34 @@ def test_help_names_every_command(words: list[str], capsys: pytest.CaptureFixtur
     assert "3 constraints unmet" in shown
 
 
+def cpu_seconds() -> float:
+    """What finished children took, however busy the machine is."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def test_help_costs_little() -> None:
-    """Half a second of CPU, however busy the machine is."""
-    before = os.times()
+    before = cpu_seconds()
     assert penstock("--help").returncode == 0
-    after = os.times()
-    spent = after.children_user + after.children_system - before.children_user - before.children_system
-    assert spent < 0.5
+    assert cpu_seconds() - before < 0.5
+
+
+@pytest.mark.parametrize("command", ["compile", "explore", "submit"])
+def test_a_model_that_is_not_there_is_noticed_at_once(command: str) -> None:
+    before = cpu_seconds()
+    ended = penstock(command, "nowhere/net.py:model")
+    assert cpu_seconds() - before < 2.0  # PyTorch alone takes longer
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "nowhere/net.py" in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["compile", "explore"])
+def test_a_model_that_the_zoo_does_not_have_is_noticed_at_once(command: str) -> None:
+    before = cpu_seconds()
+    ended = penstock(command, "zoo:mpl")
+    assert cpu_seconds() - before < 2.0
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "the zoo has no model 'mpl' - it has: " in ended.stderr
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -46,8 +46,9 @@ def memories(lowered: Lowered, task: str) -> dict[str, stream.BufferOp | stream.
 @pytest.mark.parametrize(
     "attribute",
     [
-        BanksAttr.of("partition", [Cut(1), Cut(3), Cut(2, complete=True)]),
-        BanksAttr.of("reshape", []),
+        BanksAttr.of([Cut(1), Cut(3), Cut(2, complete=True)]),
+        BanksAttr.of([Cut(1, 8), Cut(3, 2), Cut(1, 4, complete=True), Cut(4, 2, complete=True)]),
+        BanksAttr.of([]),
         StorageAttr.of("bram", "ram_s2p"),
         FifoAttr.of("srl"),
         PipelineAttr.of(6),
@@ -98,9 +99,9 @@ def six_lanes() -> Lowered:
 
 def test_memories_follow_their_accesses() -> None:
     found = memories(six_lanes(), "fc0")
-    assert str(directives.banks_of(found["rom_1"])) == "#directive.banks<reshape: cyclic 3, cyclic 2>"
+    assert str(directives.banks_of(found["rom_1"])) == "#directive.banks<word 3, word 2>"
     assert str(directives.storage_of(found["rom_1"])) == "#directive.storage<bram, rom_1p>"
-    assert str(directives.banks_of(found["acc"])) == "#directive.banks<partition: none, cyclic 3>"
+    assert str(directives.banks_of(found["acc"])) == "#directive.banks<none, word 3>"
     assert str(directives.storage_of(found["acc"])) == "#directive.storage<lutram, ram_s2p>"
     assert directives.carried_of(found["acc"]) == CarriedAttr.of(32)  # 2 rows x 16 steps until a sum comes back
     assert str(directives.storage_of(found["keep_0"])) == "#directive.storage<registers, any>"
@@ -202,7 +203,7 @@ def test_a_missing_directive_is_named(tmp_path: Path) -> None:
 def test_lanes_without_banks_are_refused() -> None:
     lowered = six_lanes()
     op = memories(lowered, "fc0")["rom_1"]
-    op.attributes[directives.BANKS] = BanksAttr.of("partition", [Cut(1), Cut(1)])
+    op.attributes[directives.BANKS] = BanksAttr.of([Cut(1), Cut(1)])
     with pytest.raises(VerifyException, match="lanes meet 1 banks"):
         directives.verify_directives(lowered.top)
     lowered.top.attributes[directives.INTERFACES] = ArrayAttr([])

@@ -28,6 +28,7 @@ from penstock.profiling.csim import FLAGS, build_csim, find_compiler
 from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
 from tests.compiler.test_hls import HEADER_TEST, INCLUDE
+from tests.compiler.test_wide_tokens import wide
 
 HEADERS = "PENSTOCK_HLS_HEADERS"
 PART = "xcu55c-fsvh2892-2L-e"
@@ -57,6 +58,8 @@ DESIGNS: dict[str, Callable[[], Lowered]] = {
     "float32, wide ports, parts": lambda: with_lanes(network("float32", rotate=True), port_bits=256),
     "int8, parts": lambda: with_lanes(network("int8", rotate=True), weights="stream"),
     "float32, a kernel a layer": lambda: with_lanes(network("float32"), split=True, port_bits=512),
+    "int8, tokens in pieces": lambda: wide("int8", 600),
+    "float32, tokens in pieces": lambda: wide("float32", 131),
 }
 
 

@@ -160,7 +160,7 @@ def test_what_waits_in_a_curves_fifo_is_its_high_water_mark(rules: Rules, edges:
 
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)
 def test_curves_wait_for_tokens_alone(rules: Rules):
-    """Not for external memory; a block is read when it is taken hold of, and passes as one token."""
+    """Not for external memory; a block passes as one token, and is read when it is given back."""
     words, block = ChannelAccess("words", "read", pattern([8], {}), 0), pattern([8], {0: 0})
     one = Phase((8,), 1, 3, (words, ChannelAccess("block", "write", block, 2, hold=7)))
     two = Phase((8,), 4, 1, (ChannelAccess("block", "read", block, 0, hold=7),))
@@ -170,7 +170,7 @@ def test_curves_wait_for_tokens_alone(rules: Rules):
     )  # fmt: skip
     run = curves_of(network, rules)
     (edge,) = run.edges
-    assert (edge.written.tolist(), edge.read.tolist()) == ([9], [10])
+    assert (edge.written.tolist(), edge.read.tolist()) == ([9], [10 + 7 * 4])
     assert run.ends["one"] == 10
     assert Simulator(network, rules).run(bounded=False).processes["one"].end > 200
 

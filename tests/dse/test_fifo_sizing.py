@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -24,7 +25,8 @@ from penstock.compiler.simulator import (
     SimulatedProcess,
     Simulator,
 )
-from penstock.dse.fifo import periodic_depths, shrink, size_fifos, total_bits
+from penstock.dse.fifo import Effort, periodic_depths, shrink, size_fifos, total_bits
+from penstock.dse.fifo.known_failures import KnownFailures
 from penstock.dse.fifo.measure import SimulatedRuns
 
 
@@ -153,6 +155,44 @@ def test_ends_that_do_not_match_are_refused():
     broken = replace(network, processes=(network.processes[0], replace(process, phases=(fewer,)), network.processes[2]))
     with pytest.raises(PenstockError):
         size_fifos(broken, VITIS)
+
+
+def test_what_a_budget_leaves_undone_is_named_and_more_budget_does_it():
+    network = random_network(30, 5)
+    short, long = (size_fifos(network, VITIS, least=1, simulations=n) for n in (6, 2000))
+    assert short.open
+    assert not long.open
+    assert short.bits > long.bits
+    assert short.latency == short.unbounded_latency == long.latency
+    for name in long.depths:
+        assert long.depths[name] == 1 or not runs_as_early(network, {**long.depths, name: long.depths[name] - 1})
+
+
+def runs_as_early(network: Network, depths: Mapping[str, int]) -> bool:
+    simulator = Simulator(network, VITIS)
+    found = simulator.run(dict(depths))
+    return found.deadlock is None and found.latency == simulator.run(bounded=False).latency
+
+
+def test_a_sizing_ends_after_so_much_work_as_well_as_after_so_many_runs():
+    network = random_network(30, 5)
+    everything = size_fifos(network, VITIS, least=1, effort=Effort(2000, 1 << 40))
+    part = size_fifos(network, VITIS, least=1, effort=Effort(2000, everything.work // 4))
+    assert part.simulations < everything.simulations
+    assert part.bits >= everything.bits
+    assert part == size_fifos(network, VITIS, least=1, effort=Effort(2000, everything.work // 4)), "always the same"
+
+
+def test_failures_that_say_less_than_others_are_not_kept():
+    known = KnownFailures(["a", "b"])
+    known.add({"a": 1, "b": 5})
+    known.add({"a": 3, "b": 2})
+    assert known.cover({"a": 1, "b": 4})
+    assert known.cover({"a": 2, "b": 2})
+    assert not known.cover({"a": 2, "b": 3})
+    known.add({"a": 3, "b": 5})
+    assert known.cover({"a": 2, "b": 3})
+    assert not known.cover({"a": 4, "b": 1})
 
 
 def test_shrinking_stays_within_its_budget():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import FAMILIES, Resources, load_platform, total
 from penstock.compiler.schedule import (
+    MemoryShape,
     OperatorLibrary,
     build_memory,
     fifo_area,
@@ -33,7 +34,7 @@ ECP5 = load_library("open-ecp5", 100.0)
 
 
 def stored(name: str, words: int, bits: int, *, rom: bool = False, copies: int = 1) -> StoredItem:
-    return StoredItem(name, memory_choices(VITIS, name, words, bits, rom=rom, copies=copies))
+    return StoredItem(name, memory_choices(VITIS, name, MemoryShape(words, bits, rom=rom), copies=copies))
 
 
 @pytest.mark.parametrize(("words", "bits", "blocks"), [(4096, 72, 1), (4097, 72, 2), (4096, 73, 2), (1, 1, 1)])
@@ -43,9 +44,12 @@ def test_ultraram_is_4096_words_of_72_bits(words: int, bits: int, blocks: int):
 
 def test_36_bit_words_halve_a_block():
     """512 words of 72 bits are one whole 36-kbit block, 512 of 36 half of one."""
-    assert next(c for c in memory_choices(VITIS, "m", 512, 72) if c.kind == "bram").blocks(ULTRASCALE) == "1 BRAM36"
-    assert next(c for c in memory_choices(VITIS, "m", 512, 36) if c.kind == "bram").blocks(ULTRASCALE) == "1 BRAM18"
-    uram = next(c for c in memory_choices(VITIS, "m", 4096, 144, copies=2) if c.kind == "uram")
+    for bits, blocks in ((72, "1 BRAM36"), (36, "1 BRAM18")):
+        ways = memory_choices(VITIS, "m", MemoryShape(512, bits))
+        assert next(c for c in ways if c.kind == "bram").blocks(ULTRASCALE) == blocks
+    twice = memory_choices(VITIS, "m", MemoryShape(512, 36, loads=2))
+    assert next(c for c in twice if c.kind == "bram").blocks(ULTRASCALE) == "1 BRAM36", "each port has half a word"
+    uram = next(c for c in memory_choices(VITIS, "m", MemoryShape(4096, 144), copies=2) if c.kind == "uram")
     assert uram.blocks(ULTRASCALE) == "4 URAM"
 
 
@@ -55,8 +59,9 @@ def test_36_bit_words_halve_a_block():
 def test_every_choice_holds_the_bits_and_the_first_is_the_usual(library: object, words: int, bits: int, rom: bool):
     assert library in (VITIS, ECP5)
     chosen = VITIS if library is VITIS else ECP5
-    ways = memory_choices(chosen, "m", words, bits, rom=rom)
-    assert ways[0] == build_memory(chosen, "m", words, bits, rom=rom)
+    shape = MemoryShape(words, bits, rom=rom)
+    ways = memory_choices(chosen, "m", shape)
+    assert ways[0] == build_memory(chosen, "m", shape)
     assert len({w.kind for w in ways}) == len(ways)
     for way in ways:
         area = way.area
@@ -157,7 +162,7 @@ def test_a_region_that_does_not_exist_is_refused():
 
 def test_ecp5_has_no_ultraram_and_its_luts_do_not_shift():
     limits = load_platform("ecp5-25k").limits
-    item = StoredItem("m", memory_choices(ECP5, "m", 4096, 32))
+    item = StoredItem("m", memory_choices(ECP5, "m", MemoryShape(4096, 32)))
     fifo = StoredItem("f", fifo_choices(ECP5, "f", 60, 16))
     assert "srl" not in {c.kind for c in fifo.choices}
     assert next(c for c in item.choices if c.kind == "bram").blocks(LATTICE) == "8 DP16KD"

@@ -85,8 +85,8 @@ def _agenda(schedule: NestSchedule) -> dict[int, list[tuple[str, str, int]]]:
                 verbs = ("need", "take") if p.direction == "read" else ("room", "fill")
                 agenda[at] += [(verb, p.channel, token) for verb in verbs]
             continue
-        for block in range(schedule.iterations // schedule.block_iterations):
-            first = block * schedule.block_iterations * schedule.ii + p.stage
+        for block in range(schedule.blocks):
+            first = block * (schedule.block_iterations + schedule.idle) * schedule.ii + p.stage
             last = first + (schedule.block_iterations - 1) * schedule.ii
             verbs = ("need", "take") if p.direction == "read" else ("room", "fill")
             agenda[first].append((verbs[0], p.channel, block))

@@ -23,6 +23,7 @@ from penstock.compiler.backend.rtl.primitives import find_primitive
 from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.bounds import Bounds
+from penstock.compiler.scalars.expansions import EXPANSIONS
 from penstock.compiler.scalars.operations import BY_NAME, OPERATIONS, ScalarOperation, evaluate
 from penstock.compiler.schedule import library_names, load_library
 from penstock.dse.evaluation.energy import energy_table
@@ -30,17 +31,13 @@ from penstock.profiling.csim import FLAGS, find_compiler
 
 INCLUDE = Path(__file__).resolve().parents[2] / "compiler/backend/hls/include"
 DIVISIONS = {"arith.divsi", "arith.floordivsi", "arith.ceildivsi", "arith.remsi", "arith.divui", "arith.remui"}
-RARE = {"math.powf", "math.fpowi", "math.expm1", "math.log1p", "math.sin", "math.cos"}
 DOUBLE = {"arith.extf", "arith.truncf"}
 KNOWN_HOLES = {
-    "C++": DIVISIONS | RARE | {
-        "math.copysign", "math.fma", "math.trunc", "math.round", "math.exp2", "math.log2", "arith.index_cast",
-        "arith.bitcast", "arith.fptoui",
-    },
-    "SystemVerilog": DOUBLE | RARE | {"math.fma"},
-    "timing in open-ecp5": DOUBLE | RARE | {"math.fma", "math.copysign"},
-    "timing in vitis-ultrascale-plus": DIVISIONS | {"math.fma", "math.copysign"},
-}  # fmt: skip
+    "C++": DIVISIONS | {"arith.index_cast", "arith.bitcast", "arith.fptoui"},
+    "SystemVerilog": DOUBLE,
+    "timing in open-ecp5": DOUBLE,
+    "timing in vitis-ultrascale-plus": DIVISIONS,
+}
 """Where a model with such an operation is refused by its name. A hole that is filled leaves this list."""
 
 
@@ -65,6 +62,9 @@ def makes_floats(row: ScalarOperation) -> bool:
 
 
 def holes(row: ScalarOperation) -> list[str]:
+    """What an operation lacks. One that is written out before a design is made needs a meaning and a bound."""
+    if row.kind in EXPANSIONS:
+        return [] if row.bounds is not None else ["a padding rule"]
     found = ["C++"] if row.cpp is None else []
     found += ["SystemVerilog"] if not has_hardware(row) else []
     for name in library_names():

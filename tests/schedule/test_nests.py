@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from itertools import pairwise
 
 import pytest
+from xdsl.parser import Parser
 
+from penstock.compiler.dialects import nest
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
 from tests.schedule.gemms import OPEN, VITIS_250, VITIS_300, gemm_schedule
 
 SHAPE = (16, 32, 64)
@@ -108,3 +113,39 @@ def test_tokens_and_their_pattern():
     assert read.pattern.periods == ((64, 1), (16, 2048))
     assert write.pattern.periods == ((512, 64),)
     assert (write.pattern.first, write.pattern.last) == (63, 16 * 32 * 64 - 1)
+
+
+BLOCKS = """
+"nest.nest"() <{sym_name = "read", loops = #nest.loops<s0: 8, w0: 32, w1: 8>, block_loops = #builtin.int<1>}> ({
+  %v = "nest.load"(%b) <{address = affine_map<(d0, d1, d2) -> (d1, d2)>, when = #nest.when<>}>
+    : (!stream.blocks<memref<32x8xi8>, count: 2>) -> vector<1x1xi8>
+  "nest.write"(%v, %c) <{when = #nest.when<>}> : (vector<1x1xi8>, !stream.stream<vector<1x1xi8>, depth: 2>) -> ()
+}) : () -> ()
+"""
+
+
+def test_a_block_is_a_run_of_the_pipeline_on_vitis_and_not_on_the_open_route():
+    """The loop that holds a block's lock is not flattened: 8 x (256 + fill + entry), not 2,048."""
+    on_vitis, open_route = (block_schedule(load_library(*library)) for library in (VITIS_300, OPEN))
+    assert (open_route.idle, open_route.slots) == (0, 2048)
+    assert open_route.latency == 2047 + open_route.depth
+    library = load_library(*VITIS_300)
+    assert on_vitis.run_iterations == 256
+    run = 255 + on_vitis.depth
+    assert on_vitis.latency == 8 * run + 7 * (library.block_entry or 0)
+    write = next(p for p in on_vitis.ports if p.direction == "write")
+    firsts = [on_vitis.cycle(write, 256 * block) for block in range(8)]
+    assert {later - sooner for sooner, later in pairwise(firsts)} == {run + (library.block_entry or 0)}
+    assert on_vitis.cycle(write, 2047) == on_vitis.latency - 1
+
+
+def block_schedule(library: OperatorLibrary) -> NestSchedule:
+    text = f"""
+"stream.top"() <{{sym_name = "top", argument_names = [], argument_kinds = [], layouts = []}}> ({{
+  %b = stream.blocks "b" : !stream.blocks<memref<32x8xi8>, count: 2>
+  %c = stream.stream "c" : !stream.stream<vector<1x1xi8>, depth: 2>
+  "stream.task"() <{{sym_name = "t", layer = "t", group = #builtin.int<0>}}> ({{ {BLOCKS} }}) : () -> ()
+}}) : () -> ()
+"""
+    top = Parser(make_context(), text).parse_op()
+    return schedule_nest(next(op for op in top.walk() if isinstance(op, nest.NestOp)), library)

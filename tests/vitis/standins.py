@@ -83,7 +83,7 @@ def recording(path: Path, design: stream.TopOp, deeper: int) -> Path:
     modules = "".join(
         f"<Module><Name>{task.name}</Name><PerformanceEstimates><SummaryOfLoopLatency>"
         + "".join(
-            f"<loop{i}><Name>loop{i}</Name><TripCount>{nest.iterations}</TripCount><Latency>9</Latency>"
+            f"<loop{i}><Name>loop{i}</Name><TripCount>{nest.run_iterations}</TripCount><Latency>9</Latency>"
             f"<PipelineII>{2 * nest.ii}</PipelineII><PipelineDepth>{nest.depth + deeper}</PipelineDepth>"
             f"<PipelineType>yes</PipelineType></loop{i}>"
             for i, nest in enumerate(task.nests)

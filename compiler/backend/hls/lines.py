@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 
-from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from penstock.compiler.backend.hls.pragmas import UNROLL
@@ -90,12 +89,13 @@ class CppLines:
 def word_type(kind: Attribute) -> str:
     """What one token or one word of memory is in C++: a scalar for one lane, hls::vector for more."""
     vector = vector_type(kind)
-    lanes, scalar = prod(vector.get_shape()), cpp_type(vector.element_type)
+    return lanes_word(vector.element_type, prod(vector.get_shape()))
+
+
+def lanes_word(element: Attribute, lanes: int) -> str:
+    """The same of so many elements."""
+    scalar = cpp_type(element)
     return scalar if lanes == 1 else f"hls::vector<{scalar}, {lanes}>"
-
-
-def array_declaration(kind: MemRefType[Attribute], name: str) -> str:
-    return f"{cpp_type(kind.element_type)} {name}" + "".join(f"[{d}]" for d in kind.get_shape())
 
 
 def extents(shape: Sequence[int]) -> str:

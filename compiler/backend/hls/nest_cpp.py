@@ -14,16 +14,20 @@ from math import prod
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+from xdsl.ir.affine import AffineExpr
 
 from penstock.compiler.backend.hls import pragmas
+from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
+from penstock.compiler.backend.hls.nest_values import is_reduced, is_single_slot, is_start, lane_shape, project, twin
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.backend.hls.scalar_cpp import constant_of, cpp_type, emit_body, emit_constants
+from penstock.compiler.backend.hls.token_cpp import pieces, read_pieces, whole_declaration, write_pieces
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.bindings import Allotment, bindings_of
+from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
@@ -64,7 +68,7 @@ class NestCpp:
             self.out.indent += 1
         if split == len(loops):
             self._locks()
-        if loops:
+        if loops and not is_single_slot(self.op):  # of one slot, the function is the pipeline
             self.out.add(pragmas.pipeline(self.op), *pragmas.carried(self._local_memories()))
         for op in self.op.body.block.ops:
             self._operation(op)
@@ -92,10 +96,10 @@ class NestCpp:
     def _operation(self, op: Operation) -> None:
         match op:
             case nest.ReadOp():
-                self._arrive(op.result, "in", f"{self.names[op.stream]}.read()", op.when)
+                self._read(op)
             case nest.WriteOp():
                 with self._guarded(op.when):
-                    self.out.add(f"{self.names[op.stream]}.write({self._whole(op.value)});")
+                    self._write(self.names[op.stream], op.value)
             case nest.LoadOp():
                 self._load(op)
             case nest.StoreOp():
@@ -113,6 +117,23 @@ class NestCpp:
             case _:
                 raise AssertionError(op.name)  # the dialect has no other operation in a nest
 
+    # -- streams
+
+    def _read(self, op: nest.ReadOp) -> None:
+        stream_name, kind = self.names[op.stream], op.result.type
+        if pieces(kind).count == 1:
+            self._arrive(op.result, "in", f"{stream_name}.read()", op.when)
+            return
+        name = self._declare(op.result, "in", maybe=bool(op.when.terms))
+        with self._guarded(op.when):
+            read_pieces(self.out, kind, stream_name, name, self._fresh)
+
+    def _write(self, stream_name: str, value: SSAValue) -> None:
+        if pieces(value.type).count == 1:
+            self.out.add(f"{stream_name}.write({self._whole(value)});")
+        else:
+            write_pieces(self.out, value.type, stream_name, self._whole(value), self._fresh)
+
     # -- memories
 
     def _load(self, op: nest.LoadOp) -> None:
@@ -123,11 +144,11 @@ class NestCpp:
             word = f"{self.names[op.memory]}[{self._word_address(op)}]"
             self._arrive(op.result, "value", word, op.when)
             return
-        if not op.when.terms and prod(_shape(op.result)) == 1:
-            self._single(op.result, "value", self._element(op, ["0"] * len(_shape(op.result))))
+        if not op.when.terms and prod(lane_shape(op.result)) == 1:
+            self._single(op.result, "value", self._element(op, ["0"] * len(lane_shape(op.result))))
             return
         self._declare(op.result, "value", maybe=bool(op.when.terms))
-        with self._guarded(op.when), self.out.lanes(_shape(op.result)) as index:
+        with self._guarded(op.when), self.out.lanes(lane_shape(op.result)) as index:
             self.out.add(f"{self._at(op.result, index)} = {self._element(op, index)};")
 
     def _store(self, op: nest.StoreOp) -> None:
@@ -135,7 +156,7 @@ class NestCpp:
             if self._is_wide(op.memory):
                 self.out.add(f"{self.names[op.memory]}[{self._word_address(op)}] = {self._whole(op.value)};")
                 return
-            with self.out.lanes(_shape(op.value)) as index:
+            with self.out.lanes(lane_shape(op.value)) as index:
                 self.out.add(f"{self._element(op, index)} = {self._at(op.value, index)};")
 
     def _can_stay_in_place(self, op: nest.LoadOp) -> bool:
@@ -168,19 +189,27 @@ class NestCpp:
             lanes = [times(lane, stride) for lane, stride in zip(index, strides, strict=True)]
             return f"{name}[{total([self._linear(address.results, strides), *lanes])}]"
         suffix = "_now" if isinstance(op.memory.type, BlocksType) else ""
-        places = [total([self._linear((e,), (1,)), lane]) for e, lane in zip(address.results, index, strict=True)]
-        return name + suffix + "".join(f"[{place}]" for place in places)
+        owner = op.memory.owner
+        layout = ArrayLayout.of(owner) if isinstance(owner, MemoryDeclaration) else None
+        for dim, (expression, lane) in enumerate(zip(address.results, index, strict=True)):
+            word = layout.split(dim) if layout is not None else 1
+            if word == 1:
+                suffix += f"[{total([self._linear((expression,), (1,)), lane])}]"
+            else:  # the word, and the lane in it
+                at, inside = divided(lane, word)
+                suffix += f"[{total([self._linear((expression,), (1,), word), at])}][{inside}]"
+        return name + suffix
 
-    def _linear(self, expressions: Sequence[AffineExpr], strides: Sequence[int]) -> str:
-        """`sum(stride * expression)` in the loop counters."""
+    def _linear(self, expressions: Sequence[AffineExpr], strides: Sequence[int], divisor: int = 1) -> str:
+        """`sum(stride * expression) / divisor` in the loop counters; every part of the sum is a multiple of it."""
         names = self.loop_names
         factors, offset = [0] * len(names), 0
         for expression, stride in zip(expressions, strides, strict=True):
             offset += stride * expression.eval([0] * len(names), [])
             for loop, factor in enumerate(coefficients(expression, len(names))):
                 factors[loop] += stride * factor
-        terms = [times(name, factor) for name, factor in zip(names, factors, strict=True) if factor]
-        return total([*terms, str(offset)])
+        terms = [times(name, factor // divisor) for name, factor in zip(names, factors, strict=True) if factor]
+        return total([*terms, str(offset // divisor)])
 
     # -- values
 
@@ -190,26 +219,27 @@ class NestCpp:
             name = self.names[value] = self._fresh(label)
             self.out.add(f"const {word_type(value.type)} {name} = {source};")
             return
-        name = self._declare(value, label, maybe=True)
+        name = self.names[value] = self._fresh(label)
+        self.out.add(f"{word_type(value.type)} {name} = {'{}' if prod(lane_shape(value)) > 1 else '0'};")
         with self._guarded(when):
             self.out.add(f"{name} = {source};")
 
     def _select(self, op: nest.SelectOp) -> None:
         label = "partial" if isinstance(op.inside.owner, nest.ConstantOp) else "x"
         condition = self._condition(op.when)
-        if prod(_shape(op.result)) == 1:
+        if prod(lane_shape(op.result)) == 1:
             self._single(op.result, label, f"{condition} ? {self._whole(op.inside)} : {self._whole(op.outside)}")
             return
         name = self._declare(op.result, label)
-        if all(self._is_word(v) for v in (op.inside, op.outside, op.result)):
+        if all(self._is_word(v) for v in (op.inside, op.outside, op.result)) and pieces(op.result.type).count == 1:
             self.out.add(f"{name} = {condition} ? {self._whole(op.inside)} : {self._whole(op.outside)};")
             return
-        with self.out.lanes(_shape(op.result)) as index:
+        with self.out.lanes(lane_shape(op.result)) as index:
             inside, outside = self._at(op.inside, index), self._at(op.outside, index)
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
     def _within(self, op: nest.WithinOp) -> None:
-        place, lanes = self._linear(op.place.data.results, (1,)), _shape(op.result)
+        place, lanes = self._linear(op.place.data.results, (1,)), lane_shape(op.result)
         if lanes == (1,):
             self._single(op.result, "within", f"{place} < {op.size.data}")
             return
@@ -218,13 +248,13 @@ class NestCpp:
             self.out.add(f"{self._at(op.result, index)} = {total([place, *index])} < {op.size.data};")
 
     def _map(self, op: nest.MapOp) -> None:
-        label = "total" if any(_is_start(v) for v in op.inputs) else "term" if _is_reduced(op.result) else "y"
-        constants, single = self._constants(op.body.block), prod(_shape(op.result)) == 1
+        label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
+        constants, single = self._constants(op.body.block), prod(lane_shape(op.result)) == 1
         if not single:
             self._declare(op.result, label)
-        for index, choices in self._lanes(op.body.block, _shape(op.result)):
+        for index, choices in self._lanes(op.body.block, lane_shape(op.result)):
             arguments = [
-                self._at(value, [_project(e, index) for e in lanes.data.results])
+                self._at(value, [project(e, index) for e in lanes.data.results])
                 for value, lanes in zip(op.inputs, op.lanes, strict=True)
             ]
             lines, result = emit_body(op.body.block, arguments, constants, self.layer, self._fresh, choices)
@@ -263,7 +293,7 @@ class NestCpp:
                 halved = [pairs if d == dim else s for d, s in enumerate(shape)]
                 for index, choices in self._lanes(op.body.block, halved):
                     left = self._index(current, source, [times(i, 2) if d == dim else i for d, i in enumerate(index)])
-                    right = self._index(current, source, [_twin(i) if d == dim else i for d, i in enumerate(index)])
+                    right = self._index(current, source, [twin(i) if d == dim else i for d, i in enumerate(index)])
                     lines, result = emit_body(op.body.block, [left, right], constants, self.layer, self._fresh, choices)
                     self.out.add(*lines, f"{name}{subscripts(target, index)} = {result};")
                 if odd:
@@ -287,25 +317,25 @@ class NestCpp:
         """One lane of a value; constants have no lanes."""
         if value in self.in_place:
             return self._element(self.in_place[value], index)
-        name, shape = self.names[value], _shape(value)
+        name, shape = self.names[value], lane_shape(value)
         if isinstance(value.owner, nest.ConstantOp):
             return name
         return f"{name}[{flat(shape, index)}]" if self._is_word(value) else name + subscripts(shape, index)
 
     def _whole(self, value: SSAValue) -> str:
         """A value as one token or word."""
-        shape = _shape(value)
+        shape = lane_shape(value)
         if self._is_word(value) or prod(shape) == 1:
             return self.names[value] if self._is_word(value) else self._at(value, ["0"] * len(shape))
         name = self._fresh("word")
-        self.out.add(f"{word_type(value.type)} {name};")
+        self.out.add(*whole_declaration(value.type, name))
         with self.out.lanes(shape) as index:
             self.out.add(f"{name}[{flat(shape, index)}] = {self._at(value, index)};")
         return name
 
     def _is_word(self, value: SSAValue) -> bool:
-        """Whether the value is one hls::vector."""
-        if prod(_shape(value)) == 1 or isinstance(value.owner, nest.ReduceOp | nest.ConstantOp):
+        """Whether the value is one word or token, and lies flat from its first lane to its last."""
+        if prod(lane_shape(value)) == 1 or isinstance(value.owner, nest.ReduceOp | nest.ConstantOp):
             return False
         owner = value.owner
         if isinstance(owner, nest.ReadOp) or (isinstance(owner, nest.LoadOp) and self._is_wide(owner.memory)):
@@ -318,10 +348,10 @@ class NestCpp:
 
     def _declare(self, value: SSAValue, label: str, *, maybe: bool = False) -> str:
         """A variable for the value; `maybe` where it does not get one in every iteration."""
-        shape, kind = _shape(value), vector_type(value)
+        shape, kind = lane_shape(value), vector_type(value)
         name = self.names[value] = self._fresh(label)
         if self._is_word(value):
-            self.out.add(f"{word_type(kind)} {name}{' = {}' if maybe else ''};")
+            self.out.add(*whole_declaration(kind, name, " = {}" if maybe else ""))
             return name
         start = (" = {}" if prod(shape) > 1 else " = 0") if maybe else ""
         self.out.add(f"{cpp_type(kind.element_type)} {name}{extents(shape)}{start};")
@@ -357,31 +387,3 @@ class NestCpp:
         number = self.used.get(label, 0)
         self.used[label] = number + 1
         return f"{label}{number}"
-
-
-def _is_start(value: SSAValue) -> bool:
-    """Whether a partial result comes in here."""
-    owner = value.owner
-    if isinstance(owner, nest.SelectOp):
-        return isinstance(owner.inside.owner, nest.ConstantOp)
-    return isinstance(owner, nest.ConstantOp)
-
-
-def _is_reduced(value: SSAValue) -> bool:
-    return any(isinstance(use.operation, nest.ReduceOp) for use in value.uses)
-
-
-def _shape(value: SSAValue) -> tuple[int, ...]:
-    return tuple(vector_type(value).get_shape())
-
-
-def _twin(index: str) -> str:
-    """The odd neighbour of an even place."""
-    return "1" if index == "0" else total([times(index, 2), "1"])
-
-
-def _project(expression: AffineExpr, index: Sequence[str]) -> str:
-    if isinstance(expression, AffineDimExpr):
-        return index[expression.position]
-    assert isinstance(expression, AffineConstantExpr)
-    return str(expression.value)

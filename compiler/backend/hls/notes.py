@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.backend.hls.lines import word_type
+from penstock.compiler.backend.hls.token_cpp import pieces
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import pipeline_of
@@ -74,8 +75,7 @@ def task_head(
     computes = any(op.sym_name.data == "compute" for op in _nests(task))
     lines += [f"//   {line}" for line in notes.get(layer, ())] if computes else []
     for op in _nests(task):
-        slots = f"{op.iterations} slots" if op.iterations > 1 else "1 slot"
-        lines.append(f"//   {slots} at II = {pipeline_of(op).ii.data}")
+        lines.append(f"//   {_slots(op)} at II = {pipeline_of(op).ii.data}")
     reads, writes = ends(task, used)
     ways = [
         f"{way} {', '.join(_channel(v, names) for v in some)}"
@@ -84,6 +84,14 @@ def task_head(
     ]
     lines += [f"//   {'; '.join(ways)}"] if ways else []
     return [*lines, f"//   stands on die {die}"] if die is not None else lines
+
+
+def _slots(op: nest.NestOp) -> str:
+    """What one run of a task has; every block begins anew, once the pipeline is empty."""
+    blocks = prod(op.trips[: op.block_loops.data])
+    count = op.iterations // blocks
+    slots = f"{count} slots" if count > 1 else "1 slot"
+    return f"{blocks} blocks of {slots}" if blocks > 1 else slots
 
 
 def _title(task: stream.TaskOp) -> str:
@@ -131,7 +139,9 @@ def _channel(value: SSAValue, names: Mapping[SSAValue, str]) -> str:
     if isinstance(value.type, stream.StreamType):
         lanes = prod(value.type.token.get_shape())
         scalar = word_type(value.type.token).removeprefix("hls::vector<").split(",")[0]
-        return f"{names[value]} ({lanes} x {scalar})" if lanes > 1 else f"{names[value]} ({scalar})"
+        cut = pieces(value.type.token)
+        side_by_side = f" in {cut.count} pieces" if cut.count > 1 else ""
+        return f"{names[value]} ({lanes} x {scalar}{side_by_side})" if lanes > 1 else f"{names[value]} ({scalar})"
     return names[value]
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Operation
 
+from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, argument_cuts
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.dialects import stream
-from penstock.compiler.dialects.directives import BanksAttr, banks_of, carried_of, fifo_of, pipeline_of, storage_of
+from penstock.compiler.dialects.directives import carried_of, fifo_of, pipeline_of, storage_of
 from penstock.compiler.dialects.nest import NestOp
 from penstock.compiler.dialects.types import memref_type
 
@@ -29,19 +30,9 @@ def pipeline(op: NestOp) -> str:
 def memory(op: stream.BufferOp | stream.RomOp | stream.BlocksOp, name: str) -> list[str]:
     """How a memory is cut, and what it is built of."""
     storage = storage_of(op)
-    lines = _cuts(banks_of(op), name)
+    lines = ArrayLayout.of(op).pragmas(name)
     if storage.kind.data != "registers":
         lines.append(f"#pragma HLS BIND_STORAGE variable={name} type={storage.ports.data} impl={storage.kind.data}")
-    return lines
-
-
-def _cuts(banks: BanksAttr, name: str) -> list[str]:
-    verb = "ARRAY_RESHAPE" if banks.reshapes else "ARRAY_PARTITION"
-    lines: list[str] = []
-    for dim, cut in enumerate(banks.cuts, start=1):
-        if cut.banks > 1:
-            how = "complete" if cut.complete else f"cyclic factor={cut.banks}"
-            lines.append(f"#pragma HLS {verb} variable={name} {how} dim={dim}")
     return lines
 
 
@@ -73,7 +64,10 @@ def interface(ports: Sequence[TopPort]) -> list[str]:
             line
             for port in ports
             if port.banks is not None
-            for line in (f"#pragma HLS INTERFACE ap_memory port={port.argument}", *_cuts(port.banks, port.argument))
+            for line in (
+                f"#pragma HLS INTERFACE ap_memory port={port.argument}",
+                *argument_cuts(port.banks, port.argument),
+            )
         ]
         return [*arrays, "#pragma HLS INTERFACE ap_ctrl_hs port=return"]
     lines: list[str] = []

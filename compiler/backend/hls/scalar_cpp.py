@@ -128,9 +128,13 @@ def emit_body(
     for op in block.ops:
         if op is terminator:
             break
-        if isinstance(op, arith.ConstantOp):
+        if isinstance(op, arith.ConstantOp) or _is_hidden(op):
             continue
-        expression = expression_of(op, [names[o] for o in op.operands])
+        factors = _narrow_factors(op)
+        if factors is not None:
+            expression = _narrow_product(op, factors, [names[factor] for factor in factors])
+        else:
+            expression = expression_of(op, [names[o] for o in op.operands])
         if expression is None:
             raise PenstockError(
                 code="unsupported-op", what=f"the HLS backend cannot write {op.name}", where=layer,
@@ -150,6 +154,32 @@ def emit_body(
         names[op.results[0]] = name
     result = names[terminator.operands[0]]
     return lines, result[1:-1] if result.startswith("(-") else result
+
+
+def _narrow_factors(op: Operation) -> tuple[SSAValue, SSAValue] | None:
+    """The factors of a product that cannot overflow, before they were extended: what the hardware multiplies."""
+    if not isinstance(op, arith.MuliOp):
+        return None
+    left, right = (o.owner.input if isinstance(o.owner, arith.ExtSIOp) else o for o in op.operands)
+    widths = [integer_width(o.type) or 0 for o in (left, right)]
+    fits = min(widths) > 1 and sum(widths) <= (integer_width(op.result.type) or 0)
+    return (left, right) if fits else None
+
+
+def _is_hidden(op: Operation) -> bool:
+    """An extension that only products of narrow factors use is no statement."""
+    users = [use.operation for use in op.results[0].uses]
+    return isinstance(op, arith.ExtSIOp) and bool(users) and all(_narrow_factors(user) for user in users)
+
+
+def _narrow_product(op: Operation, factors: Sequence[SSAValue], names: Sequence[str]) -> str:
+    """`a * b` of the types that they have: a product of such a width is what the tool sees, and what it can bind."""
+    result, text = op.results[0].type, f"{names[0]} * {names[1]}"
+    narrow = [integer_width(factor.type) or 0 for factor in factors]
+    if integer_width(result) == 64 and sum(narrow) > 32:  # in C++ the product of two int32_t is one
+        return f"(int64_t){text}"
+    plain = all(width in (8, 16, 32) for width in narrow) and integer_width(result) in (32, 64)
+    return text if plain else f"({cpp_type(result)})({text})"
 
 
 _PLAIN = (

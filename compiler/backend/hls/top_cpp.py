@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from xdsl.ir import SSAValue
 
 from penstock.compiler.backend.hls import pragmas
-from penstock.compiler.backend.hls.lines import CppLines, array_declaration, word_type
+from penstock.compiler.backend.hls.arrays_cpp import memory_declaration
+from penstock.compiler.backend.hls.lines import CppLines
 from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.backend.hls.nest_cpp import NestCpp
+from penstock.compiler.backend.hls.nest_values import is_single_slot
 from penstock.compiler.backend.hls.notes import LEGEND, Notes, task_head, task_table
 from penstock.compiler.backend.hls.ports import TopPort
+from penstock.compiler.backend.hls.token_cpp import stream_declaration, stream_parameter
 from penstock.compiler.dialects import nest, stream
 
 _HEAD = (
@@ -28,9 +31,12 @@ _HEAD = (
     "// A plain compiler knows neither the HLS pragmas nor who reads the loops' labels.",
     '#pragma GCC diagnostic ignored "-Wunknown-pragmas"',
     '#pragma GCC diagnostic ignored "-Wunused-label"',
+    "#if !defined(__clang__)",
+    "// Memories have no initial values, which would cost a loop a frame; guards see to it that none is ever read.",
+    '#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"',
+    "#endif",
     "#endif",
 )
-_REGISTERS = 16  # elements up to which a memory is registers, which may as well have a reset value
 _BLOCKS = "hls::stream_of_blocks"
 ChannelDeclaration = stream.StreamOp | stream.BlocksOp
 
@@ -65,7 +71,7 @@ class _TopEmitter:
         out.add(*_HEAD, "")
         for channel in channels:
             if isinstance(channel, stream.BlocksOp):
-                out.add(f"typedef {array_declaration(channel.result.type.block, self.names[channel.result] + '_t')};")
+                out.add(f"typedef {memory_declaration(channel, self.names[channel.result] + '_t')};")
         if any(isinstance(channel, stream.BlocksOp) for channel in channels):
             out.add("")
         for task in tasks:
@@ -126,7 +132,7 @@ class _TopEmitter:
     def _channel(self, channel: ChannelDeclaration) -> None:
         name = self.names[channel.result]
         if isinstance(channel, stream.StreamOp):
-            self.out.add(f'hls::stream<{word_type(channel.result.type.token)}> {name}("{name}");')
+            self.out.add(stream_declaration(channel.result.type.token, name))
             self.out.add(*pragmas.fifo(channel, name))
         else:
             self.out.add(f"{_BLOCKS}<{name}_t, {channel.result.type.count.data}> {name};")
@@ -137,13 +143,13 @@ class _TopEmitter:
         used = self._used(task)
         out.add(*task_head(task, used, names, self.notes, self.dies.get(task.sym_name.data)))
         with out.function(f"static void {task.sym_name.data}", self._signature(used)):
+            if (only := _single_slot(task)) is not None:
+                out.add(pragmas.pipeline(only))
             for op in task.body.block.ops:
                 match op:
                     case stream.BufferOp():
                         name = names[op.result] = op.sym_name.data
-                        # the first trips never read it, but a compiler cannot see that through the guards
-                        start = " = {}" if op.result.type.element_count() <= _REGISTERS else ""
-                        out.add(f"{array_declaration(op.result.type, name)}{start};", *pragmas.memory(op, name))
+                        out.add(f"{memory_declaration(op, name)};", *pragmas.memory(op, name))
                     case stream.RomOp():
                         out.add(*pragmas.memory(op, names[op.result]))
                     case nest.NestOp():
@@ -172,4 +178,10 @@ class _TopEmitter:
         if isinstance(value.type, stream.BlocksType):
             return f"{_BLOCKS}<{name}_t, {value.type.count.data}> &{name}"
         assert isinstance(value.type, stream.StreamType)
-        return f"hls::stream<{word_type(value.type.token)}> &{name}"
+        return stream_parameter(value.type.token, name)
+
+
+def _single_slot(task: stream.TaskOp) -> nest.NestOp | None:
+    """The nest of a task that has one slot: the tool drops loops of one trip, and the pipeline with them."""
+    nests = [op for op in task.body.block.ops if isinstance(op, nest.NestOp)]
+    return nests[0] if len(nests) == 1 and is_single_slot(nests[0]) else None

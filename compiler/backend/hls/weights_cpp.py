@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 from xdsl.dialects.builtin import MemRefType
 from xdsl.ir import Attribute
 
 from penstock.compiler.arrays import Array
-from penstock.compiler.backend.hls.lines import CppLines, array_declaration
+from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, memory_declaration
+from penstock.compiler.backend.hls.lines import CppLines
 from penstock.compiler.backend.hls.names_cpp import cpp_names
 from penstock.compiler.backend.hls.scalar_cpp import literal
 from penstock.compiler.dialects import stream
@@ -43,11 +45,19 @@ def weights_header(top: stream.TopOp, parameters: Mapping[str, Array]) -> str:
                         hint="load the weights, or put the layer's weights to 'stream' in the design",
                     )  # fmt: skip
                 out.add(f"// {name}, read by {task.layer.data}")
-                out.add(f"static const {array_declaration(kind, names[op.result])} = ")
-                out.text.extend(_initialiser(parameters[name], kind))
+                out.add(f"static const {memory_declaration(op, names[op.result])} = ")
+                out.text.extend(_initialiser(_laid_out(parameters[name], ArrayLayout.of(op)), kind))
                 out.text[-1] += ";"
     out.add("#endif  // PENSTOCK_WEIGHTS_H")
     return "\n".join(out.text) + "\n"
+
+
+def _laid_out(values: Array, layout: ArrayLayout) -> Array:
+    """With the dims that the array is declared with; where the last word has lanes to spare, they hold zeros."""
+    if layout.extents == layout.shape:
+        return values
+    spare = [(0, -size % layout.split(dim)) for dim, size in enumerate(layout.shape)]
+    return np.pad(values.reshape(layout.shape), spare).reshape(layout.extents)
 
 
 def _initialiser(values: Array, kind: MemRefType[Attribute]) -> list[str]:

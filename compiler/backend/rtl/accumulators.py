@@ -12,7 +12,7 @@ from math import prod
 
 from xdsl.ir import Operation, SSAValue
 
-from penstock.compiler.backend.rtl.geometry import lanes_of
+from penstock.compiler.analysis.banks import lanes_of
 from penstock.compiler.backend.rtl.numbers import ValueRange, type_range
 from penstock.compiler.backend.rtl.scalar_sv import SPELLINGS, literal_of
 from penstock.compiler.backend.rtl.timing import NestTiming

@@ -9,9 +9,9 @@ from importlib.resources import files
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 
+from penstock.compiler.analysis.banks import accesses_of
 from penstock.compiler.arrays import Array
 from penstock.compiler.backend.rtl.design import RtlDesign
-from penstock.compiler.backend.rtl.geometry import accesses_of
 from penstock.compiler.backend.rtl.ports import External, external_of
 from penstock.compiler.backend.rtl.primitives.registry import source
 from penstock.compiler.backend.rtl.task_sv import emit_task, met_channels

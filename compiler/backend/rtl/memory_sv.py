@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.compiler.backend.rtl.geometry import BankPlace, Geometry, Linear
+from penstock.compiler.analysis.banks import BankPlace, Geometry, Linear
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction, flat, packed
 from penstock.compiler.backend.rtl.loops import Loops
 from penstock.compiler.backend.rtl.stages import PipelineStages

@@ -10,7 +10,7 @@ from math import gcd, prod
 from xdsl.dialects.builtin import VectorType
 from xdsl.ir import SSAValue
 
-from penstock.compiler.backend.rtl.geometry import Linear, MemoryOp, accesses_of, lanes_of, linear_of
+from penstock.compiler.analysis.banks import Linear, MemoryOp, accesses_of, lanes_of, linear_of
 from penstock.compiler.backend.rtl.lines import bits, clog2, packed
 from penstock.compiler.backend.rtl.numbers import type_bits
 from penstock.compiler.dialects import nest

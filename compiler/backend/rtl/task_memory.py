@@ -9,8 +9,8 @@ from math import prod
 import numpy as np
 from xdsl.ir import OpResult, SSAValue
 
+from penstock.compiler.analysis.banks import Dim, Geometry, access_of, accesses_of
 from penstock.compiler.arrays import Array
-from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of, geometry_of
 from penstock.compiler.backend.rtl.hazards import SharedUse, check_apart, check_order
 from penstock.compiler.backend.rtl.lane_sv import LaneSpan
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, flat
@@ -21,11 +21,10 @@ from penstock.compiler.backend.rtl.ports import External
 from penstock.compiler.backend.rtl.stages import LaneVector, wide
 from penstock.compiler.backend.rtl.tables import Tables
 from penstock.compiler.dialects import nest, stream
-from penstock.compiler.dialects.directives import banks_of
+from penstock.compiler.dialects.directives import banks_of, storage_of
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.schedule import OperatorLibrary, build_memory
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,6 @@ class TaskMemories:
     """`declarations` and `out` are module text; `data` the contents of ROMs by file name."""
 
     task: str
-    library: OperatorLibrary
     parameters: Mapping[str, Array]
     external: Mapping[SSAValue, External]
     names: Mapping[SSAValue, str]
@@ -77,7 +75,8 @@ class TaskMemories:
     def geometry(self, memory: SSAValue) -> Geometry:
         if memory not in self.geometries:
             assert isinstance(memory, OpResult)
-            self.geometries[memory] = geometry_of(memory, [cut.banks for cut in banks_of(memory.op).cuts])
+            cuts = zip(nest.memory_shape(memory), banks_of(memory.op).cuts, strict=True)
+            self.geometries[memory] = Geometry(tuple([Dim(size, cut.word, cut.banks) for size, cut in cuts]))
         return self.geometries[memory]
 
     # -- what nests ask for
@@ -105,7 +104,7 @@ class TaskMemories:
         if not now and end != start + 1:
             raise self._refuse(emitter, f"loads of {name} take {end - start} stages", "memories answer in one")
         site = emitter.addressing.site(
-            geometry, geometry.place(op, emitter.op.trips), start, fire, emitter.stages.fresh(f"{name}_load")
+            geometry, geometry.place(access_of(op)), start, fire, emitter.stages.fresh(f"{name}_load")
         )
         raw = f"{name}_rdata"
         if not blocks:
@@ -133,7 +132,7 @@ class TaskMemories:
             return
         geometry = self.geometry(memory)
         site = emitter.addressing.site(
-            geometry, geometry.place(op, emitter.op.trips), stage, fire, emitter.stages.fresh(f"{name}_store")
+            geometry, geometry.place(access_of(op)), stage, fire, emitter.stages.fresh(f"{name}_store")
         )
         lane = wide(value, "{}", value.at(stage, emitter.stages))
         use = self._use(emitter, op, stage)
@@ -179,7 +178,7 @@ class TaskMemories:
         geometry, bits, shape = self.geometry(op.memory), type_bits(op.result.type), _shape(op.result)
         name, (start, end), stages = self.names[op.memory], span, emitter.stages
         label = stages.fresh(f"{name}_load")
-        site = emitter.addressing.site(geometry, geometry.place(op, emitter.op.trips), start, fire, label)
+        site = emitter.addressing.site(geometry, geometry.place(access_of(op)), start, fire, label)
         raw = stages.declare(stages.fresh(f"{name}_bank"), geometry.lanes * bits, geometry.banks)
         width = geometry.lanes * bits
         contents = rom_contents(geometry, self._array(rom), bits)
@@ -192,7 +191,7 @@ class TaskMemories:
         else:
             if end != start + 1:
                 raise self._refuse(emitter, f"loads of {name} take {end - start} stages", "ROMs answer in one")
-            kind = build_memory(self.library, name, geometry.words, width * geometry.banks, rom=True).kind
+            kind = storage_of(rom).kind.data
             for bank, words in enumerate(contents):
                 number = f"_{bank}" if geometry.banks > 1 else ""
                 file = f"{self.task}_{name}{number}.hex"

@@ -8,8 +8,8 @@ from typing import Any
 
 from xdsl.ir import SSAValue
 
+from penstock.compiler.analysis.banks import Geometry, accesses_of
 from penstock.compiler.arrays import Array
-from penstock.compiler.backend.rtl.geometry import Geometry, accesses_of
 from penstock.compiler.backend.rtl.handshake import write_signals
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
 from penstock.compiler.backend.rtl.nest_sv import NestSv
@@ -68,7 +68,7 @@ def emit_task(
         if isinstance(op, stream.BufferOp | stream.RomOp):
             label = c_name((op.parameter if isinstance(op, stream.RomOp) else op.sym_name).data)
             own[op.result] = given.take(label)
-    memories = TaskMemories(name, library, parameters, external, own)
+    memories = TaskMemories(name, parameters, external, own)
     timings = [time_nest(op, library) for op in nests]
     starts = not any(_reads(op) for op in nests)
     cores: dict[str, Primitive] = {}

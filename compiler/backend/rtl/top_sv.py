@@ -9,8 +9,8 @@ from math import prod
 
 from xdsl.ir import SSAValue
 
+from penstock.compiler.analysis.banks import accesses_of
 from penstock.compiler.backend.rtl.design import RtlPort
-from penstock.compiler.backend.rtl.geometry import accesses_of
 from penstock.compiler.backend.rtl.lines import SvLines, clog2, packed
 from penstock.compiler.backend.rtl.numbers import type_bits
 from penstock.compiler.backend.rtl.ports import External

@@ -8,13 +8,13 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from penstock.services.api.answers.problems import MEDIA_TYPE
-from penstock.services.api.answers.schemas import ZooReference
+from penstock.services.api.answers.schemas import NamedModel, ZooReference
 
 _PROBLEM = {"$ref": "#/components/schemas/ProblemOut"}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
-    """Problems have a media type of their own, and the two kinds of model bodies are both described."""
+    """Problems have a media type of their own, and all kinds of model bodies are both described."""
     if app.openapi_schema is None:
         made = get_openapi(
             title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
@@ -22,8 +22,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
         for operations in made["paths"].values():
             for operation in operations.values():
                 operation["responses"]["default"]["content"] = {MEDIA_TYPE: {"schema": _PROBLEM}}
-        schema = ZooReference.model_json_schema(ref_template="#/components/schemas/{model}")
-        made["components"]["schemas"]["ZooReference"] = schema
+        for body in (ZooReference, NamedModel):
+            schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
+            made["components"]["schemas"][body.__name__] = schema
         made["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         made["security"] = [{}, {"token": []}]
         app.openapi_schema = made

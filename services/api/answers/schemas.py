@@ -40,6 +40,15 @@ class ZooReference(RequestBody):
     name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its zoo name")
 
 
+class NamedModel(RequestBody):
+    """A model of a library that the workers have, built with random weights."""
+
+    reference: PlainText = Field(
+        min_length=1, max_length=2000, description="as hf:gpt2?n_layer=2, timm:NAME, torchvision:NAME or torch.nn:NAME"
+    )
+    name: PlainText = Field("", max_length=LONGEST_NAME, description="what to call the model; default: its own name")
+
+
 class Given(BaseModel):
     """A response body."""
 
@@ -60,8 +69,8 @@ class ErrorOut(Given):
 class ModelOut(Given):
     id: str
     name: str
-    kind: Literal["python", "onnx", "linalg", "zoo"]
-    source: str = Field(description="what was submitted: a file's name and entry, or a zoo reference")
+    kind: Literal["python", "onnx", "linalg", "zoo", "library"]
+    source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
     size: int | None
     created_at: datetime

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
+from penstock.compiler.errors import nearest
 from penstock.db.database import is_transient
 from penstock.services.api.answers.problems import RETRY_SOON_SECONDS, Problem
 from penstock.services.api.answers.schemas import OPTION_NAMES
@@ -61,10 +61,9 @@ def _one_error(error: Mapping[str, Any]) -> dict[str, str]:
     fields = {"where": where, "what": str(error["msg"]), "code": str(error["type"]).replace("_", "-")}
     if error["type"] == "extra_forbidden":
         name = str(error["loc"][-1])
-        close = difflib.get_close_matches(name, OPTION_NAMES, n=1)
         fields["what"] = f"there is no option '{name}'"
         fields["limit"] = "the options are " + ", ".join(OPTION_NAMES)
-        fields["hint"] = f"did you mean '{close[0]}'?" if close else "remove it"
+        fields["hint"] = nearest(name, OPTION_NAMES, "remove it")
     for key in ("limit", "hint"):
         if isinstance(context.get(key), str):
             fields[key] = context[key]

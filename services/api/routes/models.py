@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -16,12 +17,12 @@ from starlette.datastructures import FormData, UploadFile
 from penstock.services.api.answers.documents import model_out
 from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, check_cursor
 from penstock.services.api.answers.problems import Problem
-from penstock.services.api.answers.schemas import ModelList, ModelOut, ZooReference
+from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, ZooReference
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
-from penstock.services.jobs.models import Intake, NewModel, find_model, model_file, zoo_model
+from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
 from penstock.services.run_options import LONGEST_NAME
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -48,7 +49,11 @@ _FORM_SCHEMA = {
             "required": True,
             "content": {
                 "multipart/form-data": {"schema": _FORM_SCHEMA},
-                "application/json": {"schema": {"$ref": "#/components/schemas/ZooReference"}},
+                "application/json": {
+                    "schema": {
+                        "anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in ("ZooReference", "NamedModel")]
+                    }
+                },
             },
         }
     },
@@ -56,12 +61,12 @@ _FORM_SCHEMA = {
 async def submit_model(
     request: Request, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None
 ) -> JSONResponse:
-    """Takes a Python, ONNX or linalg file (multipart/form-data) or names a model of the zoo (application/json)."""
+    """Takes a Python, ONNX or linalg file (multipart/form-data) or names a model of the zoo or of a library (JSON)."""
     idempotency.check_key(idempotency_key)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind == "application/json":
-        reference = await _zoo_reference(request)
-        return await run_in_threadpool(_take_zoo, context, caller, idempotency_key, reference)
+        named = _new_model(await request.body())
+        return await run_in_threadpool(_create, context, caller, idempotency_key, named)
     if kind == "multipart/form-data":
         async with _form(request) as form:
             return await run_in_threadpool(_take_file, context, caller, idempotency_key, form)
@@ -69,7 +74,7 @@ async def submit_model(
         "unsupported-media-type",
         f"a model cannot be read from '{kind[:100]}'" if kind else "the body has no Content-Type",
         where="header Content-Type",
-        limit="multipart/form-data for a file, application/json for a model of the zoo",
+        limit="multipart/form-data for a file, application/json for a model of the zoo or of a library",
         hint='curl -F file=@model.py -F entry=model …, or --json \'{"zoo": "mlp"}\' …',
     )
 
@@ -90,11 +95,24 @@ def get_model(model_id: Annotated[str, Path(max_length=64)], context: Ctx, calle
         return model_out(find_model(tx, model_id, where="path"))
 
 
-async def _zoo_reference(request: Request) -> ZooReference:
+def _new_model(body: bytes) -> NewModel:
+    """A model of a library by its `reference`, or one of the zoo."""
     try:
-        return ZooReference.model_validate_json(await request.body())
+        if _has_reference(body):
+            named = NamedModel.model_validate_json(body)
+            return library_model(named.reference, named.name)
+        zoo = ZooReference.model_validate_json(body)
+        return zoo_model(zoo.zoo, zoo.arguments, zoo.name)
     except ValidationError as error:
         raise RequestValidationError([_in_body(entry) for entry in error.errors()]) from None
+
+
+def _has_reference(body: bytes) -> bool:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return False  # which the other way says in its own words
+    return isinstance(document, dict) and "reference" in document
 
 
 def _in_body(entry: Any) -> dict[str, Any]:
@@ -123,10 +141,6 @@ def intake(context: Context) -> Intake:
         most_model_bytes=options.max_model_bytes,
         low_disk_bytes=options.low_disk_bytes,
     )
-
-
-def _take_zoo(context: Context, caller: str | None, key: str | None, reference: ZooReference) -> JSONResponse:
-    return _create(context, caller, key, zoo_model(reference.zoo, reference.arguments, reference.name))
 
 
 def _take_file(context: Context, caller: str | None, key: str | None, form: FormData) -> JSONResponse:

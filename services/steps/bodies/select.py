@@ -51,7 +51,9 @@ def select(context: StepContext) -> StepResult:
     section = search_section(
         everything,
         choice,
-        SearchSettings(options.sampler, options.seed, options.max_lanes, options.goal),
+        SearchSettings(
+            options.sampler, options.seed, options.max_lanes, options.goal, fifo_simulations=options.fifo_simulations
+        ),
         tried.evidence,
     )
     bench_of(context).progress("explaining the choice")

@@ -13,6 +13,7 @@ from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.job import JobLimits
 from penstock.services.history import SharedHistory
 from penstock.services.profiles import SharedProfiles
+from penstock.services.run_options import RunOptions
 from penstock.services.settings import Settings
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.result import Output, RetryLaterError
@@ -44,6 +45,7 @@ def bench_of(context: StepContext) -> Bench:
         line=Telling(lambda text: context.progress(None, text)),
         results=context.folder / RESULTS,
         limits=hls_limits(context.settings),
+        fifo_simulations=RunOptions.stored(context.options).fifo_simulations,
     )
 
 

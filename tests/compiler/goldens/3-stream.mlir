@@ -6,7 +6,7 @@ builtin.module {
     %fc0__convert_fc0 = stream.stream "fc0__convert_fc0" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x3xi32>, depth: 2>
     %convert_fc0__fc0_relu = stream.stream "convert_fc0__fc0_relu" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x2xi32>, depth: 2>
     %fc0_relu__store = stream.stream "fc0_relu__store_0" {directive.fifo = #directive.fifo<registers>} : !stream.stream<vector<1x2xi8>, depth: 2>
-    %convert_fc0_block = stream.blocks "convert.fc0.block" {directive.banks = #directive.banks<partition: none, cyclic 3>, directive.storage = #directive.storage<lutram, ram_s2p>} : !stream.blocks<memref<1x6xi32>, count: 2>
+    %convert_fc0_block = stream.blocks "convert.fc0.block" {directive.banks = #directive.banks<none, cyclic 3>, directive.storage = #directive.storage<lutram, ram_s2p>} : !stream.blocks<memref<1x6xi32>, count: 2>
     stream.task "load_x" of "x" group 0 {
       nest.nest "load" <w0: 1> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
         %0 = nest.load %x at (d0) -> (0, 0, 0, 0) : memref<1x1x1x1xvector<2x4xi8>> -> vector<2x4xi8>
@@ -14,7 +14,7 @@ builtin.module {
       }
     }
     stream.task "unpack_x" of "unpack.x" group 0 {
-      %line = stream.buffer "line" {directive.banks = #directive.banks<partition: complete 2, complete 4>, directive.storage = #directive.storage<registers, any>} : memref<2x4xi8>
+      %line = stream.buffer "line" {directive.banks = #directive.banks<complete 2, complete 2 word 2>, directive.storage = #directive.storage<registers, any>} : memref<2x4xi8>
       nest.nest "pass" <w0: 2, w1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
         %1 = nest.read %load_x__unpack_x when <d0 eq 0, d1 eq 0> : !stream.stream<vector<2x4xi8>, depth: 2> -> vector<2x4xi8>
         nest.store %1 to %line at (d0, d1) -> (0, 0) when <d0 eq 0, d1 eq 0> : vector<2x4xi8> to memref<2x4xi8>
@@ -23,9 +23,9 @@ builtin.module {
       }
     }
     stream.task "fc0" of "fc0" group 0 {
-      %keep = stream.buffer "keep_0" {directive.banks = #directive.banks<partition: none, complete 2>, directive.storage = #directive.storage<registers, any>} : memref<1x2xi8>
-      %fc0_weight = stream.rom "rom_1" of "fc0.weight" {directive.banks = #directive.banks<reshape: cyclic 3, cyclic 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6x4xi8>
-      %acc = stream.buffer "acc" {directive.banks = #directive.banks<partition: none, cyclic 3>, directive.storage = #directive.storage<lutram, ram_s2p>, directive.carried = #directive.carried<distance: 4>} : memref<2x6xi32>
+      %keep = stream.buffer "keep_0" {directive.banks = #directive.banks<none, whole 2>, directive.storage = #directive.storage<registers, any>} : memref<1x2xi8>
+      %fc0_weight = stream.rom "rom_1" of "fc0.weight" {directive.banks = #directive.banks<word 3, word 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6x4xi8>
+      %acc = stream.buffer "acc" {directive.banks = #directive.banks<none, word 3>, directive.storage = #directive.storage<lutram, ram_s2p>, directive.carried = #directive.carried<distance: 4>} : memref<2x6xi32>
       nest.nest "compute" <p2: 2, p0: 2, p1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
         %3 = nest.read %unpack_x__fc0 when <d2 eq 0> : !stream.stream<vector<1x2xi8>, depth: 2> -> vector<1x2xi8>
         %4 = nest.load %keep at (d0, d1, d2) -> (0, 0) : memref<1x2xi8> -> vector<1x2xi8>
@@ -69,7 +69,7 @@ builtin.module {
       }
     }
     stream.task "fc0_relu" of "fc0.relu" group 0 {
-      %fc0_bias = stream.rom "rom_1" of "fc0.bias" {directive.banks = #directive.banks<reshape: cyclic 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6xi32>
+      %fc0_bias = stream.rom "rom_1" of "fc0.bias" {directive.banks = #directive.banks<word 2>, directive.storage = #directive.storage<lutram, rom_1p>} : memref<6xi32>
       nest.nest "compute" <p0: 2, p1: 3> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
         %21 = nest.read %convert_fc0__fc0_relu : !stream.stream<vector<1x2xi32>, depth: 2> -> vector<1x2xi32>
         %22 = nest.load %fc0_bias at (d0, d1) -> ((d1 * 2)) : memref<6xi32> -> vector<2xi32>

@@ -13,20 +13,27 @@
 
 namespace pk {
 
+// Of a number type: its unsigned twin, and the narrowest unsigned type that C++ does not promote to a signed one.
 template <typename T> struct bits;
-template <> struct bits<bool> { typedef uint8_t type; static const int width = 1; };
-template <> struct bits<int8_t> { typedef uint8_t type; static const int width = 8; };
-template <> struct bits<int16_t> { typedef uint16_t type; static const int width = 16; };
-template <> struct bits<int32_t> { typedef uint32_t type; static const int width = 32; };
-template <> struct bits<int64_t> { typedef uint64_t type; static const int width = 64; };
-template <int W> struct bits<ap_int<W> > { typedef ap_uint<W> type; static const int width = W; };
+template <> struct bits<bool> { typedef uint8_t type; typedef uint32_t modular; static const int width = 1; };
+template <> struct bits<int8_t> { typedef uint8_t type; typedef uint32_t modular; static const int width = 8; };
+template <> struct bits<int16_t> { typedef uint16_t type; typedef uint32_t modular; static const int width = 16; };
+template <> struct bits<int32_t> { typedef uint32_t type; typedef uint32_t modular; static const int width = 32; };
+template <> struct bits<int64_t> { typedef uint64_t type; typedef uint64_t modular; static const int width = 64; };
+template <int W> struct bits<ap_int<W> > {
+    typedef ap_uint<W> type;
+    typedef ap_uint<W> modular;
+    static const int width = W;
+};
 
-// Two's complement arithmetic through the unsigned twin; 64 bits of it are enough for every width.
+// Two's complement arithmetic through the unsigned twin. It is as wide as the type, not wider: an operation that has to
+// be found behind a truncation is one that the tool cannot bind.
 template <typename T> inline uint64_t raw(T x) { return (uint64_t)(typename bits<T>::type)x; }
-template <typename T> inline T wrap(uint64_t x) { return (T)(typename bits<T>::type)x; }
-template <typename T> inline T add(T a, T b) { return wrap<T>(raw(a) + raw(b)); }
-template <typename T> inline T sub(T a, T b) { return wrap<T>(raw(a) - raw(b)); }
-template <typename T> inline T mul(T a, T b) { return wrap<T>(raw(a) * raw(b)); }
+template <typename T, typename X> inline T wrap(X x) { return (T)(typename bits<T>::type)x; }
+template <typename T> inline typename bits<T>::modular modular(T x) { return (typename bits<T>::modular)x; }
+template <typename T> inline T add(T a, T b) { return wrap<T>(modular(a) + modular(b)); }
+template <typename T> inline T sub(T a, T b) { return wrap<T>(modular(a) - modular(b)); }
+template <typename T> inline T mul(T a, T b) { return wrap<T>(modular(a) * modular(b)); }
 template <typename T> inline T shl(T a, T b) { return wrap<T>(raw(a) << (int)b); }
 template <typename T> inline T lshr(T a, T b) { return wrap<T>(raw(a) >> (int)b); }
 template <typename T> inline T min(T a, T b) { return a < b ? a : b; }

@@ -1,12 +1,14 @@
-"""How a memory is cut into banks, and where in them an access finds its lanes.
+"""How a memory is cut into banks and words by those who use it, and where in them an access finds its lanes.
 
-Lanes that always lie together in every access are one granule, the word of a bank. Banks go round in each dim, so a
-corner that is no multiple of the banks starts at another bank than the first: the access is turned.
+Lanes that every access meets together are one granule, the word of a bank. What is met at once beyond that is in
+banks of its own. Banks go round in each dim, so a corner that is no multiple of the banks starts at another bank than
+the first: the access is turned.
+Everyone who counts, checks, schedules or writes a memory asks here, so that what is counted is what is built.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -18,6 +20,9 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import coefficients
 from penstock.compiler.dialects.nest import MemoryOp
 from penstock.compiler.dialects.types import vector_type
+
+WIDEST_WORD = 4096
+"""Bits of one word of a bank: the tools take no wider ones for granted, so wider ones lie in several banks."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +55,30 @@ def linear_of(address: AffineMap) -> list[Linear]:
 
 
 @dataclass(frozen=True)
+class Access:
+    """One load or store: so many lanes in each dim, from a corner that moves with the loops of its nest."""
+
+    lanes: tuple[int, ...]
+    corner: tuple[Linear, ...]
+    trips: tuple[int, ...]
+    writes: bool
+
+    @staticmethod
+    def of(address: AffineMap, lanes: Sequence[int], trips: Sequence[int], *, writes: bool) -> Access:
+        return Access(tuple(lanes), tuple(linear_of(address)), tuple(trips), writes)
+
+
+@dataclass(frozen=True)
 class Dim:
     """One dim: `size` elements in granules of `granule`, over `banks` banks of `words` words."""
 
     size: int
     granule: int
     banks: int
-    words: int
+
+    @property
+    def words(self) -> int:
+        return -(-self.size // (self.granule * self.banks))
 
 
 @dataclass(frozen=True)
@@ -96,13 +118,18 @@ class Geometry:
     def strides(self) -> tuple[int, ...]:
         return tuple(prod(d.words for d in self.dims[i + 1 :]) for i in range(len(self.dims)))
 
-    def place(self, access: MemoryOp, trips: Sequence[int]) -> list[BankPlace]:
+    @property
+    def in_registers(self) -> Geometry:
+        """The same memory with a bank for every word."""
+        return Geometry(tuple([Dim(d.size, d.granule, -(-d.size // d.granule)) for d in self.dims]))
+
+    def place(self, access: Access) -> list[BankPlace]:
         """Where the access is in every dim."""
         found: list[BankPlace] = []
-        for dim, lanes, corner in zip(self.dims, lanes_of(access), linear_of(access.address.data), strict=True):
+        for dim, lanes, corner in zip(self.dims, access.lanes, access.corner, strict=True):
             corner, count = corner.over(dim.granule), lanes // dim.granule
             still = Linear((0,) * len(corner.factors), 0)
-            turns = _remainders(corner, dim.banks, trips)
+            turns = _remainders(corner, dim.banks, access.trips)
             if dim.words == 1:
                 found.append(BankPlace(count, corner, still, None, wraps=False))
             elif len(turns) == 1:
@@ -113,6 +140,11 @@ class Geometry:
             else:
                 found.append(BankPlace(count, still, still, corner, wraps=max(turns) + count > dim.banks))
         return found
+
+    def choices(self, access: Access) -> int:
+        """In how many banks a lane of the access may find its element: so many are multiplexed."""
+        corners = [corner.over(dim.granule) for dim, corner in zip(self.dims, access.corner, strict=True)]
+        return prod(len(_remainders(c, d.banks, access.trips)) for d, c in zip(self.dims, corners, strict=True))
 
     def element(self, bank: int, word: int, lane: int) -> tuple[int, ...]:
         """The index of an element, which may lie beyond the memory's end."""
@@ -125,17 +157,28 @@ class Geometry:
         return tuple(reversed(index))
 
 
-def geometry_of(memory: SSAValue, cuts: Sequence[int]) -> Geometry:
-    """The geometry of a memory that is cut into so many banks a dim."""
-    accesses = accesses_of(memory)
-    dims: list[Dim] = []
-    for position, (size, cut) in enumerate(zip(nest.memory_shape(memory), cuts, strict=True)):
-        granule = cut
-        for access in accesses:
-            corner = linear_of(access.address.data)[position]
-            granule = gcd(granule, corner.offset, *corner.factors, lanes_of(access)[position])
-        dims.append(Dim(size, granule, cut // granule, -(-size // cut)))
-    return Geometry(tuple(dims))
+def geometry_of(
+    shape: Sequence[int], accesses: Iterable[Access], element_bits: int, widest: int = WIDEST_WORD
+) -> Geometry:
+    """The fewest banks in which every access finds all its lanes at once, and the widest words that none cuts."""
+    met = list(accesses)
+    cuts = [max((a.lanes[dim] for a in met), default=1) for dim in range(len(shape))]
+    granules = [_granule(cut, dim, met) for dim, cut in enumerate(cuts)]
+    for dim, granule in enumerate(granules):
+        pieces = -(-prod(granules) * element_bits // widest)
+        if pieces > 1:
+            granules[dim] = granule // next(n for n in range(min(pieces, granule), granule + 1) if granule % n == 0)
+    return Geometry(tuple([Dim(n, g, cut // g) for n, g, cut in zip(shape, granules, cuts, strict=True)]))
+
+
+def _granule(cut: int, dim: int, accesses: Sequence[Access]) -> int:
+    """The lanes that no access ever parts."""
+    granule = cut
+    for access in accesses:
+        corner = access.corner[dim]
+        moves = [factor for factor, trip in zip(corner.factors, access.trips, strict=True) if trip > 1]
+        granule = gcd(granule, corner.offset, *moves, access.lanes[dim])
+    return granule
 
 
 def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool | None = None) -> list[MemoryOp]:
@@ -148,6 +191,13 @@ def accesses_of(memory: SSAValue, task: Operation | None = None, *, writes: bool
         and (writes is None or isinstance(op, nest.StoreOp) == writes)
         and (task is None or task.is_ancestor(op))
     ]
+
+
+def access_of(op: MemoryOp) -> Access:
+    """What a load or store asks of its memory."""
+    parent = op.parent_op()
+    trips = parent.trips if isinstance(parent, nest.NestOp) else (2,) * op.address.data.num_dims
+    return Access.of(op.address.data, lanes_of(op), trips, writes=isinstance(op, nest.StoreOp))
 
 
 def lanes_of(access: MemoryOp) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""Small models of the kinds that people have, for `penstock bench models`."""

@@ -1,0 +1,154 @@
+"""ONNX's operators, each as one node between two matrix products; `x` is [2, 4, 8] where it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+OPSET = 18
+_UNARY = (
+    "Abs", "Neg", "Sign", "Exp", "Erf", "Sin", "Cos", "Tan", "Tanh", "Sinh", "Cosh", "Atan", "Asinh", "Floor", "Ceil",
+    "Round", "Relu", "LeakyRelu", "Elu", "Selu", "Celu", "Sigmoid", "HardSigmoid", "HardSwish", "Softplus", "Softsign",
+    "Mish", "ThresholdedRelu", "Identity", "Softmax", "LogSoftmax", "Shrink", "Flatten", "Transpose", "Size",
+    "GlobalAveragePool", "GlobalMaxPool", "Hardmax", "Shape", "LpNormalization", "MeanVarianceNormalization",
+)  # fmt: skip
+_POSITIVE = ("Log", "Sqrt", "Reciprocal")
+_BINARY = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Mod")
+_REDUCTIONS = (
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceSumSquare",
+)  # fmt: skip
+_COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
+
+
+@dataclass(frozen=True)
+class Node:
+    """How an operator is tried: constants behind `x`, attributes, and the shape that `x` has."""
+
+    constants: tuple[Any, ...] = ()
+    attributes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    shape: tuple[int, ...] = (2, 4, 8)
+    positive: bool = False
+    results: int = 1
+
+
+def _floats(*shape: int) -> Any:
+    return np.random.default_rng(0).uniform(0.5, 1.5, shape).astype(np.float32)
+
+
+def _ints(*values: int) -> Any:
+    return np.array(values, dtype=np.int64)
+
+
+_IMAGE = (1, 3, 6, 6)
+NODES: dict[str, Node] = {
+    **dict.fromkeys(_UNARY, Node()),
+    **dict.fromkeys(_POSITIVE, Node(positive=True)),
+    **dict.fromkeys(_BINARY, Node((_floats(8),))),
+    **dict.fromkeys(_COMPARISONS, Node((_floats(8),))),
+    **dict.fromkeys(_REDUCTIONS, Node((), {"keepdims": 1}, positive=True)),
+    "Mod": Node((_floats(8),), {"fmod": 1}),
+    "Transpose": Node((), {"perm": [0, 2, 1]}),
+    "GlobalAveragePool": Node(shape=_IMAGE), "GlobalMaxPool": Node(shape=_IMAGE),
+    "Pow": Node((np.float32(2),), positive=True), "PRelu": Node((_floats(8),)),
+    "Clip": Node((np.float32(-0.5), np.float32(0.5))), "Dropout": Node(), "Cast": Node((), {"to": TensorProto.FLOAT}),
+    "Gemm": Node((_floats(8, 5), _floats(5)), shape=(4, 8)), "MatMul": Node((_floats(8, 5),)),
+    "Einsum": Node((_floats(8, 5),), {"equation": "bij,jk->bik"}),
+    "Reshape": Node((_ints(2, 8, 4),)), "Squeeze": Node((_ints(0),), shape=(1, 4, 8)), "Unsqueeze": Node((_ints(1),)),
+    "Concat": Node((_floats(2, 4, 8),), {"axis": 1}), "Split": Node((_ints(4, 4),), {"axis": 2}, results=2),
+    "Slice": Node((_ints(1), _ints(3), _ints(1))), "Expand": Node((_ints(2, 4, 8),), shape=(1, 4, 8)),
+    "Tile": Node((_ints(1, 2, 1),)), "Pad": Node((_ints(0, 0, 1, 0, 0, 1),)),
+    "Gather": Node((_ints(2, 0),), {"axis": 1}), "GatherElements": Node((np.zeros((2, 4, 8), np.int64),), {"axis": 1}),
+    "GatherND": Node((np.zeros((2, 1), np.int64),)),
+    "ScatterElements": Node((np.zeros((1, 4, 8), np.int64), _floats(1, 4, 8))),
+    "ScatterND": Node((np.zeros((1, 1), np.int64), _floats(1, 4, 8))),
+    "OneHot": Node(), "NonZero": Node(), "Where": Node(),
+    "TopK": Node((_ints(2),), {"axis": -1}, results=2), "ArgMax": Node(), "ArgMin": Node(),
+    "CumSum": Node((np.array(1, np.int64),)), "Trilu": Node((), {"upper": 0}),
+    "LayerNormalization": Node((_floats(8), _floats(8))),
+    "BatchNormalization": Node((_floats(4), _floats(4), _floats(4), _floats(4))),
+    "InstanceNormalization": Node((_floats(4), _floats(4))),
+    "GroupNormalization": Node((_floats(2), _floats(2)), {"num_groups": 2}),
+    "LRN": Node((), {"size": 3}, shape=_IMAGE),
+    "Conv": Node((_floats(4, 3, 3, 3),), shape=_IMAGE), "ConvTranspose": Node((_floats(3, 4, 2, 2),), shape=_IMAGE),
+    "MaxPool": Node((), {"kernel_shape": [2, 2], "strides": [2, 2]}, shape=_IMAGE),
+    "AveragePool": Node((), {"kernel_shape": [2, 2], "strides": [2, 2]}, shape=_IMAGE),
+    "Resize": Node((np.array([], np.float32), np.array([1, 1, 2, 2], np.float32)), shape=_IMAGE),
+    "DepthToSpace": Node((), {"blocksize": 2}, shape=(1, 4, 3, 3)),
+    "SpaceToDepth": Node((), {"blocksize": 2}, shape=_IMAGE),
+    "LSTM": Node((_floats(1, 24, 8), _floats(1, 24, 6)), {"hidden_size": 6}),
+    "GRU": Node((_floats(1, 18, 8), _floats(1, 18, 6)), {"hidden_size": 6}),
+    "RNN": Node((_floats(1, 6, 8), _floats(1, 6, 6)), {"hidden_size": 6}),
+    "DequantizeLinear": Node(), "QuantizeLinear": Node((np.float32(0.1), np.int8(0))),
+}  # fmt: skip
+
+
+def all_operators() -> list[str]:
+    """Of the default domain at this opset, without those that were withdrawn."""
+    found = {s.name: s for s in onnx.defs.get_all_schemas() if s.domain == "" and s.since_version <= OPSET}
+    return sorted(name for name, schema in found.items() if not schema.deprecated)
+
+
+def write(operator: str, path: Path) -> None:
+    """A model with the operator between a matrix product before and one behind, where its result lets that be."""
+    tried = NODES.get(operator, Node())
+    nodes: list[onnx.NodeProto] = []
+    weights: list[onnx.TensorProto] = []
+
+    def constant(value: Any) -> str:
+        weights.append(numpy_helper.from_array(np.asarray(value), f"constant{len(weights)}"))
+        return weights[-1].name
+
+    width = tried.shape[-1]
+    nodes.append(helper.make_node("MatMul", ["x", constant(_floats(width, width) / width)], ["before"], name="before"))
+    given = "before"
+    if tried.positive:
+        nodes.append(helper.make_node("Mul", ["before", "before"], ["square"], name="square"))
+        nodes.append(helper.make_node("Add", ["square", constant(np.float32(0.5))], ["positive"], name="positive"))
+        given = "positive"
+    inputs = [given, *(constant(value) if np.size(value) else "" for value in tried.constants)]
+    if operator == "Where":
+        nodes.append(helper.make_node("Greater", [given, constant(np.float32(0))], ["condition"], name="condition"))
+        inputs = ["condition", given, constant(_floats(8))]
+    results = [f"y{i}" for i in range(tried.results)]
+    nodes.append(helper.make_node(operator, inputs, results, name="node", **tried.attributes))
+    outputs = _with_product_behind(nodes, weights, results, tried.shape, constant)
+    graph = helper.make_graph(nodes, path.stem, [_value("x", tried.shape)], outputs, weights)
+    onnx.save(_model(graph), str(path))
+
+
+def _with_product_behind(
+    nodes: list[onnx.NodeProto],
+    weights: list[onnx.TensorProto],
+    results: list[str],
+    shape: tuple[int, ...],
+    constant: Any,
+) -> list[onnx.ValueInfoProto]:
+    last = helper.make_graph(
+        nodes, "g", [_value("x", shape)], [helper.make_empty_tensor_value_info(results[0])], weights
+    )
+    found = shape_inference.infer_shapes(_model(last), data_prop=True).graph.output[0]
+    sizes = tuple(dim.dim_value for dim in found.type.tensor_type.shape.dim)
+    kind = found.type.tensor_type.elem_type
+    if kind == TensorProto.BOOL and sizes:
+        nodes.append(helper.make_node("Cast", results[:1], ["cast"], name="cast", to=TensorProto.FLOAT))
+        results, kind = ["cast"], TensorProto.FLOAT
+    if kind == TensorProto.FLOAT and sizes and all(sizes):
+        weight = constant(_floats(sizes[-1], 3))
+        nodes.append(helper.make_node("MatMul", [results[0], weight], ["behind"], name="behind"))
+        return [_value("behind", (*sizes[:-1], 3))]
+    return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes or None)]
+
+
+def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+
+
+def _model(graph: onnx.GraphProto) -> onnx.ModelProto:
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)

@@ -1,0 +1,47 @@
+"""What an emitter asks of a nest's values: their lanes, and what they are there for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
+
+from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.stream import BlocksType
+from penstock.compiler.dialects.types import vector_type
+from penstock.compiler.scalars.index_text import times, total
+
+
+def is_single_slot(op: nest.NestOp) -> bool:
+    """Whether the nest runs once and hands over no block: then its function is the pipeline, not a loop in it."""
+    memories = [o.memory for o in op.body.block.ops if isinstance(o, nest.LoadOp | nest.StoreOp)]
+    return op.iterations == 1 and not any(isinstance(memory.type, BlocksType) for memory in memories)
+
+
+def is_start(value: SSAValue) -> bool:
+    """Whether a partial result comes in here."""
+    owner = value.owner
+    if isinstance(owner, nest.SelectOp):
+        return isinstance(owner.inside.owner, nest.ConstantOp)
+    return isinstance(owner, nest.ConstantOp)
+
+
+def is_reduced(value: SSAValue) -> bool:
+    return any(isinstance(use.operation, nest.ReduceOp) for use in value.uses)
+
+
+def lane_shape(value: SSAValue) -> tuple[int, ...]:
+    return tuple(vector_type(value).get_shape())
+
+
+def twin(index: str) -> str:
+    """The odd neighbour of an even place."""
+    return "1" if index == "0" else total([times(index, 2), "1"])
+
+
+def project(expression: AffineExpr, index: Sequence[str]) -> str:
+    if isinstance(expression, AffineDimExpr):
+        return index[expression.position]
+    assert isinstance(expression, AffineConstantExpr)
+    return str(expression.value)

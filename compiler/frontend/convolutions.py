@@ -1,0 +1,106 @@
+"""Convolutions and poolings whose windows do not overlap, as reshapes and products: patch embeddings, 1 x 1 kernels."""
+
+# torch's operations come without types
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from penstock.compiler.frontend.rearrangements import narrow
+
+aten = torch.ops.aten
+
+
+def convolutions() -> dict[Any, Callable[..., Any]]:
+    return {
+        aten.convolution.default: _convolution,
+        aten.avg_pool1d.default: _average,
+        aten.avg_pool2d.default: _average,
+        aten.avg_pool3d.default: _average,
+    }
+
+
+def _convolution(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, stride: list[int], padding: list[int],
+    dilation: list[int], transposed: bool, output_padding: list[int], groups: int,
+) -> Any:  # fmt: skip
+    window = list(weight.shape[2:])
+    apart = list(stride) == window and (max(dilation) == 1 or max(window) == 1)
+    if not apart or any(padding) or any(output_padding):
+        return NotImplemented
+    return _unpatched(x, weight, bias, groups) if transposed else _patched(x, weight, bias, groups)
+
+
+def _patched(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, groups: int) -> torch.Tensor:
+    """Each window is a row of its channels' elements, and meets the weights in one product."""
+    window, spatial = list(weight.shape[2:]), list(range(2, x.dim()))
+    patches, counts = _windows(x, window)
+    batch, channels = x.shape[0], x.shape[1]
+    depth = len(spatial)
+    outer, inner = [2 + 2 * i for i in range(depth)], [3 + 2 * i for i in range(depth)]
+    rows = aten.permute.default(patches, [0, *outer, 1, *inner])
+    size = channels * math.prod(window)
+    rows = aten.reshape.default(rows, [batch * math.prod(counts), size])
+    rows = _product(rows, aten.reshape.default(weight, [weight.shape[0], size // groups]), bias, groups)
+    y = aten.reshape.default(rows, [batch, *counts, weight.shape[0]])
+    return aten.permute.default(y, [0, depth + 1, *range(1, depth + 1)])
+
+
+def _unpatched(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, groups: int) -> Any:
+    """Each element becomes a window of its own: one product, and its columns laid beside one another."""
+    window, depth = list(weight.shape[2:]), x.dim() - 2
+    batch, channels, counts = x.shape[0], x.shape[1], list(x.shape[2:])
+    if groups != 1:
+        return NotImplemented
+    rows = aten.reshape.default(aten.permute.default(x, [0, *range(2, x.dim()), 1]), [-1, channels])
+    made, area = weight.shape[1], math.prod(window)
+    columns = aten.reshape.default(aten.permute.default(weight, [1, *range(2, x.dim()), 0]), [made * area, channels])
+    if bias is not None:
+        bias = aten.reshape.default(aten.expand.default(aten.unsqueeze.default(bias, 1), [made, area]), [-1])
+    rows = _product(rows, columns, bias, 1)
+    y = aten.reshape.default(rows, [batch, *counts, made, *window])
+    pairs = [place for i in range(depth) for place in (1 + i, depth + 2 + i)]
+    y = aten.permute.default(y, [0, depth + 1, *pairs])
+    return aten.reshape.default(y, [batch, made, *(n * k for n, k in zip(counts, window, strict=True))])
+
+
+def _product(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, groups: int) -> torch.Tensor:
+    """`rows` times the transposed weights; with groups each on its own columns."""
+    if groups == 1:
+        return aten.linear.default(rows, weight, bias)
+    count, size = rows.shape[0], weight.shape[1]
+    per_group = aten.permute.default(aten.reshape.default(rows, [count, groups, size]), [1, 0, 2])
+    kernels = aten.permute.default(aten.reshape.default(weight, [groups, -1, size]), [0, 2, 1])
+    made = aten.permute.default(aten.bmm.default(per_group, kernels), [1, 0, 2])
+    y = aten.reshape.default(made, [count, weight.shape[0]])
+    return y if bias is None else aten.add.Tensor(y, bias)
+
+
+def _windows(x: torch.Tensor, window: Sequence[int]) -> tuple[torch.Tensor, list[int]]:
+    """Every spatial dim as (windows, places within one); what is left over at the end is cut off."""
+    first = x.dim() - len(window)
+    counts = [x.shape[first + i] // k for i, k in enumerate(window)]
+    for i, (n, k) in enumerate(zip(counts, window, strict=True)):
+        if n * k != x.shape[first + i]:
+            x = narrow(x, first + i, 0, n * k)
+    pairs = [size for n, k in zip(counts, window, strict=True) for size in (n, k)]
+    return aten.reshape.default(x, [*x.shape[:first], *pairs]), counts
+
+
+def _average(
+    x: torch.Tensor, window: list[int], stride: list[int] | None = None, padding: Sequence[int] = (0,),
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    apart = not stride or list(stride) == list(window)
+    if not apart or any(padding) or ceil_mode:
+        return NotImplemented
+    patches, _ = _windows(x, window)
+    first = x.dim() - len(window)
+    inner = [first + 1 + 2 * i for i in range(len(window))]
+    total = aten.sum.dim_IntList(patches, inner)
+    return aten.mul.Tensor(total, 1.0 / (divisor_override or math.prod(window)))

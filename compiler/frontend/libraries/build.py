@@ -1,0 +1,69 @@
+"""From a reference to (module, example inputs): looked at without memory first, then built, the same each time."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.libraries.called import Arguments, as_called, cut_out
+from penstock.compiler.frontend.libraries.fence import check_size, shapes_only
+from penstock.compiler.frontend.libraries.values import library_options, size_option
+from penstock.compiler.reference import LibraryReference, check_installed
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a library's model is made: the module, and the arguments that one call of it takes."""
+
+    make: Callable[[], nn.Module]
+    arguments: Callable[[nn.Module], Arguments]
+
+
+def build(reference: LibraryReference) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    """The module and its example inputs; `part` picks a module inside of it, with what it is called with."""
+    check_installed(reference)
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when a library is imported: nothing is ever fetched
+    recipe = _recipes(reference)(reference, library_options(reference))
+    with shapes_only(str(reference)):
+        _call(recipe, str(reference))
+    return _built(reference, recipe)
+
+
+def _built(reference: LibraryReference, recipe: Recipe) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
+    part = dict(reference.options).get("part")
+    with torch.random.fork_rng(devices=()), torch.no_grad():
+        torch.manual_seed(size_option(reference, "seed", 0))
+        module = recipe.make().eval()
+        arguments = recipe.arguments(module)
+        if part is not None:
+            module, arguments = cut_out(module, part, arguments, str(reference))
+    return as_called(module, arguments)
+
+
+def _call(recipe: Recipe, where: str) -> None:
+    """Build it and call it once with shapes only. What only fails there is no fault of the model."""
+    module = recipe.make().eval()
+    state = [*module.parameters(), *module.buffers()]
+    check_size(sum(x.numel() for x in state), len(state), where)  # copies of modules were not counted as they were made
+    try:
+        arguments = recipe.arguments(module)
+        with torch.no_grad():
+            module(*arguments.positional, **arguments.named)
+    except PenstockError:
+        raise
+    except Exception:  # noqa: BLE001  (a way that depends on values, say: the real call judges it)
+        pass
+
+
+def _recipes(reference: LibraryReference) -> Callable[[LibraryReference, dict[str, Any]], Recipe]:
+    file = {"hf": "transformers_models", "torch.nn": "torch_layers"}.get(reference.library, "vision_models")
+    name = f"penstock.compiler.frontend.libraries.{file}"
+    return importlib.import_module(name).recipe

@@ -1,0 +1,101 @@
+"""`hf:gpt2?n_layer=2`: a model of transformers by its model type or class, and its configuration by keys."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+
+from penstock.compiler.errors import PenstockError, nearest
+from penstock.compiler.frontend.libraries.build import Recipe
+from penstock.compiler.frontend.libraries.called import Arguments
+from penstock.compiler.frontend.libraries.examples import noise, numbers
+from penstock.compiler.frontend.libraries.values import bad_option, known_only, size_option
+from penstock.compiler.reference import LibraryReference
+
+_PLAIN = ("int", "float", "bool", "str", "list[int]", "tuple[int", "list[float]")
+_SEQ = 16
+
+
+def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
+    model_class, config_class = _classes(reference)
+    config = _configured(reference, config_class, options)
+    config.use_cache = False  # a compiled model keeps no state
+    config.return_dict = True
+    return Recipe(lambda: model_class._from_config(config), lambda module: _arguments(reference, module, config))
+
+
+def _classes(reference: LibraryReference) -> tuple[Any, Any]:
+    """The class of the model and of its configuration, by `gpt2` or by `GPT2LMHeadModel`."""
+    import transformers
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
+    name = reference.model
+    if name in MODEL_MAPPING_NAMES:
+        found: Any = MODEL_MAPPING_NAMES[name]
+        name = found if isinstance(found, str) else found[0]
+    model_class: Any = getattr(transformers, name, None) if name.isidentifier() else None
+    is_model = inspect.isclass(model_class) and issubclass(model_class, transformers.PreTrainedModel)
+    config_class = getattr(model_class, "config_class", None) if is_model else None
+    if config_class is None:
+        raise PenstockError(
+            code="unknown-model", what=f"transformers has no model {reference.model!r}", where=str(reference),
+            hint=nearest(reference.model, MODEL_MAPPING_NAMES, "name a model type (gpt2) or a class (GPT2LMHeadModel)"),
+        )  # fmt: skip
+    return model_class, config_class
+
+
+def _configured(reference: LibraryReference, config_class: Any, options: dict[str, Any]) -> Any:
+    """A configuration of plain values; what is a mapping, or private to transformers, is left as it is."""
+    known: dict[str, Any] = {}
+    aliases: dict[str, str] = getattr(config_class, "attribute_map", {})
+    for name, parameter in inspect.signature(config_class.__init__).parameters.items():
+        plain = any(word in str(parameter.annotation) for word in _PLAIN) or parameter.annotation in (int, float, bool)
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and plain and name != "use_cache":
+            known[name] = parameter.default
+    known |= {alias: known[name] for alias, name in aliases.items() if name in known}
+    known_only(reference, options, known)
+    given = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    return config_class(**given)
+
+
+def _arguments(reference: LibraryReference, module: Any, config: Any) -> Arguments:
+    """What the model's `forward` is called with: tokens, pixels or spectra, by the names that it gives them."""
+    batch, seq = size_option(reference, "batch", 1), size_option(reference, "seq", _SEQ)
+    makers = {
+        "input_ids": lambda: _tokens(config, batch, seq, 1),
+        "pixel_values": lambda: noise(batch, *_image(config)),
+        "input_features": lambda: noise(batch, *_spectrum(config)),
+        "inputs_embeds": lambda: noise(batch, seq, config.hidden_size),
+        "hidden_states": lambda: noise(batch, seq, config.hidden_size),
+    }
+    taken = inspect.signature(module.forward).parameters
+    main = next((name for name in (module.main_input_name, *makers) if name in makers and name in taken), None)
+    if main is None:
+        raise bad_option(
+            reference, f"it is not known what {type(module).__name__} takes ({module.main_input_name})",
+            "write a file.py with a function that returns (module, example_inputs)",
+        )  # fmt: skip
+    named = {main: makers[main]()}
+    if main == "input_ids" and "pixel_values" in taken:
+        named["pixel_values"] = makers["pixel_values"]()
+    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in taken:
+        named["decoder_input_ids"] = _tokens(config, batch, seq, 2)
+    return Arguments(named=named)
+
+
+def _tokens(config: Any, batch: int, seq: int, seed: int) -> torch.Tensor:
+    """Of the vocabulary, without the few first ones, which often are padding and the like."""
+    return numbers(4, int(config.get_text_config().vocab_size), batch, seq, seed=seed)
+
+
+def _image(config: Any) -> tuple[int, int, int]:
+    vision = getattr(config, "vision_config", config)
+    size: Any = vision.image_size
+    height, width = (size, size) if isinstance(size, int) else (size[0], size[1])
+    return int(getattr(vision, "num_channels", 3)), int(height), int(width)
+
+
+def _spectrum(config: Any) -> tuple[int, int]:
+    return int(config.num_mel_bins), 2 * int(config.max_source_positions)

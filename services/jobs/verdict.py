@@ -1,0 +1,116 @@
+"""Everything that can be said of a model in seconds: what would run where, what is refused, how large it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import prod
+
+from penstock.compiler.analysis.graph import Graph, read_graph
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import import_model
+from penstock.compiler.package.sections import host_section, port_section
+from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, ModelVerdict, Refusal
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.platforms import Platform
+from penstock.compiler.program import Program
+from penstock.compiler.scalars.number_types import type_bits
+from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.services.jobs.model import check_reference
+
+_BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
+
+
+def look_at(
+    model: str, platform: Platform, clock_mhz: float, quantize: str | None, stage: Callable[[str], None]
+) -> ModelVerdict:
+    """A reference to a model that is not there raises; all other refusals are in the verdict."""
+    began = time.monotonic()
+    check_reference(model)
+    found = ModelVerdict(
+        model=model, platform=platform.name, clock_mhz=clock_mhz, quantize=quantize, compiles=False, seconds=0
+    )
+    try:
+        stage("importing the model")
+        program = _imported(model, quantize)
+        found = found.model_copy(update=_imported_facts(program))
+        stage("looking for what is not supported")
+        canonical = prepare(program, quantize)
+        graph = read_graph(canonical.module)
+        stage("modelling a first design")
+        evaluator = Evaluator.create(canonical, platform.name, clock_mhz=clock_mhz, quantize=quantize)
+        check_reachable(evaluator)
+        size = _size(graph, platform, evaluator.space.weights)
+        found = found.model_copy(update={"size": size, "accelerator": _operations(graph)})
+        estimate = _estimate(evaluator)
+        notes = (*program.notes, *_notes(estimate, platform))
+        found = found.model_copy(update={"estimate": estimate, "notes": notes, "compiles": True})
+    except PenstockError as error:
+        found = found.model_copy(update={"refusals": tuple(_refusal(e) for e in (error, *error.others))})
+    return found.model_copy(update={"seconds": round(time.monotonic() - began, 2)})
+
+
+def _imported(model: str, quantize: str | None) -> Program:
+    """By its shapes where that does; numbers are needed to quantise, and by models that look at them."""
+    if quantize is None:
+        try:
+            return import_model(model, weights=False)
+        except Exception:  # noqa: BLE001  (what only fails without numbers is no refusal: the next line says)
+            pass
+    return import_model(model)
+
+
+def _imported_facts(program: Program) -> dict[str, object]:
+    return {
+        "name": program.name,
+        "inputs": tuple(port_section(p) for p in program.signature.inputs),
+        "outputs": tuple(port_section(p) for p in program.signature.outputs),
+        "host": host_section(program.host),
+    }
+
+
+def _size(graph: Graph, platform: Platform, weights_in: str) -> ModelSize:
+    kinds = [tensor_type(value) for value in graph.arguments if graph.is_param(value)]
+    limits = platform.limits
+    return ModelSize(
+        parameters=sum(prod(kind.get_shape()) for kind in kinds),
+        weight_bytes=sum(prod(kind.get_shape()) * type_bits(kind) for kind in kinds) // 8,
+        operations=len(graph.operations),
+        work=sum(operation.work for operation in graph.operations),
+        weights_in=weights_in,
+        on_chip_bytes=limits.bram18 * _BRAM18_BYTES + limits.uram * _URAM_BYTES,
+    )
+
+
+def _operations(graph: Graph) -> tuple[AcceleratorOperation, ...]:
+    return tuple(
+        AcceleratorOperation(layer=op.layer, trips=op.trips, reduces=bool(op.reductions)) for op in graph.operations
+    )
+
+
+def _estimate(evaluator: Evaluator) -> Estimate:
+    evaluation = evaluator.evaluate(evaluator.space.default_params())
+    latency = evaluation.figures.latency
+    return Estimate(
+        evidence=evaluation.evidence,
+        latency_cycles=latency,
+        latency_us=latency / evaluator.clock_mhz,
+        shares={name: round(share, 4) for name, share in evaluation.shares.items()},
+        fits=evaluation.feasible,
+    )
+
+
+def _notes(estimate: Estimate, platform: Platform) -> tuple[str, ...]:
+    if estimate.fits:
+        return ()
+    name, share = max(estimate.shares.items(), key=lambda item: item[1])
+    return (
+        f"the first design takes {share:.0%} of {name} of {platform.title}: a search looks for one that fits; "
+        "weights of fewer bits (--quantize w8a8) or a larger platform help",
+    )
+
+
+def _refusal(error: PenstockError) -> Refusal:
+    return Refusal(code=error.code, what=error.what, where=error.where, limit=error.limit, hint=error.hint)
