@@ -50,7 +50,6 @@ def test_a_changed_weight_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 def test_of_900_changed_weights_99_in_100_are_noticed(tmp_path: Path) -> None:
     models = [
         ("examples/digits_mlp.py:model", None, 225), ("examples/digits_mlp.py:model", "w8a8", 225),
