@@ -88,6 +88,8 @@ class Program:
     accelerator; the evaluation's inputs and outputs are the whole model's."""
     has_weights: bool = True
     """Not after an import with shapes only: a parameter is then one zero, seen everywhere, in no memory."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what the import changed in the model."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -122,7 +124,10 @@ class Program:
         Printer(text, print_generic_format=True).print_op(self.module)
         (folder / "graph.mlir").write_text(text.getvalue() + "\n")
         reference = {"reference": self.samples.reference} if self.samples else {}
-        document = {"name": self.name, **reference, "params": list(self.params), **_signature_json(self.signature)}
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        document = {
+            "name": self.name, **reference, **notes, "params": list(self.params), **_signature_json(self.signature),
+        }  # fmt: skip
         if not self.has_weights:
             document["has_weights"] = False
         (folder / "signature.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -169,6 +174,7 @@ class Program:
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
+            tuple(document.get("notes", ())),
         )  # fmt: skip
 
 
