@@ -17,12 +17,16 @@ from benchmarks.published import BUDGETS, Published, published, rivals
 from benchmarks.registry import Figures, Value
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.pieces import pieces_of
 from penstock.compiler.pipeline import lower
 from penstock.compiler.pipeline.verify import FLOAT_TOLERANCE, compare
-from penstock.compiler.platforms import Resources
+from penstock.compiler.platforms import Resources, load_platform
+from penstock.compiler.platforms.routing import Routing, routing_of
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.routing import routing_use
 from penstock.dse.search.built import with_memories
+from penstock.profiling.network import TaskChannel, TaskNetwork
 from penstock.profiling.simulated import simulate_design
 
 OPEN_RTL_AT = 220
@@ -37,6 +41,12 @@ class Found:
     evaluation: Evaluation
     cycles: int
     values: int
+    network: TaskNetwork
+
+    @property
+    def widest(self) -> TaskChannel:
+        """The stream of the widest tokens."""
+        return max((c for c in self.network.channels.values() if c.kind == "stream"), key=lambda c: c.bits)
 
     @property
     def dsp(self) -> int:
@@ -55,6 +65,8 @@ def run() -> Figures:
     summary: dict[str, Value] = {
         "rows_total": len(budgets),
         "rows_beating_all": sum(bool(row["beats_all"]) for row in budgets),
+        "widest_stream_bits": max(int(str(row["widest_stream_bits"])) for row in budgets),
+        "rows_that_route_on_u280": sum(float(str(row["routing_share_on_u280"])) <= 1 for row in budgets),
         "gemm_pct_of_bound": min(float(str(row["pct_of_bound"])) for row in gemm),
         **{f"gemm_pct_of_bound_{row['dsp_allowed']}": row["pct_of_bound"] for row in gemm},
         "open_rtl_rows": sum(row.get("open_rtl_cycles") is not None for row in budgets),
@@ -67,6 +79,20 @@ def run() -> Figures:
         "rivals_beaten_at_their_dsp": sum(bool(row["beats_all"]) for row in beside),
     }
     return Figures("simulated", rows, summary)
+
+
+def _sent(channel: TaskChannel) -> Mapping[str, Value]:
+    """How the tokens of a channel go to their reader."""
+    element = channel.bits // channel.lanes
+    cut = pieces_of(channel.lanes, element)
+    return {"streams_of_widest": cut.count, "widest_stream_bits": cut.lanes * element}
+
+
+def _board_routing() -> Routing:
+    """The limits of the board with this chip; the core alone, as the tables have it, has none."""
+    found = routing_of(load_platform("u280"))
+    assert found is not None
+    return found
 
 
 def _say(text: str) -> None:
@@ -117,7 +143,7 @@ def measure(workload: Workload, design: Design, dsp: int) -> Found:
             code="wrong-design", what="the design stops for ever, or does not compute the workload",
             where=workload.name, limit=f"{check.mismatches} of {check.values} values differ", hint="report this",
         )  # fmt: skip
-    return Found(evaluation, simulation.latency, check.values)
+    return Found(evaluation, simulation.latency, check.values, network)
 
 
 def _best(found: Mapping[int, Found], dsp: int) -> Found | None:
@@ -145,6 +171,9 @@ def _budget_row(workload: Workload, found: Mapping[int, Found], budget: int) -> 
         "dsp_bound_cycles": round(workload.macs / (budget // DSP_OF_A_PRODUCT)),
         "pct_of_bound": round(100 * bound / best.cycles, 2),
         "values_checked": best.values,
+        "widest_token_bits": best.widest.bits,
+        **_sent(best.widest),
+        "routing_share_on_u280": round(routing_use(best.network, _board_routing()).share, 3),
         "what_binds": what_binds(best, limited(evaluator_of(workload.name), budget).platform.limits),
     }
 

@@ -68,14 +68,14 @@ def try_layer(name: str) -> Outcome:
 def try_module(module: nn.Module, x: torch.Tensor) -> Outcome:
     try:
         return _compiled(import_loaded(LoadedModel("operation", "operation", module.eval(), (x,))))
-    except PenstockError as error:
+    except Exception as error:  # noqa: BLE001  (what is no refusal is a fault, and the page says so)
         return Outcome(REFUSED, _short(error))
 
 
 def try_reference(reference: str) -> Outcome:
     try:
         return _compiled(import_model(reference))
-    except PenstockError as error:
+    except Exception as error:  # noqa: BLE001
         return Outcome(REFUSED, _short(error))
 
 
@@ -92,8 +92,10 @@ def _compiled(program: Program) -> Outcome:
     return Outcome(HOST, (own or reasons or ["the accelerator takes float32"])[0])
 
 
-def _short(error: PenstockError) -> str:
+def _short(error: Exception) -> str:
     """What is wrong, without the place in this file."""
+    if not isinstance(error, PenstockError):
+        return f"a fault of Penstock's own: {type(error).__name__}"
     what = error.what.split(" (torch_operations.py")[0] if "needs its result" in error.what else error.what
     text = " ".join(what.replace("|", "/").split())
     for file in ("torch_operations.py", "functional.py", "_tensor.py"):

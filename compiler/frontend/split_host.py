@@ -305,7 +305,7 @@ def _value(cut: _Cut, node: Node, seen: Mapping[Node, torch.Tensor]) -> torch.Te
 def _array(value: torch.Tensor) -> Array:
     if isinstance(value, FakeTensor):  # a shape without numbers, which takes no memory
         return np.broadcast_to(np.zeros((), str(value.dtype).removeprefix("torch.")), tuple(value.shape))
-    return np.ascontiguousarray(value.detach().numpy())
+    return np.asarray(value.detach().numpy(), order="C")
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Editor:
         name = self._free_name(name)
         argument = self.block.insert_arg(tensor_of(data.shape, element_type(data)), len(self.block.args))
         self._named[argument] = (name, "param")
-        self.params[name] = _stored(data)
+        self.params[name] = self._stored(data)
         return argument
 
     def rename(self, argument: SSAValue, name: str) -> None:
@@ -85,7 +85,7 @@ class Editor:
         self.remove_dead()  # frees the name of a parameter that nobody reads any more
         name = self._free_name(name)
         self._named[argument] = (name, "param")
-        self.params[name] = _stored(data)
+        self.params[name] = self._stored(data)
         return argument
 
     def retype(self, argument: SSAValue, kind: Attribute) -> BlockArgument:
@@ -111,6 +111,10 @@ class Editor:
                 name, _ = self._named.pop(argument)
                 del self.params[name]
                 self.block.erase_arg(argument)
+
+    def _stored(self, data: Array) -> Array:
+        """In C order; a parameter without numbers (one number seen everywhere) stays without memory."""
+        return np.asarray(data, order="C") if self.program.has_weights or any(data.strides) else data
 
     def _free_name(self, name: str) -> str:
         return unique_name(name, {used for used, _ in self._named.values()})
@@ -138,11 +142,6 @@ class Editor:
         )
         params = {name: self.params[name] for name in map(self.name, filter(self.is_param, self.block.args))}
         return self.program.with_module(self.module, params=params, signature=self.signature)
-
-
-def _stored(data: Array) -> Array:
-    """In C order; a parameter without numbers (one number seen everywhere) stays without memory."""
-    return data if data.size > 1 and not any(data.strides) else np.ascontiguousarray(data)
 
 
 def _main_function(module: ModuleOp) -> func.FuncOp:

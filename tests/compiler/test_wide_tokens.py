@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 from math import prod
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from penstock.compiler.backend.hls import token_cpp
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.dialects import stream
 from penstock.compiler.pieces import WIDEST_STREAM, Pieces, pieces_of
 from penstock.compiler.pipeline import Lowered, emit, lower
 from penstock.compiler.pipeline.verify import compare, make_inputs
 from penstock.compiler.platforms import load_platform
-from penstock.compiler.schedule import fifo_area, library_names, load_library
+from penstock.compiler.schedule import fifo_area, library_names, load_library, memory
 from penstock.profiling.csim import build_csim
 from penstock.profiling.network import network_of
 from penstock.profiling.tool_runner import ToolRunner
 from tests.compiler.designs import Dense, build_network
+from tests.compiler.graphs import Case, build_graph, cases, turned
+from tests.compiler.test_chain import BUILDS, check_csim
 
 PART = "xcu55c-fsvh2892-2L-e"
 _STREAM = re.compile(r"hls::stream<(?:hls::vector<(\w+(?:<\d+>)?), (\d+)>|(\w+(?:<\d+>)?))> &?(\w+)(?:\[(\d+)\])?")
@@ -97,3 +104,29 @@ def test_the_libraries_of_vitis_know_the_limit() -> None:
     for name in library_names():
         clock = 100.0
         assert load_library(name, clock).fifo.widest_bits == (WIDEST_STREAM if name.startswith("vitis") else 0)
+
+
+def check_narrow(batch: list[Case], widest: int, folder: Path) -> None:
+    """As if no stream took more than `widest` bits: then tokens of small designs go in pieces too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(token_cpp, "pieces_of", partial(pieces_of, widest=widest))
+        patch.setattr(memory, "pieces_of", lambda lanes, bits, _: pieces_of(lanes, bits, widest))  # what counts FIFOs
+        programs = [build_graph(case.graph) for case in batch]
+        designs = [turned(program, case.knobs) for program, case in zip(programs, batch, strict=True)]
+        plain = [lower(p, replace(d, port_bits=8)) for p, d in zip(programs, designs, strict=True)]
+        check_csim(plain, folder, batch)
+
+
+@settings(BUILDS, max_examples=2)
+@given(batch=st.lists(cases(), min_size=4, max_size=8))
+def test_random_designs_in_pieces(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
+    check_narrow(batch, 64, tmp_path_factory.mktemp("pieces"))
+
+
+@pytest.mark.slow
+@settings(BUILDS, max_examples=20)
+@given(batch=st.lists(cases(), min_size=8, max_size=16), widest=st.sampled_from([32, 64, 96, 200]))
+def test_many_more_random_designs_in_pieces(
+    batch: list[Case], widest: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    check_narrow(batch, widest, tmp_path_factory.mktemp("pieces"))

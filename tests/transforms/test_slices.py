@@ -92,6 +92,15 @@ def test_a_parameter_joined_to_values() -> None:
     assert len(moves(program)) == 1
 
 
+def test_a_number_joined_to_values_is_a_parameter_with_numbers() -> None:
+    """An array of one number takes no memory, and is not for that a weight that was not loaded."""
+    program = canonical(lambda m, x: torch.cat([torch.ones_like(x), torch.relu(x)], 0).amax(1), (3, 8))
+    assert program.has_weights
+    (ones,) = program.params.values()
+    assert ones.flags.c_contiguous
+    assert (ones == 1).all()
+
+
 def test_results_may_be_slices_and_joins() -> None:
     canonical(lambda m, x: (torch.relu(x)[1:3], torch.cat([torch.relu(x), x], 0)), (4, 8))
 

@@ -54,7 +54,7 @@ def reported(design: list[Row], function: str, name: str) -> Counter[tuple[int, 
 
 
 def test_partitioned_dims_are_so_many_memories() -> None:
-    ((function, _, variables, _),) = read_functions(ATAX, strict=False)
+    ((function, _, variables, _),) = read_functions(ATAX)
     design = rows(SAMPLE, "memories")["streamhls__polybench__streamhls__2560_DSPs__opt3__atax"]
     array = variables["v48"]
     assert reported(design, function, "v48") == {(array.words, 32): array.banks} == {(1066, 32): 150}
@@ -67,7 +67,7 @@ def test_every_partitioned_array_of_the_published_designs() -> None:
     same = different = 0
     for source in sorted(sources.glob("*/*.cpp")):
         design = rows(WHOLE, "memories").get(source.parent.name, [])
-        for function, _, variables, _ in read_functions(source.read_text(), strict=False):
+        for function, _, variables, _ in read_functions(source.read_text()):
             for name, array in variables.items():
                 found = reported(design, function, name)
                 if found and array.banks > 1:

@@ -219,7 +219,8 @@ class NestCpp:
             name = self.names[value] = self._fresh(label)
             self.out.add(f"const {word_type(value.type)} {name} = {source};")
             return
-        name = self._declare(value, label, maybe=True)
+        name = self.names[value] = self._fresh(label)
+        self.out.add(f"{word_type(value.type)} {name} = {'{}' if prod(lane_shape(value)) > 1 else '0'};")
         with self._guarded(when):
             self.out.add(f"{name} = {source};")
 

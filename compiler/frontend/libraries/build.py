@@ -14,7 +14,7 @@ from torch import nn
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.libraries.called import Arguments, as_called, cut_out
-from penstock.compiler.frontend.libraries.fence import shapes_only
+from penstock.compiler.frontend.libraries.fence import check_size, shapes_only
 from penstock.compiler.frontend.libraries.values import library_options, size_option
 from penstock.compiler.reference import LibraryReference, check_installed
 
@@ -33,7 +33,7 @@ def build(reference: LibraryReference) -> tuple[nn.Module, tuple[torch.Tensor, .
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when a library is imported: nothing is ever fetched
     recipe = _recipes(reference)(reference, library_options(reference))
     with shapes_only(str(reference)):
-        _call(recipe)
+        _call(recipe, str(reference))
     return _built(reference, recipe)
 
 
@@ -48,9 +48,11 @@ def _built(reference: LibraryReference, recipe: Recipe) -> tuple[nn.Module, tupl
     return as_called(module, arguments)
 
 
-def _call(recipe: Recipe) -> None:
+def _call(recipe: Recipe, where: str) -> None:
     """Build it and call it once with shapes only. What only fails there is no fault of the model."""
     module = recipe.make().eval()
+    state = [*module.parameters(), *module.buffers()]
+    check_size(sum(x.numel() for x in state), len(state), where)  # copies of modules were not counted as they were made
     try:
         arguments = recipe.arguments(module)
         with torch.no_grad():

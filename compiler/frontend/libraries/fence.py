@@ -42,6 +42,14 @@ class _LargestValue(TorchDispatchMode):
         return values
 
 
+def check_size(elements: int, tensors: int, where: str) -> None:
+    """Of all parameters and buffers together."""
+    if elements > MOST_ELEMENTS or tensors > MOST_TENSORS:
+        many = f"{MOST_ELEMENTS:,} parameters" if elements > MOST_ELEMENTS else f"{MOST_TENSORS:,} parameter tensors"
+        limit = f"a model of a library has at most {MOST_ELEMENTS:,} parameters in {MOST_TENSORS:,} tensors"
+        raise ModelTooLargeError(f"more than {many}", limit, where)
+
+
 @contextlib.contextmanager
 def shapes_only(where: str) -> Generator[None]:
     """What is built and run inside has shapes only; what is too large raises `ModelTooLargeError`."""
@@ -49,15 +57,9 @@ def shapes_only(where: str) -> Generator[None]:
 
     def count(_module: nn.Module, _name: str, value: torch.Tensor | None) -> None:
         nonlocal elements, tensors
-        if value is None:
-            return
-        elements, tensors = elements + value.numel(), tensors + 1
-        if elements > MOST_ELEMENTS or tensors > MOST_TENSORS:
-            raise ModelTooLargeError(
-                f"more than {MOST_ELEMENTS:,} parameters" if elements > MOST_ELEMENTS else
-                f"more than {MOST_TENSORS:,} parameter tensors",
-                f"a model of a library has at most {MOST_ELEMENTS:,} parameters in {MOST_TENSORS:,} tensors", where,
-            )  # fmt: skip
+        if value is not None:
+            elements, tensors = elements + value.numel(), tensors + 1
+            check_size(elements, tensors, where)
 
     hooks = (
         registration.register_module_parameter_registration_hook(count),

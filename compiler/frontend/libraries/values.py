@@ -17,7 +17,9 @@ OWN = ("batch", "seq", "input", "part", "seed")
 """Options that are ours with every library; all others go to the library."""
 _FORBIDDEN = ("pretrained", "checkpoint", "cache_dir", "backbone", "weights", "device", "dtype", "hub")
 """In the name of an option: what would read files or the network, or leave float32 on the CPU."""
-_MOST_DIM, _MOST_TEXT = 2**28, 200
+_MOST_DIM, _MOST_TEXT, _MOST_LAYERS = 2**28, 200, 1000
+_COUNTS = ("layer", "block", "depth", "stage")
+"""In the name of an option that says how many modules there are: each takes time, whatever its size."""
 _WORDS: Mapping[str, Any] = {"true": True, "false": False, "none": None}
 
 
@@ -50,8 +52,9 @@ def library_options(reference: LibraryReference) -> dict[str, Any]:
             )
         value = literal(text)
         numbers = value if isinstance(value, tuple) else (value,)
-        if any(isinstance(n, int) and abs(n) > _MOST_DIM for n in numbers):
-            raise bad_option(reference, f"{key}={text} is out of range", f"whole numbers go up to {_MOST_DIM}")
+        most = _MOST_LAYERS if any(word in key for word in _COUNTS) else _MOST_DIM
+        if any(isinstance(n, int) and abs(n) > most for n in numbers):
+            raise bad_option(reference, f"{key}={text} is out of range", f"whole numbers go up to {most} here")
         found[key] = value
     return found
 
