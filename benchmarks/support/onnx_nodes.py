@@ -92,8 +92,9 @@ NODES: dict[str, Node] = {
 
 def all_operators() -> list[str]:
     """Of the default domain at this opset, without those that were withdrawn."""
-    found = {s.name: s for s in onnx.defs.get_all_schemas() if s.domain == "" and s.since_version <= OPSET}
-    return sorted(name for name, schema in found.items() if not schema.deprecated)
+    history = [s for s in onnx.defs.get_all_schemas_with_history() if s.domain == "" and s.since_version <= OPSET]
+    newest = {schema.name: schema for schema in sorted(history, key=lambda s: s.since_version)}
+    return sorted(name for name, schema in newest.items() if not schema.deprecated)
 
 
 def write(operator: str, path: Path) -> None:

@@ -25,7 +25,7 @@ fixed shapes; another form of the same operation may end otherwise.
 
 `python -m benchmarks.support` writes this page anew (some minutes); a test holds it.
 """
-_ROW = re.compile(r"^\\| `(.+)` \\| (\\w+) \\| (.*) \\|$")
+_ROW = re.compile(r"^\| `(.+)` \| (\w+) \| (.*) \|$")
 
 
 def expected() -> dict[str, list[str]]:
@@ -67,10 +67,10 @@ def read(text: str) -> dict[str, dict[str, Outcome]]:
 
 
 def _section(name: str, rows: Mapping[str, Outcome]) -> str:
-    return f"\\n## {name}\\n" + "".join(_lines(rows))
+    return f"\n## {name}\n" + "".join(_lines(rows))
 
 
 def _lines(rows: Mapping[str, Outcome]) -> Iterator[str]:
-    yield "| operation | where | why |\\n|---|---|---|\\n"
+    yield "| operation | where | why |\n|---|---|---|\n"
     for operation, outcome in rows.items():
-        yield f"| `{operation}` | {outcome.where} | {outcome.why} |\\n"
+        yield f"| `{operation}` | {outcome.where} | {outcome.why} |\n"
