@@ -31,7 +31,8 @@ class Quantisation:
 
     def quantise(self, values: Array) -> Array:
         limits = np.iinfo(np.dtype(self.dtype))
-        scaled = np.rint(np.asarray(values, np.float32) / np.asarray(self.scale, np.float32))
+        with np.errstate(over="ignore"):  # infinity is clipped as well
+            scaled = np.rint(np.asarray(values, np.float32) / np.asarray(self.scale, np.float32))
         return np.clip(scaled, limits.min, limits.max).astype(self.dtype)
 
     def dequantise(self, values: Array) -> Array:
