@@ -314,7 +314,8 @@ def _port(name: str, node: Node) -> dict[str, Any]:
 
 
 def _port_name(node: Node) -> str:
-    return re.sub(r"\W", "_", origin_of(node).path, flags=re.ASCII).strip("_") or node.name
+    name = re.sub(r"\W", "_", origin_of(node).path, flags=re.ASCII).strip("_")
+    return f"{node.name}_{name}" if name[:1].isdigit() else name or node.name  # as Sequential calls its parts
 
 
 def _tables(regions: Regions, graph: ExportedGraph) -> dict[str, int]:
