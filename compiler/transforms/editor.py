@@ -185,5 +185,7 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 def element_type(data: Array) -> Attribute:
     if data.dtype == np.float32:
         return Float32Type()
+    if data.dtype == np.bool_:
+        return IntegerType(1)
     assert data.dtype.kind == "i"
     return IntegerType(data.dtype.itemsize * 8)
