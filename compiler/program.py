@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, BytesAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.hints import isa
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
@@ -29,7 +31,8 @@ class Quantisation:
 
     def quantise(self, values: Array) -> Array:
         limits = np.iinfo(np.dtype(self.dtype))
-        scaled = np.rint(np.asarray(values, np.float32) / np.asarray(self.scale, np.float32))
+        with np.errstate(over="ignore"):  # infinity is clipped as well
+            scaled = np.rint(np.asarray(values, np.float32) / np.asarray(self.scale, np.float32))
         return np.clip(scaled, limits.min, limits.max).astype(self.dtype)
 
     def dequantise(self, values: Array) -> Array:
@@ -88,6 +91,8 @@ class Program:
     accelerator; the evaluation's inputs and outputs are the whole model's."""
     has_weights: bool = True
     """Not after an import with shapes only: a parameter is then one zero, seen everywhere, in no memory."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what the import changed in the model."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -122,7 +127,10 @@ class Program:
         Printer(text, print_generic_format=True).print_op(self.module)
         (folder / "graph.mlir").write_text(text.getvalue() + "\n")
         reference = {"reference": self.samples.reference} if self.samples else {}
-        document = {"name": self.name, **reference, "params": list(self.params), **_signature_json(self.signature)}
+        notes = {"notes": list(self.notes)} if self.notes else {}
+        document = {
+            "name": self.name, **reference, **notes, "params": list(self.params), **_signature_json(self.signature),
+        }  # fmt: skip
         if not self.has_weights:
             document["has_weights"] = False
         (folder / "signature.json").write_text(json.dumps(document, indent=1) + "\n")
@@ -147,6 +155,7 @@ class Program:
         """Read what `save` wrote. Nothing in the folder is executed: text, JSON and plain arrays only."""
         document = json.loads((folder / "signature.json").read_text())
         module = Parser(context, (folder / "graph.mlir").read_text()).parse_module()
+        _read_names(module)
         module.verify()
         samples = evaluation = None
         if (folder / "samples.npz").exists():
@@ -169,7 +178,24 @@ class Program:
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
+            tuple(document.get("notes", ())),
         )  # fmt: skip
+
+
+def _read_names(module: ModuleOp) -> None:
+    """Words in other scripts are printed with escapes, which xDSL reads back as bytes: as text again, in place."""
+    for op in module.walk():
+        for given in (op.attributes, op.properties):
+            for key, value in list(given.items()):
+                given[key] = _as_text(value)
+
+
+def _as_text(value: Attribute) -> Attribute:
+    if isinstance(value, BytesAttr):
+        return StringAttr(value.data.decode())
+    if isa(value, ArrayAttr[DictionaryAttr]):
+        return ArrayAttr(DictionaryAttr({k: _as_text(v) for k, v in one.data.items()}) for one in value)
+    return value
 
 
 def _convert(value: Array, port: Port) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from torch.export import ExportedProgram
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.decompositions import decomposition_table
@@ -36,12 +38,40 @@ def ignore_stage(_name: str) -> None:
     pass
 
 
+MOST_OPERATIONS = 5_000
+"""Of PyTorch's own: an accelerator has hardware for each, and a block of a transformer has about a hundred."""
+
+
+class _Counted(TorchDispatchMode):
+    """Ends a run that has too many operations: unlike tracing, running takes no time worth mentioning for each."""
+
+    def __init__(self, model: LoadedModel) -> None:
+        super().__init__()
+        self.model, self.count = model, 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += 1
+        _check_count(self.count, self.model)
+        return func(*args, **(kwargs or {}))
+
+
+def _check_count(count: int, model: LoadedModel) -> None:
+    if count > MOST_OPERATIONS:
+        raise PenstockError(
+            code="too-many-operations", what=f"the model has more than {MOST_OPERATIONS:,} operations",
+            where=model.reference, limit="an accelerator has hardware of its own for each operation",
+            hint="compile a part of it (one block, fewer steps in time), or compute with larger tensors",
+        )  # fmt: skip
+
+
 def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
     try:
-        with torch.no_grad(), quiet_torch():
+        with torch.no_grad(), quiet_torch(), _Counted(model):
             outputs: Any = model.module(*inputs)
+    except PenstockError:
+        raise
     except Exception as error:
         raise PenstockError(
             code="example-inputs",
@@ -55,7 +85,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:
     """The model as a graph of core ATen operations with static shapes."""
     begin("export")
-    _check_tensors(model)
+    _check_names(model)
     try:
         with torch.no_grad(), quiet_torch():
             exported: Any = torch.export.export(model.module, model.example_inputs, strict=False)
@@ -77,8 +107,21 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             where=_user_frame(error) or model.reference,
             hint="forward must be built from PyTorch operations on its arguments (no numpy, no side effects)",
         ) from error
+    _check_count(len(program.graph.nodes), model)
     _check_static(program, model)
     return program
+
+
+def _check_names(model: LoadedModel) -> None:
+    """torch.export writes the graph as Python, where `self.class` is no name."""
+    for path, _ in model.module.named_modules():
+        for name in path.split("."):
+            if keyword.iskeyword(name):
+                raise PenstockError(
+                    code="layer-name", what=f"the layer {path!r} is called as a keyword of Python",
+                    where=model.reference, limit="torch.export cannot write such a name",
+                    hint=f"call it {name}_ (and its weights in a checkpoint likewise)",
+                )  # fmt: skip
 
 
 def _drop_what_is_known(program: ExportedProgram) -> None:
@@ -101,40 +144,6 @@ def _user_frame(error: BaseException) -> str:
     return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else ""
 
 
-def _check_tensors(model: LoadedModel) -> None:
-    inputs = [(f"example input {i}", x) for i, x in enumerate(model.example_inputs)]
-    state: list[tuple[str, torch.Tensor]] = [
-        *((f"parameter {name!r}", x) for name, x in model.module.named_parameters()),
-        *((f"buffer {name!r}", x) for name, x in model.module.named_buffers() if x.dim() > 0),
-    ]
-    for name, tensor in (*inputs, *state):
-        if 0 in tensor.shape:
-            raise PenstockError(
-                code="empty-tensor",
-                what=f"{name} has shape {tuple(tensor.shape)}",
-                where=model.reference,
-                limit="every dimension has at least one element",
-                hint="remove the layer or input that has no elements",
-            )
-        if tensor.device.type != "cpu":
-            raise PenstockError(
-                code="unsupported-device",
-                what=f"{name} is on {tensor.device}",
-                where=model.reference,
-                hint="move the model and its inputs with .cpu()",
-            )
-    for name, tensor in (*inputs, *state):
-        if tensor.dtype not in (torch.float32, torch.int64, torch.int32, torch.bool):
-            raise PenstockError(
-                code="unsupported-dtype",
-                what=f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
-                where=model.reference,
-                limit="models are float32, with int64, int32 and bool for what runs on the host; quantisation is "
-                "Penstock's own step",
-                hint="use module.float() and inputs.float()",
-            )
-
-
 def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
     for node in program.graph.nodes:
         value = node.meta.get("val")
@@ -147,6 +156,13 @@ def _check_static(program: ExportedProgram, model: LoadedModel) -> None:
                 limit="all shapes are known at compile time",
                 hint="use a mask (torch.where) instead of selecting elements",
             )
+        if isinstance(value, torch.Tensor) and node.op == "call_function" and value.is_complex():
+            origin = origin_of(node)
+            raise PenstockError(
+                code="unsupported-dtype", what=f"{origin.operation()} gives complex numbers",
+                where=origin.describe(model.name), limit="the accelerator computes with real numbers, the host too",
+                hint="write it with real and imaginary parts of their own (a rotation is a product with sin and cos)",
+            )  # fmt: skip
         if isinstance(value, torch.Tensor) and 0 in value.shape and node.users:
             origin = origin_of(node)
             raise PenstockError(

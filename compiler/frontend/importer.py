@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch.export import ExportedProgram
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.export import SayStage, export, ignore_stage, run_eagerly
 from penstock.compiler.frontend.fold_batch_norms import fold_batch_norms
+from penstock.compiler.frontend.given_tensors import check_tensors, in_float32
 from penstock.compiler.frontend.lift import Argument, lift_weights
 from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
@@ -28,6 +30,8 @@ from penstock.compiler.runtime.penstock_runtime.host import HostGraph
 
 
 def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program:
+    model = in_float32(model)
+    check_tensors(model)
     samples = outputs = None
     if model.has_weights:
         begin("run in PyTorch")
@@ -53,6 +57,7 @@ def import_loaded(model: LoadedModel, begin: SayStage = ignore_stage) -> Program
         evaluation=_evaluate(model, samples) if model.evaluation and samples else None,
         calibration=_calibration(model, split),
         host=split.parts if split else None,
+        notes=model.notes,
         has_weights=model.has_weights,
     )
 
@@ -77,14 +82,21 @@ def _without_batch_norms(model: LoadedModel, outputs: tuple[torch.Tensor, ...]) 
 
 
 def _arrays(tensors: tuple[torch.Tensor, ...]) -> tuple[Array, ...]:
-    return tuple(np.ascontiguousarray(x.detach().numpy()) for x in tensors)
+    return tuple(np.asarray(x.detach().numpy(), order="C") for x in tensors)
 
 
 def _write_arguments(module: ModuleOp, arguments: list[Argument]) -> None:
+    """Names and kinds. Arguments that are one parameter become one, whose readers then see the same value."""
     (main,) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
-    assert len(main.body.block.args) == len(arguments)
+    block, first = main.body.block, dict[str, BlockArgument]()
+    for argument, value in zip(arguments, list(block.args), strict=True):
+        if (kept := first.setdefault(argument.name, value)) is not value:
+            value.replace_all_uses_with(kept)
+            block.erase_arg(value)
+    kinds = {argument.name: argument.kind for argument in arguments}
+    main.function_type = FunctionType.from_lists([x.type for x in block.args], list(main.function_type.outputs))
     main.arg_attrs = ArrayAttr(
-        DictionaryAttr({"penstock.name": StringAttr(a.name), "penstock.kind": StringAttr(a.kind)}) for a in arguments
+        DictionaryAttr({"penstock.name": StringAttr(name), "penstock.kind": StringAttr(kinds[name])}) for name in first
     )
 
 

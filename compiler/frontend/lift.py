@@ -28,7 +28,7 @@ def lift_weights(program: ExportedProgram, model: LoadedModel) -> tuple[list[Arg
     """Turn state into user inputs, in place: the arguments in order, and the lifted values by name.
 
     Scalars (0-d tensors) stay inline, where they fold into the operations that use them. A tensor that several
-    names share is kept once; the graph's arguments then repeat the first name.
+    names share is kept once; the graph's arguments then repeat the first name, until they are made one.
     """
     _refuse_mutation(program, model)
     arguments: list[Argument] = []
@@ -77,7 +77,7 @@ def _numbers(value: torch.Tensor) -> Array:
     """A parameter without numbers is one zero, seen everywhere: it has a shape and takes no memory."""
     if isinstance(value, FakeTensor):
         return np.broadcast_to(np.float32(0), tuple(value.shape))
-    return np.ascontiguousarray(value.detach().numpy())
+    return np.asarray(value.detach().numpy(), order="C")
 
 
 def _refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:

@@ -27,3 +27,5 @@ class LoadedModel:
     evaluation: LoadedEvaluation | None = None
     has_weights: bool = True
     """Without them parameters have shapes only: the model can be compiled, not run."""
+    notes: tuple[str, ...] = ()
+    """Sentences about what was changed before anything was compiled."""

@@ -70,7 +70,7 @@ class _Cut:
         host = {n for n in (*regions.before, *regions.after) if n in graph.dependent} | set(regions.folded)
         consumers = [*regions.after, graph.output]
         used = dict.fromkeys(x for n in consumers for x in n.all_input_nodes)
-        self.leaving = [x for x in used if x.op == "call_function" and x not in host]
+        self.leaving = [x for x in used if x.op == "call_function" and x not in host and x not in regions.after]
         stop = {*host, *graph.inputs, *graph.state}
         self.inside = reach(self.leaving, lambda n: [] if n in stop else n.all_input_nodes) - stop
         found = dict.fromkeys(x for n in graph.calls if n in self.inside for x in n.all_input_nodes if x in stop)
@@ -305,7 +305,7 @@ def _value(cut: _Cut, node: Node, seen: Mapping[Node, torch.Tensor]) -> torch.Te
 def _array(value: torch.Tensor) -> Array:
     if isinstance(value, FakeTensor):  # a shape without numbers, which takes no memory
         return np.broadcast_to(np.zeros((), str(value.dtype).removeprefix("torch.")), tuple(value.shape))
-    return np.ascontiguousarray(value.detach().numpy())
+    return np.asarray(value.detach().numpy(), order="C")
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:

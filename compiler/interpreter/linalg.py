@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.dialects import arith, func, tensor
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import StringAttr, TensorType
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.dialects.linalg.attrs import IteratorType
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -98,7 +98,8 @@ def argument_names(main: func.FuncOp) -> list[tuple[str, str]]:
 
 
 def _text(attribute: Attribute) -> str:
-    return str(attribute).strip('"')
+    assert isinstance(attribute, StringAttr)
+    return attribute.data
 
 
 def _as_argument(value: Array, kind: Attribute, name: str) -> Array:

@@ -35,11 +35,22 @@ EMITTED = {
 
 
 @dataclass(frozen=True)
+class ProbeSet:
+    """Inputs that show whether a weight is what it was, and the bits that they give: an array a port, a row a frame."""
+
+    inputs: tuple[Array, ...]
+    answers: tuple[Array, ...]
+    gentle: int
+    """The first so many may be asked of executors of another arithmetic too."""
+
+
+@dataclass(frozen=True)
 class Expected:
     """The interpreter's answers in the accelerator's own types: what every execution must give."""
 
     samples: tuple[Array, ...] = ()
     evaluation: Array | None = None
+    probes: ProbeSet | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ def collect_package(
         **(bitstream or {}),
     }
     name = file_name(report.name)
-    manifest = _manifest(name, report, design, files)
+    manifest = _manifest(name, report, program, design, files)
     files[MANIFEST] = (json.dumps(manifest, indent=1) + "\n").encode()
     return PackageContents(name, str(manifest["digest"]), dict(sorted(files.items())))
 
@@ -125,6 +136,10 @@ def _model_files(program: Program, expected: Expected) -> dict[str, bytes]:
         files |= _arrays("model/samples/input_", program.samples.inputs)
         files |= _arrays("model/samples/output_", program.samples.outputs)
         files |= _arrays("model/samples/expected_", expected.samples)
+    if expected.probes is not None:
+        files["model/probes/probes.json"] = (json.dumps({"gentle": expected.probes.gentle}) + "\n").encode()
+        files |= _arrays("model/probes/input_", expected.probes.inputs)
+        files |= _arrays("model/probes/expected_", expected.probes.answers)
     if program.evaluation:
         held_out = program.evaluation
         parts = {"inputs": held_out.inputs, "labels": held_out.labels, "outputs": held_out.outputs}
@@ -154,7 +169,9 @@ def _host_files(parts: HostParts) -> dict[str, bytes]:
     }
 
 
-def _manifest(name: str, report: Report, design: Design, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _manifest(
+    name: str, report: Report, program: Program, design: Design, files: Mapping[str, bytes]
+) -> dict[str, Any]:
     manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "product": report.product.model_dump(),
@@ -163,12 +180,19 @@ def _manifest(name: str, report: Report, design: Design, files: Mapping[str, byt
         "design": {"digest": design.digest(), "platform": design.platform},
         "evidence": report.evidence(),
         "tools": dict(sorted(report.tools.items())),
+        "weights": {name: _digest_of(values) for name, values in sorted(program.params.items())},
         "files": [
             {"path": path, "sha256": hashlib.sha256(files[path]).hexdigest(), "size": len(files[path])}
             for path in sorted(files)
         ],
     }
     return {**manifest, "digest": manifest_digest(manifest)}
+
+
+def _digest_of(values: Array) -> str:
+    """Of a weight's numbers, as they were compiled: its type, its shape, its bytes in C order."""
+    head = f"{values.dtype.name} {list(values.shape)} ".encode()
+    return hashlib.sha256(head + np.ascontiguousarray(values).tobytes()).hexdigest()
 
 
 def _port(port: Port) -> dict[str, Any]:

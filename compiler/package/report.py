@@ -116,8 +116,9 @@ class LevelCheck(Record):
 
     level: str
     against: str
-    equal: bool
+    equal: bool = Field(description="every value is what is promised: its bits, or within the tolerance of the note")
     values: int
+    bits_equal: Count = None
     note: str = ""
 
 
@@ -126,7 +127,7 @@ class CsimCheck(Record):
 
     equal: bool | None
     values: Count = None
-    values_equal: Count = None
+    bits_equal: Count = None
     samples: Count = None
     evidence: From = None
     note: str = ""
@@ -135,15 +136,24 @@ class CsimCheck(Record):
 class RtlCheck(Record):
     """The SystemVerilog, simulated with data, against the interpreter and the emitted C++; and the times it took."""
 
-    equal: bool | None
+    ok: bool | None = Field(description="every value is within the tolerance, or bit for bit where that is 0")
     values: Count = None
-    values_equal: Count = None
+    bits_equal: Count = Field(default=None, description="values that are the same to the last bit")
+    within_tolerance: Count = Field(default=None, description="those, and what the tolerance forgives")
     samples: Count = None
     max_abs_error: float | None = None
     tolerance: float | None = Field(default=None, description="of the largest output; 0: bit for bit")
     evidence: From = None
     times: TimeFigures | None = None
     note: str = ""
+
+
+class ProbeCheck(Record):
+    """What the package's self-test runs besides the model's samples: inputs that make every weight matter."""
+
+    frames: int
+    values: int
+    bytes: int = Field(description="of inputs and answers in the package, before compression")
 
 
 class PytorchCheck(Record):
@@ -177,6 +187,7 @@ class Verify(Record):
     levels: tuple[LevelCheck, ...] = ()
     whole: WholeCheck | None = Field(default=None, description="null: nothing runs on the host")
     rtl: RtlCheck | None = Field(default=None, description="null: no SystemVerilog was run")
+    probes: ProbeCheck | None = Field(default=None, description="null: the model has no inputs to vary")
 
 
 class Amount(Record):

@@ -35,17 +35,25 @@ class Comparison:
     reference: str
     values: int
     mismatches: int
+    """Values that are farther apart than the tolerance allows."""
     max_difference: float
     tolerance: float
+    bits_equal: int
 
     @property
     def equal(self) -> bool:
+        """As equal as the two promise to be; `bits_equal` says how many values are the same."""
         return self.mismatches == 0
+
+    @property
+    def within_tolerance(self) -> int:
+        return self.values - self.mismatches
 
     def to_json(self) -> dict[str, Any]:
         return {
             "level": self.level, "reference": self.reference, "values": self.values, "mismatches": self.mismatches,
             "max_difference": self.max_difference, "tolerance": self.tolerance, "equal": self.equal,
+            "bits_equal": self.bits_equal,
         }  # fmt: skip
 
 
@@ -53,21 +61,21 @@ def compare(
     level: str, reference: str, got: Sequence[Array], wanted: Sequence[Array], tolerance: float = 0.0
 ) -> Comparison:
     """Count where `got` is off; NaN equals NaN."""
-    values = mismatches = 0
+    values = mismatches = alike = 0
     largest = 0.0
     for ours, theirs in zip(got, wanted, strict=True):
         a, b = np.asarray(ours), np.asarray(theirs).reshape(np.shape(ours))
         values += a.size
-        if tolerance == 0.0:
-            same = (a == b) | ((a != a) & (b != b))
-        else:
+        same = (a == b) | ((a != a) & (b != b))
+        alike += int(np.count_nonzero(same))
+        if tolerance != 0.0:
             scale = float(np.max(np.abs(b[np.isfinite(b)]), initial=0.0)) or 1.0
             same = np.isclose(a, b, rtol=0.0, atol=tolerance * scale, equal_nan=True)
         mismatches += int(np.size(same) - np.count_nonzero(same))
         with np.errstate(invalid="ignore"):  # equal infinities have no difference
             difference = np.abs(a.astype(np.float64) - b.astype(np.float64))
         largest = max(largest, float(np.max(difference[np.isfinite(difference)], initial=0.0)))
-    return Comparison(level, reference, values, mismatches, largest, tolerance)
+    return Comparison(level, reference, values, mismatches, largest, tolerance, alike)
 
 
 def stream_work(lowered: Lowered) -> int:

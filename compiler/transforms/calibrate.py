@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run_many
 from penstock.compiler.interpreter.rows import split_rows
 from penstock.compiler.program import Program
+from penstock.compiler.transforms.editor import layer_of
 
 
 def calibration_inputs(program: Program) -> list[Array]:
@@ -27,20 +30,56 @@ def calibration_inputs(program: Program) -> list[Array]:
     return [np.asarray(x)[None] for x in program.samples.inputs]
 
 
-def measure_ranges(program: Program, inputs: list[Array]) -> dict[SSAValue, float]:
-    """The largest magnitude of every tensor that an operation of the program computes."""
-    ranges: dict[SSAValue, float] = {}
+_FAR_BELOW = 20.0
+_MOST_KEPT = 1 << 16
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What a tensor's numbers were: `highest` and `lowest_near` are magnitudes, `below` are those under -20, once each.
+
+    Of very many different numbers only the ends are kept.
+    """
+
+    layer: str
+    highest: float
+    lowest_near: float
+    below: Array
+
+    @property
+    def largest(self) -> float:
+        return max(self.highest, self.lowest_near, *(-self.below[:1]))
+
+    @staticmethod
+    def of(numbers: Array, layer: str) -> Spread:
+        values = np.asarray(numbers, np.float64)
+        below = np.unique(values[values < -_FAR_BELOW])
+        near = values[values >= -_FAR_BELOW]
+        if below.size > _MOST_KEPT:
+            below = np.concatenate((below[: _MOST_KEPT // 2], below[-_MOST_KEPT // 2 :]))
+        return Spread(layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), below)
+
+
+def measure_spreads(program: Program, inputs: list[Array]) -> dict[SSAValue, Spread]:
+    """How large the numbers of every tensor get that an operation of the program computes."""
+    spreads: dict[SSAValue, Spread] = {}
 
     def observe(value: SSAValue, numbers: Array) -> None:
-        largest = float(np.max(np.abs(numbers)))
-        if not np.isfinite(largest):
-            raise PenstockError(
-                code="not-finite",
-                what="the float model computes infinity or not-a-number on its calibration inputs",
-                where=program.name,
-                hint="check the weights and the example inputs",
-            )
-        ranges[value] = largest
+        owner = value.owner
+        layer = layer_of(owner) if isinstance(owner, Operation) else ""
+        if not (np.all(numbers < np.inf)):
+            raise not_finite(program.name, layer)
+        spreads[value] = Spread.of(numbers, layer)
 
     run_many(program, inputs, observe)
-    return ranges
+    return spreads
+
+
+def not_finite(model: str, layer: str) -> PenstockError:
+    return PenstockError(
+        code="not-finite",
+        what="the float model computes infinity or not-a-number on its calibration inputs",
+        where=f"layer '{layer}' of {model}",
+        limit="minus infinity is understood where it only leaves numbers out of a softmax",
+        hint="check the weights and the example inputs, or compile without --quantize",
+    )

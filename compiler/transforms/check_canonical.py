@@ -14,7 +14,7 @@ from xdsl.utils.hints import isa
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.scalars.operations import REDUCTIONS, is_scalar_op
+from penstock.compiler.scalars.operations import REDUCTIONS, is_scalar_op, row_of
 from penstock.compiler.transforms.editor import LAYER, Editor, layer_of, shape_of
 from penstock.compiler.transforms.generics import PARALLEL, body_ops, filled_with, is_reduction, maps_of, yielded
 from penstock.compiler.transforms.parts import cut_dims, is_static, moves_data
@@ -87,8 +87,8 @@ def _check_generic(op: linalg.GenericOp, model: str) -> None:
         raise unsupported(op, model, "an operation that writes its result more than once")
     block = op.body.block
     for inner in body_ops(op):
-        if not is_scalar_op(inner):
-            raise unsupported(op, model, f"the scalar operation {inner.name}")
+        if not is_scalar_op(inner) or row_of(inner).cpp is None:
+            raise unsupported(op, model, f"the scalar operation {inner.name}", is_ours=True)
         if any(isinstance(x.owner, Operation) and x.owner.parent is not block for x in inner.operands):
             raise unsupported(op, model, "a body that uses values from outside")
     if is_reduction(op):
@@ -108,10 +108,11 @@ def _check_reduction(op: linalg.GenericOp, model: str) -> None:
         raise unsupported(op, model, "a reduction whose terms depend on the running result")
 
 
-def unsupported(op: Operation, model: str, what: str) -> PenstockError:
+def unsupported(op: Operation, model: str, what: str, *, is_ours: bool = False) -> PenstockError:
+    """In PyTorch's words where they are known: what is ours is then left out."""
     source = op.attributes.get(SOURCE)
     if isinstance(source, StringAttr):
-        what = f"the operation {source.data} is not supported: it needs {what}"
+        what = f"the operation {source.data} is not supported" + ("" if is_ours else f": it needs {what}")
     else:
         what = f"{what} is not supported"
     return PenstockError(

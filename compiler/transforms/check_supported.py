@@ -43,11 +43,11 @@ def _check(op: Operation, model: str) -> None:
     if isinstance(op, linalg.GenericOp):
         _check_generic(op, model)
     elif isinstance(op, UnregisteredOp):
-        raise unsupported(op, model, f"the operation {op.op_name.data}")
+        raise unsupported(op, model, f"the operation {op.op_name.data}", is_ours=True)
     elif isinstance(op, tensor.ExtractSliceOp):
         _check_slice(op, model)
     elif not isinstance(op, _MOVES) and not isinstance(op, arith.ConstantOp) and not is_scalar_op(op):
-        raise unsupported(op, model, f"the operation {op.name}")
+        raise unsupported(op, model, f"the operation {op.name}", is_ours=True)
 
 
 def _check_slice(op: tensor.ExtractSliceOp, model: str) -> None:
@@ -66,11 +66,11 @@ def _check_generic(op: linalg.GenericOp, model: str) -> None:
             raise unsupported(op, model, f"a tensor of shape {shape_of(value)}")
         for expr in layout.results:
             if not isinstance(expr, AffineDimExpr) and expr != AffineConstantExpr(0):
-                raise unsupported(op, model, f"a window or stride (index {expr})")
+                raise unsupported(op, model, "a window or stride")
     for inner in op.body.block.ops:
         if not _is_body_op(inner):
             name = inner.op_name.data if isinstance(inner, UnregisteredOp) else inner.name
-            raise unsupported(op, model, f"the scalar operation {name}")
+            raise unsupported(op, model, f"the scalar operation {name}", is_ours=True)
 
 
 def _is_body_op(op: Operation) -> bool:

@@ -114,7 +114,7 @@ class Editor:
 
     def _stored(self, data: Array) -> Array:
         """In C order; a parameter without numbers (one number seen everywhere) stays without memory."""
-        return np.ascontiguousarray(data) if self.program.has_weights or any(data.strides) else data
+        return np.asarray(data, order="C") if self.program.has_weights or any(data.strides) else data
 
     def _free_name(self, name: str) -> str:
         return unique_name(name, {used for used, _ in self._named.values()})
@@ -185,5 +185,7 @@ def shape_of(value: SSAValue) -> tuple[int, ...]:
 def element_type(data: Array) -> Attribute:
     if data.dtype == np.float32:
         return Float32Type()
+    if data.dtype == np.bool_:
+        return IntegerType(1)
     assert data.dtype.kind == "i"
     return IntegerType(data.dtype.itemsize * 8)

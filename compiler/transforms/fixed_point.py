@@ -86,14 +86,23 @@ class Translator:
             case _:
                 raise NotFixedPoint(op.name)
 
-    def narrow(self, value: Operand, width: int) -> SSAValue:
-        """The result in units of `step`, rounded half up and clamped to the width."""
+    def narrow(self, value: Operand, width: int, gap: float | None = None) -> SSAValue:
+        """The result in units of `step`, rounded half up and clamped to the width.
+
+        With a `gap` the lowest integer is for what lies more than that below the lowest that counts (`find_masks`).
+        """
         fixed = self._align(value)
         rounded = self._emit(arith.AddiOp(fixed.value, self._constant(1 << (self.shift - 1), 64)))
         shifted = self._emit(arith.ShRSIOp(rounded, self._constant(self.shift, 64)))
         limit = 1 << (width - 1)
         clamped = self._emit(arith.MinSIOp(shifted, self._constant(limit - 1, 64)))
-        if not fixed.non_negative:
+        if gap is not None:
+            below = int(min(gap / self.step + limit - 1, float(_WIDE_LIMIT >> self.shift)))
+            clamped = self._emit(arith.MaxSIOp(clamped, self._constant(1 - limit, 64)))
+            beyond = self._emit(arith.AddiOp(shifted, self._constant(below, 64)))
+            sign = self._emit(arith.ShRSIOp(beyond, self._constant(63, 64)))  # -1 where it is left out, else 0
+            clamped = self._emit(arith.AddiOp(clamped, sign))
+        elif not fixed.non_negative:
             clamped = self._emit(arith.MaxSIOp(clamped, self._constant(-limit, 64)))
         return self._emit(arith.TruncIOp(clamped, IntegerType(width)))
 

@@ -17,8 +17,9 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.program import Port, Quantisation, Signature
-from penstock.compiler.transforms.calibrate import calibration_inputs, measure_ranges
+from penstock.compiler.transforms.calibrate import Spread, calibration_inputs, measure_spreads, not_finite
 from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
+from penstock.compiler.transforms.find_masks import find_masks
 from penstock.compiler.transforms.generics import is_reduction
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.quantise_elementwise import quantise_elementwise
@@ -37,12 +38,20 @@ class QuantiseW8A8(Rewrite):
     def rewrite(self, editor: Editor) -> None:
         program = editor.snapshot()
         inputs = calibration_inputs(program)
-        ranges = measure_ranges(program, inputs)
+        spreads = measure_spreads(program, inputs)
         by_name = dict(zip((p.name for p in program.signature.inputs), inputs, strict=True))
         for argument in filter(editor.is_input, editor.block.args):
-            ranges[argument] = float(np.max(np.abs(by_name[editor.name(argument)])))
+            name = editor.name(argument)
+            if not np.all(by_name[name] < np.inf):
+                raise not_finite(program.name, name)
+            spreads[argument] = Spread.of(by_name[name], name)
+        masks = find_masks(editor, spreads)
+        ranges = {value: masks[value].largest if value in masks else s.largest for value, s in spreads.items()}
+        for value, largest in ranges.items():
+            if not np.isfinite(largest):
+                raise not_finite(program.name, spreads[value].layer)
         share_ranges(editor, ranges)
-        state = Quantiser(editor, ranges)
+        state = Quantiser(editor, ranges, masks)
         _quantise_inputs(state)
         for op in list(editor.block.ops):
             if moves_data(op):
@@ -66,7 +75,7 @@ def _quantise_inputs(state: Quantiser) -> None:
         shape = shape_of(argument)
         new = editor.retype(argument, tensor_of(shape, IntegerType(8)))
         state.values[new] = new
-        state.codes[new] = Code(np.full((1,) * len(shape), scale), LEVELS + 1, 8)
+        state.codes[new] = Code(np.full((1,) * len(shape), scale), LEVELS + 1, 8, state.left_out(argument))
 
 
 def _input_port(port: Port, code: Code | None) -> Port:

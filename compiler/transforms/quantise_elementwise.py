@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,11 +11,12 @@ from xdsl.dialects.builtin import IntegerType, f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
-from penstock.compiler.transforms.editor import layer_of, shape_of, tensor_of
+from penstock.compiler.transforms.editor import element_type, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.fixed_point import Fixed, KnownNumbers, NotFixedPoint, Operand, TooWide, Translator
 from penstock.compiler.transforms.generics import (
     build_generic,
@@ -27,7 +27,7 @@ from penstock.compiler.transforms.generics import (
     without_unused_loops,
     yielded,
 )
-from penstock.compiler.transforms.quantiser import Code, Quantiser
+from penstock.compiler.transforms.quantiser import LEVELS, Code, Quantiser
 
 _LARGEST_SHIFT = 54
 _RESULT_LEVELS = 1 << 23
@@ -130,8 +130,10 @@ def _with_shift(
         if code.along_last(_port_columns(state, op)):
             return builder.build(state, result.value, _names(state, op)), code
     width = 32 if returned else 8
-    code = Code(np.full((1,) * rank, step), 1 << (width - 1), width)
-    return builder.build(state, translator.narrow(result, width), _names(state, op)), code
+    mask = None if returned else state.masks.get(op.results[0])
+    code = Code(np.full((1,) * rank, step), 1 << (width - 1), width, None if mask is None else mask.left_out)
+    gap = None if mask is None else mask.gap
+    return builder.build(state, translator.narrow(result, width, gap), _names(state, op)), code
 
 
 def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> Operand:
@@ -141,6 +143,8 @@ def _operand(state: Quantiser, builder: _Builder, value: SSAValue, layout: Affin
     code = state.codes[new]
     if code is None:
         raise NotFixedPoint("an operand in f32")
+    if code.left_out is not None:
+        raise NotFixedPoint("an operand with a mask")
     scale = builder.spread(code.scale, layout)
     return Fixed(builder.read(new, layout, IntegerType(code.width)), scale, code.bound, code.width)
 
@@ -175,6 +179,8 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
     for inner in list(op.body.block.ops)[:-1]:
         builder.block.add_op(inner.clone(mapping))
     result = mapping.get(yielded(op), yielded(op))
+    if result.type == IntegerType(1) and not returned:
+        return builder.build(state, result, {}), None
     if result.type != f32:
         raise PenstockError(
             code="unsupported-quantisation",
@@ -184,38 +190,47 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         )
     if returned:
         return builder.build(state, result, {}), None
-    step = state.step(op.results[0])
-    limits = (np.float32(-128), np.float32(127))
-    steps: Sequence[tuple[type[Operation], float]] = (
-        (arith.MulfOp, 1.0 / step),
-        (arith.MaximumfOp, float(limits[0])),
-        (arith.MinimumfOp, float(limits[1])),
-    )
-    for kind, number in steps:
-        result = _emit(builder, kind, result, number)
+    step, mask = state.step(op.results[0]), state.masks.get(op.results[0])
+    scaled = _emit(builder, arith.MulfOp, result, 1.0 / step)
+    result = _emit(builder, arith.MaximumfOp, scaled, -128.0 if mask is None else -float(LEVELS))
+    result = _emit(builder, arith.MinimumfOp, result, float(LEVELS))
+    if mask is not None:
+        result = _where_below(builder, scaled, -LEVELS - mask.gap / step, -LEVELS - 1.0, result)
     rounded = math_dialect.RoundEvenOp(result)
     narrow = arith.FPToSIOp(rounded.result, IntegerType(8))
     builder.block.add_ops([rounded, narrow])
     rank = len(shape_of(op.results[0]))
-    return builder.build(state, narrow.result, {}), Code(np.full((1,) * rank, step), 128, 8)
+    code = Code(np.full((1,) * rank, step), 128, 8, None if mask is None else mask.left_out)
+    return builder.build(state, narrow.result, {}), code
+
+
+def _where_below(builder: _Builder, value: SSAValue, limit: float, then: float, otherwise: SSAValue) -> SSAValue:
+    """`then` where `value` is below a limit: how what a mask left out is written and read."""
+    bound, chosen = constant(limit, f32), constant(then, f32)
+    lower = arith.CmpfOp(value, bound.result, "olt")
+    result = arith.SelectOp(lower.result, chosen.result, otherwise)
+    builder.block.add_ops([bound, chosen, lower, result])
+    return result.result
 
 
 def _as_float(state: Quantiser, builder: _Builder, value: SSAValue, layout: AffineMap) -> SSAValue:
     if state.editor.is_param(value):
         data = np.asarray(state.editor.data(value))
         name = state.editor.name(value)
-        return builder.read(state.param(name, data), layout, f32)
+        return builder.read(state.param(name, data), layout, element_type(data))
     new = state.values[value]
     code = state.codes[new]
     if code is None:
-        return builder.read(new, layout, f32)
+        return builder.read(new, layout, get_element_type_or_self(new.type))
     argument = builder.read(new, layout, IntegerType(code.width))
     number = arith.SIToFPOp(argument, f32)
     builder.block.add_op(number)
     scale = builder.numbers(builder.spread(code.scale, layout), None, "scale")
     product = arith.MulfOp(number.result, scale)
     builder.block.add_op(product)
-    return product.result
+    if code.left_out is None:
+        return product.result
+    return _where_below(builder, number.result, 0.5 - code.bound, code.left_out, product.result)
 
 
 def _emit(builder: _Builder, kind: type[Operation], value: SSAValue, number: float) -> SSAValue:

@@ -32,7 +32,7 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
     assert len(codes) == len(sources), "what is cut or joined is narrowed first: insert_requantise"
     assert len({float(scale) for code in codes for scale in code.scale.flat}) == 1, "one scale: share_ranges"
     scale = codes[0].scale.flat[0].reshape([1] * len(shape_of(op.results[0])))  # a reshape has other dimensions
-    code = Code(scale, max(code.bound for code in codes), 8)
+    code = Code(scale, max(code.bound for code in codes), 8, codes[0].left_out)
     if isinstance(op, tensor.ExtractSliceOp):
         (dim,) = cut_dims(op)
         new: Operation = slice_along(sources[0], dim, bounds(op)[0][dim], bounds(op)[1][dim], op)

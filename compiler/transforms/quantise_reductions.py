@@ -80,7 +80,7 @@ def _maximum(state: Quantiser, op: linalg.GenericOp, position: int) -> None:
     maps = [maps_of(op)[position], maps_of(op)[-1]]
     new = _insert(op, [source], maps, block, I8, int(np.rint(lowest)))
     scale = np.full((1,) * len(shape_of(op.results[0])), code.scale.flat[0])
-    state.define(op.results[0], new, Code(scale, code.bound, 8))
+    state.define(op.results[0], new, Code(scale, code.bound, 8, code.left_out))
 
 
 def _sum_of_products(state: Quantiser, op: linalg.GenericOp, terms: list[int]) -> None:

@@ -10,6 +10,7 @@ from xdsl.ir import BlockArgument, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.transforms.editor import Editor
+from penstock.compiler.transforms.find_masks import Mask
 
 LEVELS = 127
 
@@ -22,6 +23,8 @@ class Code:
     bound: int
     """No integer of the tensor is larger in magnitude."""
     width: int
+    left_out: float | None = None
+    """What the lowest integer stands for, where it is that of a mask (`find_masks`)."""
 
     def along_last(self, size: int) -> bool:
         """Whether the host can undo it: one scale, or one a column of rows of this size."""
@@ -39,6 +42,7 @@ class Quantiser:
     editor: Editor
     ranges: dict[SSAValue, float]
     """The largest magnitude of each old value."""
+    masks: dict[SSAValue, Mask] = field(default_factory=dict[SSAValue, "Mask"])
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Old value to new value."""
     codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])
@@ -54,6 +58,9 @@ class Quantiser:
     def define(self, old: SSAValue, new: linalg.GenericOp, code: Code | None) -> None:
         self.values[old] = new.results[0]
         self.codes[new.results[0]] = code
+
+    def left_out(self, value: SSAValue) -> float | None:
+        return self.masks[value].left_out if value in self.masks else None
 
     def step(self, value: SSAValue, levels: int = LEVELS) -> float:
         """The scale with which a tensor's measured range fills so many levels."""

@@ -69,6 +69,8 @@ def compile(
                 stages.say(target.fallback)
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
+            for note in program.notes:
+                stages.say(note)
             exploration = None
             if given is None:
                 trials = asked["trials"]

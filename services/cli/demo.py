@@ -74,7 +74,7 @@ def demo(
         show.title("The board itself, simulated pin by pin: the package's runtime talks to it over its serial port")
         show.lines(*run_package(folder, "--backend", "simulation", "--self-test"))
     show.title(f"Done. Try: python {folder / 'run.py'} --digit 17")
-    equal = report["verify"]["csim"]["equal"] and (report["verify"]["rtl"] or {"equal": True})["equal"]
+    equal = report["verify"]["csim"]["equal"] and (report["verify"]["rtl"] or {"ok": True})["ok"]
     return 0 if equal else 1
 
 
@@ -233,12 +233,12 @@ def check_lines(verify: dict[str, Any], accuracy: dict[str, Any] | None) -> list
     verdict = "equal bit for bit" if csim["equal"] else "NOT equal"
     if csim["equal"] is None:
         return [f"csim was not compared with the interpreter: {csim['note']}"]
-    counted = f"{csim['values_equal']:,} of {csim['values']:,} values"
+    counted = f"{csim['bits_equal']:,} of {csim['values']:,} values"
     lines = [f"csim and interpreter are {verdict}: {counted} [{csim['evidence']}]"]
     if rtl := verify["rtl"]:
-        verdict = "equal" if rtl["equal"] else "NOT equal"
-        counted = f"{rtl['values_equal']:,} of {rtl['values']:,} values in {rtl['samples']} runs"
-        lines.append(f"SystemVerilog and interpreter are {verdict}, {rtl['note']}: {counted} [{rtl['evidence']}]")
+        verdict = "agree" if rtl["ok"] else "do NOT agree"
+        counted = f"{rtl['bits_equal']:,} of {rtl['values']:,} values are the same bits in {rtl['samples']} runs"
+        lines.append(f"SystemVerilog and interpreter {verdict}, {rtl['note']}: {counted} [{rtl['evidence']}]")
     if accuracy is not None:
         lines.append(
             f"accuracy on {accuracy['examples']} of {accuracy['dataset']}: float {accuracy['float_accuracy']:.2%}, "

@@ -52,6 +52,8 @@ def explore(
                 stages.say(target.fallback)
             stages.begin("importing the model")
             program = load_program(model, target.quantize)
+            for note in program.notes:
+                stages.say(note)
             stages.begin(f"searching {trials} designs")
             choice, exploration = find_design(
                 program, target.platform, target.clock_mhz, target.quantize, trials, settings,

@@ -123,8 +123,8 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
     if (rtl := report.verify.rtl) is not None:
-        shown = f"{rtl.values} values in {rtl.samples} runs {_tag(rtl.evidence)}"
-        lines.append(f"RTL         {_equal(rtl.equal)} the interpreter, {rtl.note}: {shown}")
+        shown = f"{rtl.bits_equal} of {rtl.values} values the same bits, {rtl.samples} runs {_tag(rtl.evidence)}"
+        lines.append(f"RTL         {'agrees with' if rtl.ok else 'DIFFERS FROM'} the interpreter, {rtl.note}: {shown}")
     if (made := report.synthesis) is not None:
         again = made.retimed
         lines.insert(2, f"            {_number(again.latency_cycles)} cycles {_tag(again.evidence)}, {again.basis}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,19 @@ import numpy as np
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
-from penstock.compiler.package import Expected
-from penstock.compiler.package.report import Accuracy, CsimCheck, LevelCheck, PytorchCheck, Verify, WholeCheck
+from penstock.compiler.package.contents import Expected, ProbeSet
+from penstock.compiler.package.report import (
+    Accuracy,
+    CsimCheck,
+    LevelCheck,
+    ProbeCheck,
+    PytorchCheck,
+    Verify,
+    WholeCheck,
+)
 from penstock.compiler.package.sections import accuracy_section
 from penstock.compiler.pipeline.lower import Lowered
+from penstock.compiler.pipeline.probes import gentle, make_probes, stacked
 from penstock.compiler.pipeline.verify import (
     FLOAT_TOLERANCE,
     W8A8_TOLERANCE,
@@ -34,7 +43,7 @@ from penstock.compiler.program import EvaluationSet
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.host import HostGraph, compare_whole
 from penstock.dse.rungs.open_rtl import WholeCore
-from penstock.profiling.csim import build_csim
+from penstock.profiling.csim import Csim, build_csim
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check_rtl import check_rtl
 
@@ -60,7 +69,7 @@ class Checked:
     def passed(self) -> bool:
         levels = all(level.equal for level in self.verify.levels)
         whole = self.verify.whole is None or self.verify.whole.ok
-        rtl = self.verify.rtl is None or self.verify.rtl.equal is True
+        rtl = self.verify.rtl is None or self.verify.rtl.ok is True
         return levels and whole and rtl and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
 
     def save(self, folder: Path) -> None:
@@ -73,21 +82,30 @@ class Checked:
         arrays: dict[str, Any] = {f"sample_{i}": a for i, a in enumerate(self.expected.samples)}
         if self.expected.evaluation is not None:
             arrays["evaluation"] = self.expected.evaluation
+        if (probes := self.expected.probes) is not None:
+            arrays |= {f"probe_{i}": a for i, a in enumerate(probes.inputs)}
+            arrays |= {f"answer_{i}": a for i, a in enumerate(probes.answers)}
         np.savez(folder / "expected.npz", **arrays)
 
     @staticmethod
     def load(folder: Path) -> Checked:
         document = json.loads((folder / "checked.json").read_text())
         with np.load(folder / "expected.npz", allow_pickle=False) as arrays:
-            count = sum(1 for name in arrays.files if name.startswith("sample_"))
-            samples = tuple(arrays[f"sample_{i}"] for i in range(count))
+            samples, probes, answers = (_numbered(arrays, kind) for kind in ("sample", "probe", "answer"))
             evaluation = arrays["evaluation"] if "evaluation" in arrays.files else None
         accuracy = document["accuracy"]
         return Checked(
             verify=Verify.model_validate(document["verify"]),
             accuracy=Accuracy.model_validate(accuracy) if accuracy else None,
-            expected=Expected(samples, evaluation),
+            expected=Expected(
+                samples, evaluation, ProbeSet(probes, answers, gentle(len(probes[0]))) if probes else None
+            ),
         )
+
+
+def _numbered(arrays: Mapping[str, Array], kind: str) -> tuple[Array, ...]:
+    count = sum(1 for name in arrays if name.startswith(f"{kind}_"))
+    return tuple(arrays[f"{kind}_{i}"] for i in range(count))
 
 
 def check_design(
@@ -129,6 +147,7 @@ def _check(
         progress("running the C++")
         comparisons = [verify_csim(lowered, csim, inputs)]
         answered = csim.run_frames(held_out.frames) if held_out else []
+        probes = probe_set(lowered, csim)
         answers = held_out.answers(answered) if held_out else None
         whole = check_whole(lowered, host, csim) if host is not None else None
     if core is not None:
@@ -150,9 +169,34 @@ def _check(
             levels=tuple(_level_section(c, slots) for c in levels),
             whole=whole,
             rtl=rtl,
+            probes=_probes_section(probes),
         ),
         accuracy=held_out.accuracy(answers) if held_out is not None and answers is not None else None,
-        expected=Expected(tuple(_sample_answers(lowered)), expected),
+        expected=Expected(tuple(_sample_answers(lowered)), expected, probes),
+    )
+
+
+def _probe_set(inputs: tuple[Array, ...], answers: tuple[Array, ...]) -> ProbeSet | None:
+    return ProbeSet(inputs, answers, gentle(len(inputs[0]))) if inputs else None
+
+
+def probe_set(lowered: Lowered, csim: Csim) -> ProbeSet | None:
+    """Inputs that make every weight matter, with the bits that the compiled C++ gives; None without an input."""
+    signature = lowered.program.signature
+    if not signature.inputs:
+        return None
+    frames = make_probes(lowered)
+    answers = [[v.reshape(p.shape) for v, p in zip(answer, signature.outputs, strict=True)]
+               for answer in csim.run_frames(frames)]  # fmt: skip
+    return _probe_set(stacked(frames), stacked(answers))
+
+
+def _probes_section(probes: ProbeSet | None) -> ProbeCheck | None:
+    if probes is None:
+        return None
+    arrays = (*probes.inputs, *probes.answers)
+    return ProbeCheck(
+        frames=len(probes.inputs[0]), values=sum(a.size for a in probes.answers), bytes=sum(a.nbytes for a in arrays)
     )
 
 
@@ -234,7 +278,9 @@ def _level_section(c: Comparison, slots: int) -> LevelCheck:
             f"; the stream level was not interpreted: {slots} pipeline slots are more than {MOST_STREAM_SLOTS}, "
             "its C++ was run instead"
         )
-    return LevelCheck(level=c.level, against=c.reference, equal=c.equal, values=c.values, note=note)
+    return LevelCheck(
+        level=c.level, against=c.reference, equal=c.equal, values=c.values, bits_equal=c.bits_equal, note=note
+    )
 
 
 def _csim_section(comparisons: list[Comparison], samples: int) -> CsimCheck:
@@ -243,7 +289,7 @@ def _csim_section(comparisons: list[Comparison], samples: int) -> CsimCheck:
     return CsimCheck(
         equal=mismatches == 0,
         values=values,
-        values_equal=values - mismatches,
+        bits_equal=sum(c.bits_equal for c in comparisons),
         samples=samples,
         evidence="simulated",
     )

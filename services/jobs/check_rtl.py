@@ -49,12 +49,12 @@ def check_rtl(
 def _section(
     found: Sequence[Comparison], samples: int, latency: int, delay: int | None, interval: int | None
 ) -> RtlCheck:
-    values, wrong = sum(c.values for c in found), sum(c.mismatches for c in found)
     tolerance = found[0].tolerance
     return RtlCheck(
-        equal=wrong == 0,
-        values=values,
-        values_equal=values - wrong,
+        ok=all(c.equal for c in found),
+        values=sum(c.values for c in found),
+        bits_equal=sum(c.bits_equal for c in found),
+        within_tolerance=sum(c.within_tolerance for c in found),
         samples=samples,
         max_abs_error=max(c.max_difference for c in found),
         tolerance=tolerance,

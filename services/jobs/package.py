@@ -150,6 +150,7 @@ def make_report(
         bitstream=board.info if board else None,
         left_out=tuple(making.left_out),
         notes=(
+            *program.notes,
             "Latency is of one input at a time; the interval is what streaming many inputs gives.",
             *([_no_bitstream(board)] if board is None or board.info.path is None else []),
             *([fallback] if fallback else []),

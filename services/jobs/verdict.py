@@ -45,7 +45,7 @@ def look_at(
         size = _size(graph, platform, evaluator.space.weights)
         found = found.model_copy(update={"size": size, "accelerator": _operations(graph)})
         estimate = _estimate(evaluator)
-        notes = _notes(estimate, platform)
+        notes = (*program.notes, *_notes(estimate, platform))
         found = found.model_copy(update={"estimate": estimate, "notes": notes, "compiles": True})
     except PenstockError as error:
         found = found.model_copy(update={"refusals": tuple(_refusal(e) for e in (error, *error.others))})

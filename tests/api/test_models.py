@@ -30,6 +30,12 @@ def test_a_python_file_is_stored_by_its_hash(client: httpx.Client, settings: Set
     assert client.get(model["url"]).json() == model
 
 
+def test_a_model_of_a_library_is_named(client: httpx.Client) -> None:
+    reference = "hf:gpt2?n_layer=2&part=h.0"
+    made = client.post("/v1/models", json={"reference": reference}).json()
+    assert (made["kind"], made["source"], made["name"], made["sha256"]) == ("library", reference, "gpt2.h.0", None)
+
+
 def test_an_onnx_file_and_a_zoo_model_are_taken(client: httpx.Client) -> None:
     onnx = upload(client, ONNX, "tagger.onnx", name="jet tagger").json()
     assert (onnx["name"], onnx["kind"], onnx["size"]) == ("jet tagger", "onnx", len(ONNX))
@@ -96,6 +102,13 @@ def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
         (b'{"zoo": "mlp", "arguments": {"a": "\\u0000"}}', "zoo-reference-invalid", 422, "'a'"),
         (b'{"zoo": "mlp", "name": "\\u0000"}', "invalid-request", 422, "control character"),
         (b'{"zoo": 3}', "invalid-request", 422, "zoo"),
+        (b'{"reference": "hf:"}', "model-reference-invalid", 422, "no name"),
+        (b'{"reference": "/etc/passwd.onnx"}', "model-reference-invalid", 422, "no model of a library"),
+        (b'{"reference": "zoo:mlp"}', "model-reference-invalid", 422, "no model of a library"),
+        (b'{"reference": "hf:gpt2?a%20b=1"}', "model-reference-invalid", 422, "a b"),
+        (b'{"reference": "hf:gpt2?a=%00"}', "model-reference-invalid", 422, "'a'"),
+        (b'{"reference": "hf:gpt2", "zoo": "mlp"}', "unknown-option", 422, "zoo"),
+        (b'{"reference": 3}', "invalid-request", 422, "reference"),
         (b"[]", "invalid-request", 422, "body"),
         (b"{", "malformed-body", 400, "JSON"),
         (b"\xff", "malformed-body", 400, "JSON"),

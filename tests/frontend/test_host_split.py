@@ -199,9 +199,9 @@ REFUSED: dict[str, tuple[Build, torch.Tensor, str, str, str]] = {
         lambda: Lambda(lambda m, x: m.fc(m.weight * 2), fc=nn.Linear(8, 6), weight=nn.Parameter(seeded((2, 8)))),
         torch.zeros(3, dtype=torch.int64), "unsupported-dtype", "is int64", "net.py:model",
     ),
-    "doubles": (
-        lambda: Lambda(lambda m, x: x * 2), torch.zeros(3, dtype=torch.float64),
-        "unsupported-dtype", "example input 0 is float64", "net.py:model",
+    "small integers": (
+        lambda: Lambda(lambda m, x: x * 2), torch.zeros(3, dtype=torch.int8),
+        "unsupported-dtype", "example input 0 is int8", "net.py:model",
     ),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.reference import FileReference, ZooReference, parse_reference
+from penstock.compiler.reference import FileReference, LibraryReference, ZooReference, parse_reference
 
 
 def test_files_and_zoo_models() -> None:
@@ -21,6 +21,14 @@ def test_files_and_zoo_models() -> None:
     assert parse_reference("zoo:mlp") == ZooReference("mlp")
 
 
+def test_models_of_libraries() -> None:
+    reference = parse_reference("hf:gpt2?n_layer=2&part=h.0")
+    assert reference == LibraryReference("hf", "gpt2", (("n_layer", "2"), ("part", "h.0")))
+    assert isinstance(reference, LibraryReference)
+    assert (reference.name, str(reference)) == ("gpt2.h.0", "hf:gpt2?n_layer=2&part=h.0")
+    assert parse_reference("torch.nn:LSTM") == LibraryReference("torch.nn", "LSTM")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -31,6 +39,10 @@ def test_files_and_zoo_models() -> None:
         ("", "not a model reference"),
         ("net.onnx?batch=many", "'many' is no size for the dim 'batch'"),
         ("net.onnx?batch", "cannot read the options 'batch'"),
+        ("hf:", "no name of a model"),
+        ("timm:hf-hub:someone/model", "no name of a model"),
+        ("hf:../../model", "no name of a model"),
+        ("torch.nn:LSTM?input_size", "cannot read the options"),
         ("zoo:mlp?hidden", "cannot read the options 'hidden'"),
         ("zoo:mlp?hidden=1&hidden=2", "option 'hidden' is given twice"),
     ],

@@ -164,7 +164,7 @@ def report(model: Program) -> Report:
             ),
         ),
         verify=Verify(
-            csim=CsimCheck(equal=True, values=4, values_equal=4, samples=1, evidence="simulated"),
+            csim=CsimCheck(equal=True, values=4, bits_equal=4, samples=1, evidence="simulated"),
             pytorch=PytorchCheck(
                 max_abs_error=largest, tolerance=TOLERANCE, ok=True, samples=1, evidence="simulated"
             ),

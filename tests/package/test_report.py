@@ -59,7 +59,7 @@ def test_report_survives_its_json(report: Report) -> None:
 def test_json_has_what_users_look_for(report: Report) -> None:
     document = json.loads(report.to_json())
     assert document["verify"]["csim"] == {
-        "equal": True, "values": 4, "values_equal": 4, "samples": 1, "evidence": "simulated", "note": "",
+        "equal": True, "values": 4, "bits_equal": 4, "samples": 1, "evidence": "simulated", "note": "",
     }  # fmt: skip
     assert document["timing"]["evidence"] == "modelled"
     assert document["timing"]["latency_cycles"] == 25

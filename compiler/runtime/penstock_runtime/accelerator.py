@@ -85,9 +85,14 @@ class Accelerator:
         return self._run_frames([inputs])[0]
 
     def _run_frames(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
-        ins, outs = self._ports
-        values = [[port.to_accelerator(value) for port, value in zip(ins, frame)] for frame in frames]
-        return [[v.reshape(p.shape) for v, p in zip(answer, outs)] for answer in self.backend.call_all(values)]
+        return self.run_numbers(
+            [[port.to_accelerator(value) for port, value in zip(self._ports[0], frame)] for frame in frames]
+        )
+
+    def run_numbers(self, frames: Sequence[Sequence[Array]]) -> list[list[Array]]:
+        """Calls in the accelerator's own numbers, and its own answers in its ports' shapes."""
+        outs = self._ports[1]
+        return [[v.reshape(p.shape) for v, p in zip(answer, outs)] for answer in self.backend.call_all(frames)]
 
     def dequantise(self, outputs: Sequence[Array]) -> list[Array]:
         return [port.from_accelerator(value) for port, value in zip(self._ports[1], outputs)]

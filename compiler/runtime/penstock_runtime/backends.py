@@ -30,6 +30,8 @@ class Backend(Protocol):
     description: str
     float_tolerance: float
     """What floats may differ from the interpreter's, of the largest value; 0 where every bit is promised."""
+    most_probes: int | None
+    """Probes that a self-test runs at most; None for all. A simulated board is slow."""
 
     def call(self, inputs: Sequence[Array]) -> list[Array]: ...
 
@@ -45,6 +47,7 @@ class Emulation:
     evidence = "simulated"
     description = "the accelerator's C++ on this processor: the same bits, not the same speed"
     float_tolerance = 0.0
+    most_probes: int | None = None
 
     def __init__(self, package: Package, port: str | None = None) -> None:
         if port is not None:

@@ -16,7 +16,7 @@ from .backends import BACKENDS, open_backend
 from .errors import PackageError
 from .host import compare_whole
 from .package import Evaluation, Package, Samples, open_package
-from .ports import Array, largest_difference, same_values
+from .ports import Array, largest_difference, same_bits, same_values
 
 SHADES = " .:-=+*#%@"
 
@@ -64,7 +64,7 @@ def report_problems(package: Package, problems: Sequence[str], as_json: bool) ->
 
 
 def self_test(accelerator: Accelerator, as_json: bool) -> int:
-    """Every stored sample: bit for bit against the interpreter, within tolerance of PyTorch."""
+    """Samples and probes bit for bit against what was computed when the package was made; samples beside PyTorch."""
     package = accelerator.package
     count = len(package.paths())
     result: dict[str, Any] = {"files": count, "files_changed": []}
@@ -78,14 +78,10 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
     else:
         exact = accelerator.run_exact(samples.inputs)
         if samples.expected:
-            pairs = list(zip(exact, samples.expected))
-            tolerance = accelerator.backend.float_tolerance
-            equal = sum(int(np.count_nonzero(same_values(a, b.reshape(a.shape), tolerance))) for a, b in pairs)
-            total = sum(a.size for a in exact)
-            result.update(values=total, values_equal=equal)
-            how = f"bit for bit{_but_floats(tolerance, exact)}"
-            lines.append(f"samples   {equal} of {total} values equal the compiler's interpreter, {how}")
-            passed = passed and equal == total
+            counted = _count(exact, samples.expected, accelerator.backend.float_tolerance)
+            result.update(counted)
+            lines.append(f"samples   {_counted(counted, 'the interpreter', accelerator, exact)}")
+            passed = passed and counted["within_tolerance"] == counted["values"]
         tolerance = package.json("report.json")["verify"]["pytorch"]["tolerance"]
         pairs = list(zip(accelerator.dequantise(exact), samples.outputs))
         apart = [largest_difference(a, b.reshape(a.shape)) for a, b in pairs]
@@ -94,12 +90,47 @@ def self_test(accelerator: Accelerator, as_json: bool) -> int:
         reference = package.json("report.json")["verify"]["pytorch"].get("reference", "PyTorch")
         lines.append(f"{reference:<9} largest difference {error:.6g}, tolerance {_or_not_measured(tolerance)}")
         passed = _undefined(lines, undefined) and passed and (tolerance is None or error <= tolerance)
+    passed = _probes(accelerator, result, lines) and passed
     whole = package.host_samples()
     if accelerator.host is not None and whole is not None:
         passed = _whole_model(accelerator, whole, result, lines) and passed
     result["ok"] = passed
     _show(result, [*lines, "ok" if passed else "FAILED"], as_json)
     return 0 if passed else 1
+
+
+def _probes(accelerator: Accelerator, result: dict[str, Any], lines: list[str]) -> bool:
+    """Inputs that make every weight matter: the bits that the C++ gave when the package was made."""
+    probes = accelerator.package.probes()
+    if probes is None:
+        return True
+    most = probes.gentle if accelerator.backend.float_tolerance else accelerator.backend.most_probes
+    frames = probes.frames()[:most]
+    answers = accelerator.run_numbers(frames)
+    exact = [np.stack([answer[port] for answer in answers]) for port in range(len(probes.expected))]
+    counted = _count(exact, [port[: len(frames)] for port in probes.expected], accelerator.backend.float_tolerance)
+    result.update(probes={"frames": len(frames), **counted})
+    of = "" if len(frames) == len(probes.inputs[0]) else f" of {len(probes.inputs[0])}"
+    lines.append(f"probes    {_counted(counted, f'the C++, {len(frames)}{of} inputs', accelerator, exact)}")
+    return counted["within_tolerance"] == counted["values"]
+
+
+def _count(ours: Sequence[Array], expected: Sequence[Array], tolerance: float) -> dict[str, int]:
+    """How many values there are, how many are the same, and how many are so or as near as the backend promises."""
+    pairs = [(a, b.reshape(a.shape)) for a, b in zip(ours, expected)]
+    return {
+        "values": sum(a.size for a, _ in pairs),
+        "bits_equal": sum(int(np.count_nonzero(same_bits(a, b))) for a, b in pairs),
+        "within_tolerance": sum(int(np.count_nonzero(same_values(a, b, tolerance))) for a, b in pairs),
+    }
+
+
+def _counted(counted: dict[str, int], reference: str, accelerator: Accelerator, exact: Sequence[Array]) -> str:
+    text = f"{counted['bits_equal']} of {counted['values']} values have the bits of {reference}"
+    if _but_floats(accelerator.backend.float_tolerance, exact):
+        tolerance = accelerator.backend.float_tolerance
+        text += f"; {counted['within_tolerance']} are within {tolerance:g} of the largest, which is promised"
+    return text
 
 
 def _whole_model(accelerator: Accelerator, samples: Samples, result: dict[str, Any], lines: list[str]) -> bool:
@@ -154,11 +185,14 @@ def evaluate(accelerator: Accelerator, as_json: bool) -> int:
         checked = len(held_out.expected)
         expected = held_out.expected.reshape(checked, -1)
         tolerance = accelerator.backend.float_tolerance
-        same = same_values(exact[:checked].reshape(checked, -1), expected, tolerance)
-        equal = int(np.count_nonzero(same.all(axis=1)))
-        result.update(examples_checked=checked, examples_equal=equal)
-        lines.append(f"exact bits     {equal} of {checked} examples equal the compiler's interpreter")
-        passed = equal == checked
+        ours = exact[:checked].reshape(checked, -1)
+        equal = int(np.count_nonzero(same_bits(ours, expected).all(axis=1)))
+        within = int(np.count_nonzero(same_values(ours, expected, tolerance).all(axis=1)))
+        result.update(examples_checked=checked, examples_bits_equal=equal, examples_within_tolerance=within)
+        lines.append(f"exact bits     {equal} of {checked} examples have the bits of the interpreter")
+        if _but_floats(tolerance, [ours]):
+            lines.append(f"               {within} are within {tolerance:g} of the largest, which is promised")
+        passed = within == checked
     _show(result, lines, as_json)
     return 0 if passed else 1
 

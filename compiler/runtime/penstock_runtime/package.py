@@ -36,6 +36,22 @@ class Samples:
 
 
 @dataclass(frozen=True)
+class Probes:
+    """Inputs that make every weight matter, and the exact answers: one array a port, a row a call.
+
+    Both are in the accelerator's own types; the answers are those of the package's C++.
+    """
+
+    inputs: tuple[Array, ...]
+    expected: tuple[Array, ...]
+    gentle: int
+    """The first so many are numbers as the model meets them; the others are for the same arithmetic alone."""
+
+    def frames(self) -> list[list[Array]]:
+        return [[port[row] for port in self.inputs] for row in range(len(self.inputs[0]))]
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """A held-out set: one row an example, labels, PyTorch's answers.
 
@@ -94,6 +110,10 @@ class Package:
     def samples(self) -> Samples | None:
         groups = [self._arrays(f"model/samples/{kind}_") for kind in ("input", "output", "expected")]
         return Samples(*groups) if groups[0] else None
+
+    def probes(self) -> Probes | None:
+        groups = [self._arrays(f"model/probes/{kind}_") for kind in ("input", "expected")]
+        return Probes(*groups, gentle=int(self.json("model/probes/probes.json")["gentle"])) if groups[0] else None
 
     def evaluation(self) -> Evaluation | None:
         if "model/evaluation/evaluation.json" not in self.paths():

@@ -38,7 +38,8 @@ class Port:
         """Convert values of exactly this port's shape to what crosses the link."""
         if self.scale is not None:
             limits = np.iinfo(np.dtype(self.dtype))
-            scaled = np.rint(values.astype(np.float32) / np.asarray(self.scale, np.float32))
+            with np.errstate(over="ignore"):  # infinity is clipped as well
+                scaled = np.rint(values.astype(np.float32) / np.asarray(self.scale, np.float32))
             return np.clip(scaled, limits.min, limits.max).astype(self.dtype)
         return values.astype(self.dtype)
 

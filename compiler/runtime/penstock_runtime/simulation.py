@@ -34,6 +34,7 @@ class Simulation(Serial):
 
     name = "simulation"
     evidence = "open-rtl"
+    most_probes: int | None = 4
     description = "the board's SystemVerilog in Verilator, through the same serial protocol"
     sources_key = "sources"
 

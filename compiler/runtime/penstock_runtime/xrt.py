@@ -57,6 +57,7 @@ class Xrt:
     name = "xrt"
     description = "the accelerator on the AMD device, through XRT"
     float_tolerance = 1e-4
+    most_probes: int | None = None
     """Of the largest value: hardware may round an exponential otherwise than the interpreter does."""
 
     def __init__(self, package: Package, port: str | None = None) -> None:

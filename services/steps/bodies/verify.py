@@ -79,6 +79,6 @@ def _differences(verify: Json) -> str:
     """Which comparisons failed, in a few words."""
     wrong = [f"{level['level']} against {level['against']}" for level in verify["levels"] if not level["equal"]]
     wrong += ["csim against the interpreter"] if not verify["csim"]["equal"] else []
-    wrong += ["the SystemVerilog against the interpreter"] if verify["rtl"] and not verify["rtl"]["equal"] else []
+    wrong += ["the SystemVerilog against the interpreter"] if verify["rtl"] and not verify["rtl"]["ok"] else []
     wrong += ["the accelerator against PyTorch"] if verify["pytorch"]["ok"] is False else []
     return "; ".join(wrong)

@@ -1,0 +1,110 @@
+"""`penstock check`: what runs where, everything that is refused, and the exit codes of the other commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.services.cli.main import run
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.first, self.last = nn.Embedding(9, 4), nn.Linear(4, 6), nn.Linear(6, 3)
+
+    def forward(self, tokens):
+        return self.last(torch.relu(self.first(self.table(tokens)))).argmax(-1)
+
+class Refused(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = torch.lgamma(self.first(x).abs() + 1)
+        return self.last(torch.digamma(self.second(x).abs() + 1))
+
+def model():
+    return Model(), torch.tensor([[1, 2, 3]])
+
+def refused():
+    return Refused(), torch.randn(2, 4)
+
+def broken():
+    raise RuntimeError("no such luck")
+"""
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "m.py"
+    path.write_text(MODEL)
+    return path
+
+
+def test_it_says_what_runs_where(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", f"{source}:model", "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert set(verdict) == set(json.loads((ROOT / "docs" / "check.schema.json").read_text())["properties"])
+    assert verdict["compiles"]
+    assert verdict["refusals"] == []
+    assert [one["operation"].split(".")[1] for one in verdict["host"]["before"]] == ["embedding"]
+    assert [one["operation"].split(".")[1] for one in verdict["host"]["after"]] == ["argmax"]
+    assert {one["layer"] for one in verdict["accelerator"]} >= {"first", "last"}
+    assert verdict["size"]["parameters"] == 4 * 6 + 6 + 6 * 3 + 3
+    assert verdict["size"]["weight_bytes"] == 4 * verdict["size"]["parameters"]
+    assert verdict["estimate"]["evidence"] == "modelled"
+    assert verdict["estimate"]["latency_cycles"] > 0
+
+
+def test_weights_are_counted_as_they_are_stored(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "zoo:mlp?inputs=16&hidden=8&outputs=4&bias=false", "--quantize", "w8a8", "--json"]) == 0
+    size = json.loads(capsys.readouterr().out)["size"]
+    assert size["parameters"] >= 16 * 8 + 8 * 4
+    assert 16 * 8 + 8 * 4 <= size["weight_bytes"] < 4 * size["parameters"]
+
+
+def test_everything_that_is_refused_is_named_with_its_layer(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", f"{source}:refused"]) == 1
+    out, err = capsys.readouterr()
+    lines = [line for line in err.splitlines() if line.startswith("penstock: ")]
+    assert len(lines) == len({*lines}) >= 1
+    assert all("m.py" in line or "layer" in line or "Refused" in line for line in lines)
+    assert "refused for" in out
+    assert "Traceback" not in err
+
+
+def test_a_large_model_is_looked_at_without_its_weights(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "zoo:gpt2?size=real", "--json"]) == 0
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["size"]["parameters"] > 12_000_000
+    assert verdict["size"]["weights_in"] == "stream"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [
+        (["nowhere.py:model"], 2, "does not exist"),
+        (["zoo:mpl"], 2, "mlp"),
+        (["zoo:mlp", "--platform", "u55x"], 2, "u55c"),
+        (["zoo:mlp", "--quantize", "w1"], 2, "w8a8"),
+        (["zoo:mlp?hiden=3"], 2, "hiden"),
+        (["torch.nn:LSTMM"], 2, "'LSTM'"),
+        (["{source}:broken"], 2, "no such luck"),
+        (["{source}:nothing"], 2, "it defines"),
+    ],
+)
+def test_mistakes_end_as_with_the_other_commands(
+    arguments: list[str], code: int, word: str, source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["check", *(text.format(source=source) for text in arguments)]) == code
+    error = capsys.readouterr().err
+    assert word in error
+    assert "Traceback" not in error

@@ -1,0 +1,173 @@
+"""Models with odd types, names, sharing and sizes: taken in and answered as PyTorch does, or refused in one line."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend import make_context
+from penstock.compiler.frontend.export import MOST_OPERATIONS
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.program import Program
+from tests.frontend.models import Lambda, import_module, make, seeded
+
+Build = Callable[[], nn.Module]
+
+
+def answers_as_pytorch(program: Program) -> None:
+    canonical = prepare(program)
+    assert canonical.samples is not None
+    for got, wanted in zip(run(canonical, canonical.samples.inputs), canonical.samples.outputs, strict=True):
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_floats_become_float32_and_it_is_said(kind: torch.dtype, tmp_path: Path) -> None:
+    module = make(lambda: nn.Sequential(nn.Linear(8, 4), nn.LayerNorm(4))).to(kind)
+    program = import_module(module, seeded((2, 8)).to(kind))
+    name = str(kind).removeprefix("torch.")
+    assert program.notes == (
+        f"5 as {name} of the model's tensors were converted: it runs in float32, and so do PyTorch's answers",
+    )
+    assert {value.dtype for value in program.params.values()} == {np.dtype(np.float32)}
+    answers_as_pytorch(program)
+    program.save(tmp_path)
+    assert Program.load(tmp_path, make_context()).notes == program.notes
+
+
+def test_a_half_precision_model_keeps_what_it_shares() -> None:
+    first, second = make(lambda: nn.Linear(4, 4)), nn.Linear(4, 4)
+    second.weight = first.weight
+    program = import_module(nn.Sequential(first, nn.ReLU(), second).half(), seeded((2, 4)))
+    assert sorted(program.params) == ["0.bias", "0.weight", "2.bias"]
+    answers_as_pytorch(program)
+
+
+def tied() -> nn.Module:
+    first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+    second.weight = first.weight
+    return nn.Sequential(first, nn.ReLU(), second)
+
+
+def transposed() -> nn.Module:
+    """As an autoencoder whose decoder is the encoder's transpose."""
+    return Lambda(lambda m, x: m.a(x) @ m.a.weight, a=nn.Linear(4, 6, bias=False))
+
+
+def called_twice() -> nn.Module:
+    layer = nn.Linear(4, 4)
+    return nn.Sequential(layer, nn.ReLU(), layer)
+
+
+def normed() -> nn.Module:
+    return nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4))
+
+
+@pytest.mark.parametrize("build", [tied, transposed, called_twice, normed], ids=lambda build: build.__name__)
+def test_shared_and_derived_parameters(build: Build) -> None:
+    program = import_module(make(build), seeded((2, 4)))
+    assert len(program.params) == len(set(program.params))
+    answers_as_pytorch(program)
+
+
+WORDS = ["int", "template", "signed", "module", "endmodule", "always", "select", "drop", "main", "std", "relu", "__a"]
+WORDS += ["层", "λ", "π_2", "a b", "x-y", "'; drop table runs; --", "1", "fc.bias".replace(".", "_"), "fc bias"]
+
+
+class Named(nn.Module):
+    """Layers and inputs that are keywords elsewhere, not words, or alike but for what no identifier holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for word in WORDS:
+            self.add_module(word, nn.Linear(2, 2))
+
+    def forward(self, int: torch.Tensor, wire: torch.Tensor, ξ: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = int + wire * ξ
+        for word in WORDS:
+            x = torch.tanh(getattr(self, word)(x))
+        return {"select": x, "für": x * 2}
+
+
+def test_names_are_the_models_own(tmp_path: Path) -> None:
+    program = import_module(make(Named), seeded((1, 2)), seeded((1, 2), 1), seeded((1, 2), 2))
+    assert [port.name for port in program.signature.inputs][:2] == ["int", "wire"]  # torch.export has no name for ξ
+    assert {f"{word}.weight" for word in WORDS} <= set(program.params)
+    program.save(tmp_path)
+    loaded = Program.load(tmp_path, make_context())
+    assert set(loaded.params) == set(program.params)
+    answers_as_pytorch(loaded)
+
+
+def lazy() -> nn.Module:
+    return nn.Linear(4, 2, device="meta")
+
+
+FLOATS, COMPLEX = torch.ones(2, 4), torch.ones(2, 4, dtype=torch.complex64)
+REFUSED: dict[str, tuple[Build, torch.Tensor, str, str]] = {
+    "complex input": (lambda: nn.Linear(4, 2), COMPLEX, "unsupported-dtype", "example input 0 is complex64"),
+    "complex weight": (
+        lambda: Lambda(lambda m, x: (x * m.w).real, w=nn.Parameter(COMPLEX)),
+        FLOATS, "unsupported-dtype", "parameter 'w' is complex64",
+    ),
+    "complex numbers inside": (
+        lambda: Lambda(lambda m, x: torch.view_as_complex(m.a(x).view(2, 1, 2)).abs(), a=nn.Linear(4, 2)),
+        FLOATS, "unsupported-dtype", "aten.view_as_complex (models.py:",
+    ),
+    "eight bits": (
+        lambda: Lambda(lambda m, x: x * m.w.float(), w=nn.Parameter(FLOATS.to(torch.float8_e4m3fn), False)),
+        FLOATS, "unsupported-dtype", "parameter 'w' is float8_e4m3fn",
+    ),
+    "small integers": (lambda: nn.Linear(4, 2), FLOATS.to(torch.uint8), "unsupported-dtype", "input 0 is uint8"),
+    "sparse": (
+        lambda: Lambda(lambda m, x: x @ m.w, w=nn.Parameter(torch.eye(4).to_sparse(), False)),
+        FLOATS, "unsupported-layout", "parameter 'w' is sparse_coo",
+    ),
+    "no numbers": (lazy, FLOATS, "unsupported-device", "parameter 'weight' is on meta: it has no numbers"),
+    "no shape": (lambda: nn.LazyLinear(2), FLOATS, "uninitialised", "parameter 'weight' has no shape yet"),
+    "a keyword of Python": (
+        lambda: nn.ModuleDict({"in": nn.Linear(4, 2)}), FLOATS, "layer-name", "the layer 'in' is called as a keyword",
+    ),
+    "a random number": (lambda: Lambda(lambda m, x: x * torch.rand(4)), FLOATS, "unsupported-op", "aten.rand"),
+    "a compiled graph": (
+        lambda: torch.jit.trace(nn.Linear(4, 2), FLOATS), FLOATS, "export-failed", "ScriptModule is not supported",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning", "ignore:Sparse", "ignore:Lazy modules")
+def test_what_is_refused_is_named(name: str) -> None:
+    build, x, code, what = REFUSED[name]
+    module = build()
+    if isinstance(module, nn.ModuleDict):
+        inner = module
+        module.forward = lambda x: inner["in"](x)  # type: ignore[method-assign]
+    with pytest.raises(PenstockError) as caught:
+        prepare(import_module(module, x))
+    error = caught.value
+    assert (error.code, what in error.what) == (code, True), error.one_line()
+    assert error.hint
+    assert "\n" not in error.one_line()
+
+
+def test_too_many_operations_are_refused_before_they_are_traced() -> None:
+    def forward(m: Any, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2 * MOST_OPERATIONS):
+            x = x * 1.001
+        return x
+
+    before = time.process_time()
+    with pytest.raises(PenstockError, match=f"more than {MOST_OPERATIONS:,} operations") as caught:
+        import_module(Lambda(forward), seeded((2, 4)))
+    assert caught.value.code == "too-many-operations"
+    assert time.process_time() - before < 5
