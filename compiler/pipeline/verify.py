@@ -24,7 +24,12 @@ Executable = Callable[[Sequence[Array]], list[Array]]
 FLOAT_TOLERANCE = 1e-4
 """Of the largest output: what reordering fp32 sums may cost."""
 W8A8_TOLERANCE = 0.1
-"""Of the largest output: what eight-bit weights and activations may cost."""
+"""Of the largest output: what eight-bit weights and activations may cost.
+
+A limit on use, not a bound on errors: a tensor is rounded to 0.4 % of its largest number, and small models of many
+kinds (attention with all kinds of masks, recurrent layers, norms, MLPs) end within 4 %. An answer that is off by 10 %
+says that a scale is wrong for what the model does with its numbers.
+"""
 
 
 @dataclass(frozen=True)

@@ -36,36 +36,42 @@ class QuantiseW8A8(Rewrite):
     name: ClassVar[str] = "quantise-w8a8"
 
     def rewrite(self, editor: Editor) -> None:
-        program = editor.snapshot()
-        inputs = calibration_inputs(program)
-        spreads = measure_spreads(program, inputs)
-        by_name = dict(zip((p.name for p in program.signature.inputs), inputs, strict=True))
-        for argument in filter(editor.is_input, editor.block.args):
-            name = editor.name(argument)
-            if not np.all(by_name[name] < np.inf):
-                raise not_finite(program.name, name)
-            spreads[argument] = Spread.of(by_name[name], name)
-        masks = find_masks(editor, spreads)
-        ranges = {value: masks[value].largest if value in masks else s.largest for value, s in spreads.items()}
-        for value, largest in ranges.items():
-            if not np.isfinite(largest):
-                raise not_finite(program.name, spreads[value].layer)
-        share_ranges(editor, ranges)
-        state = Quantiser(editor, ranges, masks)
-        _quantise_inputs(state)
-        for op in list(editor.block.ops):
-            if moves_data(op):
-                quantise_parts(state, op)
-            elif isinstance(op, linalg.GenericOp):
-                (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
-        outputs = _return(state, program.signature.outputs)
-        editor.remove_dead()
-        for argument, name in state.names.items():
-            editor.rename(argument, name)
-        ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
-        editor.signature = Signature(
-            tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
-        )
+        quantise_in(editor)
+
+
+def quantise_in(editor: Editor) -> Quantiser:
+    """Rewrites the function, and says how the integers of each new value stand for the old one's numbers."""
+    program = editor.snapshot()
+    inputs = calibration_inputs(program)
+    spreads = measure_spreads(program, inputs)
+    by_name = dict(zip((p.name for p in program.signature.inputs), inputs, strict=True))
+    for argument in filter(editor.is_input, editor.block.args):
+        name = editor.name(argument)
+        if not np.all(by_name[name] < np.inf):
+            raise not_finite(program.name, name)
+        spreads[argument] = Spread.of(by_name[name], name)
+    masks = find_masks(editor, spreads)
+    ranges = {value: masks[value].largest if value in masks else s.largest for value, s in spreads.items()}
+    for value, largest in ranges.items():
+        if not np.isfinite(largest):
+            raise not_finite(program.name, spreads[value].layer)
+    share_ranges(editor, ranges)
+    state = Quantiser(editor, ranges, masks)
+    _quantise_inputs(state)
+    for op in list(editor.block.ops):
+        if moves_data(op):
+            quantise_parts(state, op)
+        elif isinstance(op, linalg.GenericOp):
+            (quantise_reduction if is_reduction(op) else quantise_elementwise)(state, op)
+    outputs = _return(state, program.signature.outputs)
+    editor.remove_dead()
+    for argument, name in state.names.items():
+        editor.rename(argument, name)
+    ports = {editor.name(a): a for a in editor.block.args if editor.is_input(a)}
+    editor.signature = Signature(
+        tuple(_input_port(p, state.codes[ports[p.name]]) for p in program.signature.inputs), outputs
+    )
+    return state
 
 
 def _quantise_inputs(state: Quantiser) -> None:

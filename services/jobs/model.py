@@ -31,9 +31,17 @@ def check_reference(text: str) -> ModelReference:
 
 
 def load_program(reference: str, quantize: str | None) -> Program:
-    """Import a model, which runs the user's code in this process, and bring it into canonical form."""
+    """Import a model, which runs the user's code in this process, and bring it into canonical form.
+
+    Quantised, it is refused where its answers are too far from PyTorch's, before anything is searched.
+    """
     check_reference(reference)
     from penstock.compiler.frontend import import_model
     from penstock.compiler.pipeline import prepare
+    from penstock.compiler.pipeline.check_quantised import check_quantised
 
-    return prepare(import_model(reference), quantize)
+    program = import_model(reference)
+    prepared = prepare(program, quantize)
+    if quantize is not None:
+        check_quantised(program, prepared)
+    return prepared

@@ -207,7 +207,7 @@ def test_explore_shows_a_table(capsys: pytest.CaptureFixture[str]) -> None:
 def test_wrong_options_are_one_line_before_anything_slow(
     arguments: list[str], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert penstock("compile", "never-looked-at.py:model", *arguments, "-o", str(tmp_path / "out")) == code
+    assert penstock("compile", "zoo:mlp", *arguments, "-o", str(tmp_path / "out")) == code
     error = capsys.readouterr().err
     assert says in error
     assert error.count("\n") == 1

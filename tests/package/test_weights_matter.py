@@ -16,6 +16,7 @@ from penstock.compiler.pipeline import emit, lower, prepare
 from penstock.compiler.pipeline.probes import LEAST, gentle, make_probes
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
+from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.jobs.check import check_design
 from penstock.services.jobs.package import make_report
@@ -29,7 +30,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's
 def packaged(reference: str, quantize: str | None, folder: Path) -> Path:
     """An unpacked package of a model under the default design."""
     program = prepare(import_model(reference), quantize)
-    design = default_design(read_graph(program.module), "zcu104", 200.0, quantize)
+    plain = default_design(read_graph(program.module), "zcu104", 200.0, quantize)
+    evaluator = Evaluator.create(program, "zcu104", clock_mhz=200.0, quantize=quantize)
+    design = evaluator.evaluate_design(plain).design  # with FIFOs deep enough
     scheduled, emitted = Scheduled.of(program, design), folder / "emitted"
     emit(scheduled.lowered, emitted, part=load_platform("zcu104").part, clock_mhz=200.0)
     checked = check_design(scheduled.lowered, emitted, ToolRunner())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline.check_quantised import check_quantised
 from penstock.compiler.pipeline.prepare import prepare
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
@@ -31,7 +32,10 @@ def explore(context: StepContext) -> StepResult:
     platform = load_platform(options.platform)
     usable(options.evidence, platform, platform.clock_mhz)
     context.progress(None, "preparing the program")
-    program = prepare(Program.load(context.input_tree(IMPORT, PROGRAM), make_context()), options.quantize)
+    imported = Program.load(context.input_tree(IMPORT, PROGRAM), make_context())
+    program = prepare(imported, options.quantize)
+    if options.quantize is not None:
+        check_quantised(imported, program)
     folder = context.folder / "prepared"
     program.save(folder)
     evaluator = make_evaluator(program, options)

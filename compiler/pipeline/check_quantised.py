@@ -1,0 +1,118 @@
+"""Whether eight bits suffice for a model, before anything is searched for it: its answers beside the float model's.
+
+What a quantised model computes does not depend on the design, so a design that cannot pass is not looked for. Where
+the answers are too far off, the layers are compared one by one, to say where it comes from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import Operation, SSAValue
+
+from penstock.compiler.arrays import Array
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import run, run_many
+from penstock.compiler.pipeline.verify import W8A8_TOLERANCE, compare
+from penstock.compiler.program import Program, Samples
+from penstock.compiler.transforms.canonicalise import simplify
+from penstock.compiler.transforms.editor import Editor, layer_of
+from penstock.compiler.transforms.insert_requantise import InsertRequantise
+from penstock.compiler.transforms.quantise import quantise_in
+from penstock.compiler.transforms.quantiser import LEVELS, Code
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class LayerError:
+    """How far the quantised layer is from the float one, of its largest number; `added` is what its inputs had not."""
+
+    layer: str
+    share: float
+    added: float
+
+    def __str__(self) -> str:
+        return f"'{self.layer}' is off by {self.share:.2g} of its largest number"
+
+
+def check_quantised(program: Program, prepared: Program) -> None:
+    """`prepared` is `program` after W8A8; raises where its answers on the example inputs are too far off."""
+    samples = program.samples
+    if samples is None or prepared.samples is None:
+        return
+    outputs = run(prepared, prepared.quantise_inputs(prepared.samples.inputs))
+    shaped = [o.reshape(p.shape) for o, p in zip(outputs, prepared.signature.outputs, strict=True)]
+    found = compare(
+        "interpreter", "pytorch", prepared.dequantise_outputs(shaped), prepared.samples.outputs, W8A8_TOLERANCE
+    )
+    if found.equal:
+        return
+    largest = max(float(np.max(np.abs(y[np.isfinite(y)]), initial=0.0)) for y in prepared.samples.outputs)
+    errors = layer_errors(simplify(program), samples)
+    worst = max(errors, key=lambda e: e.added)
+    listed = "; ".join(str(e) for e in sorted(errors, key=lambda e: -e.share)[:_NAMED])
+    raise PenstockError(
+        code="eight-bits-too-few",
+        what=f"with eight bits the answer is off by {found.max_difference:.3g}; most of it begins here",
+        where=f"layer '{worst.layer}' of {program.name}",
+        limit=f"{W8A8_TOLERANCE * (largest or 1.0):.3g}, {W8A8_TOLERANCE:.0%} of the largest output; {listed}",
+        hint="compile without --quantize, import the model with its trained weights and typical inputs, or scale what "
+        "this layer reads so that its numbers are of like size",
+    )
+
+
+def layer_errors(canonical: Program, samples: Samples) -> list[LayerError]:
+    """Of every layer that both programs have, in their order."""
+    editor = Editor(canonical)
+    InsertRequantise().rewrite(editor)
+    editor.remove_dead()
+    reference = editor.snapshot()
+    floats, readers = _numbers(reference, samples.inputs), _sources(reference)
+    state = quantise_in(editor)
+    codes = {layer_of(value.owner): code for value, code in state.codes.items() if isinstance(value.owner, Operation)}
+    quantised = editor.finish()
+    integers = _numbers(quantised, quantised.quantise_inputs(samples.inputs))
+    shares: dict[str, float] = {}
+    found: list[LayerError] = []
+    for layer, wanted in floats.items():
+        if layer in integers:
+            shares[layer] = _share(integers[layer], codes.get(layer), wanted)
+            before = max([shares.get(source, 0.0) for source in readers[layer]], default=0.0)
+            found.append(LayerError(layer, shares[layer], shares[layer] - before))
+    return found
+
+
+def _numbers(program: Program, inputs: list[Array] | tuple[Array, ...]) -> dict[str, Array]:
+    """What each layer computes."""
+    seen: dict[str, Array] = {}
+
+    def observe(value: SSAValue, numbers: Array) -> None:
+        assert isinstance(value.owner, Operation)
+        seen[layer_of(value.owner)] = np.array(numbers[0], np.float64)
+
+    run_many(program, [np.asarray(x)[None] for x in inputs], observe)
+    return seen
+
+
+def _sources(program: Program) -> dict[str, list[str]]:
+    """The layers that each layer reads."""
+    return {
+        layer_of(op): [layer_of(x.owner) for x in op.inputs if isinstance(x.owner, Operation)]
+        for op in program.module.walk()
+        if isinstance(op, linalg.GenericOp)
+    }
+
+
+def _share(numbers: Array, code: Code | None, wanted: Array) -> float:
+    """Where a mask leaves numbers out, they are as they should be."""
+    if numbers.shape != wanted.shape:
+        return 0.0
+    ours = numbers if code is None else numbers * np.asarray(code.scale, np.float64)
+    counts = np.isfinite(wanted)
+    if code is not None and code.left_out is not None:
+        counts &= numbers > -LEVELS - 1
+    largest = float(np.max(np.abs(wanted[counts]), initial=0.0)) or 1.0
+    return float(np.max(np.abs(ours - wanted)[counts], initial=0.0)) / largest
