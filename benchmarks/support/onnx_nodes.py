@@ -148,7 +148,7 @@ def _with_product_behind(
         weight = constant(_floats(sizes[-1], 3))
         nodes.append(helper.make_node("MatMul", [results[0], weight], ["behind"], name="behind"))
         return [_value("behind", (*sizes[:-1], 3))]
-    return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes or None)]
+    return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes if kind else None)]
 
 
 def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
