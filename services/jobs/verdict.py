@@ -13,6 +13,7 @@ from penstock.compiler.frontend import import_model
 from penstock.compiler.package.sections import host_section, port_section
 from penstock.compiler.package.verdict import AcceleratorOperation, Estimate, ModelSize, ModelVerdict, Refusal
 from penstock.compiler.pipeline import prepare
+from penstock.compiler.pipeline.check_quantised import check_quantised
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
@@ -38,6 +39,8 @@ def look_at(
         found = found.model_copy(update=_imported_facts(program))
         stage("looking for what is not supported")
         canonical = prepare(program, quantize)
+        if quantize is not None:
+            check_quantised(program, canonical)
         graph = read_graph(canonical.module)
         stage("modelling a first design")
         evaluator = Evaluator.create(canonical, platform.name, clock_mhz=clock_mhz, quantize=quantize)
