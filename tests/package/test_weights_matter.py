@@ -56,7 +56,7 @@ def test_a_changed_weight_is_noticed(tmp_path: Path) -> None:
 def test_of_900_changed_weights_99_in_100_are_noticed(tmp_path: Path) -> None:
     models = [
         ("examples/digits_mlp.py:model", None, 225), ("examples/digits_mlp.py:model", "w8a8", 225),
-        ("zoo:attention?size=small", None, 150), (MLP, "w8a8", 150), ("examples/residual_mlp.py:model", None, 150),
+        ("zoo:attention", None, 150), (MLP, "w8a8", 150), ("examples/residual_mlp.py:model", None, 150),
     ]  # fmt: skip
     missed = tried = 0
     for number, (reference, quantize, count) in enumerate(models):
