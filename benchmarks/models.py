@@ -107,6 +107,7 @@ def _last_stage(stderr: str) -> str:
 def _row(model: CorpusModel, quantize: str | None, outcome: Outcome, *, there: bool = True) -> Mapping[str, Value]:
     report = outcome.report
     verify = report["verify"] if report else None
+    share = _largest_share(report) if report else None
     checks = [verify["pytorch"]["ok"], *([verify["whole"]["ok"]] if verify["whole"] else [])] if verify else []
     return {
         "model": model.name,
@@ -117,8 +118,8 @@ def _row(model: CorpusModel, quantize: str | None, outcome: Outcome, *, there: b
         "compiled": report is not None if there else None,
         "csim_equal": verify["csim"]["equal"] if verify else None,
         "pytorch_ok": all(ok is not False for ok in checks) and any(checks) if verify else None,
-        "largest_share": (share := _largest_share(report)) if report else None,
-        "fits": share <= 1 if report and share is not None else None,
+        "largest_share": share,
+        "fits": share <= 1 if share is not None else None,
         "cycles": report["timing"]["latency_cycles"] if report else None,
         "seconds": round(outcome.seconds, 1),
         "stage": outcome.stage,

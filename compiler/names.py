@@ -39,12 +39,12 @@ _VERILOG = """
 """
 # What the generated code and the headers that it includes have for themselves.
 _OWN = """
-    ap_int ap_slong ap_uint ap_ulong bfloat16 half hls inputs main outputs parameters penstock_csim penstock_top pk std
-    supply
+    ap_int ap_slong ap_uint ap_ulong bfloat16 busy clk done ended half hls inputs main outputs parameters penstock_core
+    penstock_csim penstock_top pk rst start std supply waiting
 """
 RESERVED = frozenset(f"{_CPP} {_VERILOG} {_OWN}".split())
-_MACRO = re.compile(r"[A-Z0-9_]{3,}")
-"""Of capitals alone: headers of every tool may have a macro of that name."""
+_MACRO = re.compile(r"[A-Z0-9_]{3,}|group\d+_(start|done|done_now)")
+"""Of capitals alone: headers of every tool may have a macro of that name. And signals of a core's groups."""
 
 
 def c_name(name: str) -> str:

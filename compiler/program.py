@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, BytesAttr, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.hints import isa
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
@@ -153,6 +155,7 @@ class Program:
         """Read what `save` wrote. Nothing in the folder is executed: text, JSON and plain arrays only."""
         document = json.loads((folder / "signature.json").read_text())
         module = Parser(context, (folder / "graph.mlir").read_text()).parse_module()
+        _read_names(module)
         module.verify()
         samples = evaluation = None
         if (folder / "samples.npz").exists():
@@ -177,6 +180,22 @@ class Program:
             document.get("has_weights", True),
             tuple(document.get("notes", ())),
         )  # fmt: skip
+
+
+def _read_names(module: ModuleOp) -> None:
+    """Words in other scripts are printed with escapes, which xDSL reads back as bytes: as text again, in place."""
+    for op in module.walk():
+        for given in (op.attributes, op.properties):
+            for key, value in list(given.items()):
+                given[key] = _as_text(value)
+
+
+def _as_text(value: Attribute) -> Attribute:
+    if isinstance(value, BytesAttr):
+        return StringAttr(value.data.decode())
+    if isa(value, ArrayAttr[DictionaryAttr]):
+        return ArrayAttr(DictionaryAttr({k: _as_text(v) for k, v in one.data.items()}) for one in value)
+    return value
 
 
 def _convert(value: Array, port: Port) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -56,7 +57,7 @@ class _Graph:
         self.weights.append(numpy_helper.from_array(np.asarray(value), name))
         return name
 
-    def node(self, kind: str, inputs: list[str], output: str, **attributes: object) -> str:
+    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
         self.nodes.append(helper.make_node(kind, inputs, [output], name=f"{output}/{kind}", **attributes))
         return output
 

@@ -211,6 +211,9 @@ def physics_informed() -> Model:
     """Inputs scaled by buffers, tanh layers, a skip of the input."""
 
     class Net(nn.Module):
+        mean: torch.Tensor
+        std: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("mean", torch.tensor([0.5, -0.5]))

@@ -19,8 +19,6 @@ def dlrm() -> Model:
             super().__init__()
             self.bottom, self.tables = mlp(13, 32, 8), nn.ModuleList([nn.Embedding(50, 8) for _ in range(2)])
             self.top = mlp(8 + 3, 16, 1)
-            self.register_buffer("rows", torch.tensor([1, 2, 2]))
-            self.register_buffer("columns", torch.tensor([0, 0, 1]))
 
         def forward(self, dense: torch.Tensor, sparse: torch.Tensor) -> torch.Tensor:
             bottom = F.relu(self.bottom(dense))
@@ -79,6 +77,9 @@ def message_passing() -> Model:
     """An interaction network: features of edges by matrices of senders and receivers, as in particle physics."""
 
     class Interaction(nn.Module):
+        send: torch.Tensor
+        receive: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.edge, self.node = mlp(8, 16, 6), mlp(10, 16, 4)
@@ -121,6 +122,8 @@ def kan() -> Model:
     """A Kolmogorov-Arnold layer pair with radial basis functions on a grid and a SiLU base."""
 
     class KanLayer(nn.Module):
+        centres: torch.Tensor
+
         def __init__(self, inputs: int, outputs: int, grid: int = 5) -> None:
             super().__init__()
             self.base = nn.Linear(inputs, outputs, bias=False)
@@ -176,6 +179,8 @@ def siren() -> Model:
 
 def fourier_features() -> Model:
     class Features(nn.Module):
+        frequencies: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             self.register_buffer("frequencies", torch.linspace(0.5, 4, 8))

@@ -24,6 +24,7 @@ _REDUCTIONS = (
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
     "ReduceLogSumExp", "ReduceSumSquare",
 )  # fmt: skip
+_OF_CONDITIONS = ("Where", "Not", "And", "Or", "Xor")
 _COMPARISONS = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal")
 
 
@@ -113,9 +114,12 @@ def write(operator: str, path: Path) -> None:
         nodes.append(helper.make_node("Add", ["square", constant(np.float32(0.5))], ["positive"], name="positive"))
         given = "positive"
     inputs = [given, *(constant(value) if np.size(value) else "" for value in tried.constants)]
-    if operator == "Where":
+    if operator in _OF_CONDITIONS:
         nodes.append(helper.make_node("Greater", [given, constant(np.float32(0))], ["condition"], name="condition"))
-        inputs = ["condition", given, constant(_floats(8))]
+        nodes.append(helper.make_node("Less", [given, constant(np.float32(1))], ["other"], name="other"))
+        inputs = {"Where": ["condition", given, constant(_floats(8))], "Not": ["condition"]}.get(
+            operator, ["condition", "other"]
+        )
     results = [f"y{i}" for i in range(tried.results)]
     nodes.append(helper.make_node(operator, inputs, results, name="node", **tried.attributes))
     outputs = _with_product_behind(nodes, weights, results, tried.shape, constant)

@@ -70,7 +70,7 @@ class _Cut:
         host = {n for n in (*regions.before, *regions.after) if n in graph.dependent} | set(regions.folded)
         consumers = [*regions.after, graph.output]
         used = dict.fromkeys(x for n in consumers for x in n.all_input_nodes)
-        self.leaving = [x for x in used if x.op == "call_function" and x not in host]
+        self.leaving = [x for x in used if x.op == "call_function" and x not in host and x not in regions.after]
         stop = {*host, *graph.inputs, *graph.state}
         self.inside = reach(self.leaving, lambda n: [] if n in stop else n.all_input_nodes) - stop
         found = dict.fromkeys(x for n in graph.calls if n in self.inside for x in n.all_input_nodes if x in stop)
@@ -314,7 +314,8 @@ def _port(name: str, node: Node) -> dict[str, Any]:
 
 
 def _port_name(node: Node) -> str:
-    return re.sub(r"\W", "_", origin_of(node).path, flags=re.ASCII).strip("_") or node.name
+    name = re.sub(r"\W", "_", origin_of(node).path, flags=re.ASCII).strip("_")
+    return f"{node.name}_{name}" if name[:1].isdigit() else name or node.name  # as Sequential calls its parts
 
 
 def _tables(regions: Regions, graph: ExportedGraph) -> dict[str, int]:

@@ -16,19 +16,23 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.program import Port
 
-PROBES = 256
-"""Enough that of 900 changed weights nearly all are noticed, quantised ones too."""
+PROBES, QUANTISED_PROBES = 256, 2048
+"""Enough that of 900 changed weights nearly all are noticed. Rounding hides most of what a quantised weight changes."""
 WORK = 300_000_000
 """Scalar operations of all probes together: seconds of the compiled C++."""
-BYTES = 1_000_000
+BYTES = 300_000
 """Of all probes and their answers together, as they lie in a package before it is compressed."""
 LEAST = 2
 
 _STRENGTHS = (1.0, 0.5, 2.0, 0.25, 1.0, 0.1, 4.0)
+_QUANTISED_STRENGTHS = (1.0, 4.0, 2.0, 8.0, 1.0, 4.0, 0.3)
+"""Of full range; beyond it values stop at its ends, where a weight counts most."""
 _SPARSE = (1.0, 1.0, 0.5, 1.0, 0.25, 1.0, 1.0, 0.1, 1.0)
 """The share of values that are not 0."""
-_LIKE_WEIGHTS = 3
+_LIKE_WEIGHTS = 2
 """Of so many probes one looks like weights."""
+_NOISE = 0.3
+"""What such a probe differs from the weights, so that no two make the same sums."""
 
 
 def gentle(count: int) -> int:
@@ -46,18 +50,21 @@ def make_probes(lowered: Lowered, seed: int = 0) -> list[list[Array]]:
     ports = [*program.signature.inputs, *program.signature.outputs]
     size = sum(math.prod(port.shape) * np.dtype(port.dtype).itemsize for port in ports)
     work = sum(operation.work for operation in lowered.graph.operations)
-    count = max(LEAST, min(PROBES, WORK // max(1, work), BYTES // max(1, size)))
+    wanted = PROBES if lowered.design.quantize is None else QUANTISED_PROBES
+    count = max(LEAST, min(wanted, WORK // max(1, work), BYTES // max(1, size)))
     own = program.samples.inputs if program.samples is not None else None
     rows = [_rows(port, list(program.params.values())) for port in program.signature.inputs]
     found: list[list[Array]] = []
     for number in range(count):
-        strength, dense = (each[number % len(each)] for each in (_STRENGTHS, _SPARSE))
+        strengths = _STRENGTHS if lowered.design.quantize is None else _QUANTISED_STRENGTHS
+        strength, dense = (each[number % len(each)] for each in (strengths, _SPARSE))
         frame: list[Array] = []
         for index, (port, kind) in enumerate(zip(program.signature.inputs, lowered.input_numbers, strict=True)):
-            if rows[index] and number % _LIKE_WEIGHTS == 0:
-                values = _like_weights(port, rows[index], generator)
-            else:
-                values = generator.uniform(-1, 1, port.shape)
+            values = generator.uniform(-1, 1, port.shape)
+            if len(rows[index]) and number % _LIKE_WEIGHTS == 0:
+                alike = _like_weights(port, rows[index], number // _LIKE_WEIGHTS)
+                values = (1 - _NOISE) * alike + _NOISE * values
+                strength, dense = max(strength, 1.0), 1.0
             values = values * strength * (generator.random(port.shape) < dense)
             if np.issubdtype(np.dtype(port.dtype), np.integer):
                 low, high = kind.extremes
@@ -72,21 +79,23 @@ def make_probes(lowered: Lowered, seed: int = 0) -> list[list[Array]]:
     return found
 
 
-def _rows(port: Port, params: Sequence[Array]) -> list[Array]:
-    """Tables of weights, a row for each of their units, whose rows fit along the last dim of a port, or along all."""
-    widths = {port.shape[-1], math.prod(port.shape)} if port.shape else set[int]()
-    tables = [table for param in params if param.ndim == 2 for table in (param, param.T)]
-    return [table for table in tables if table.shape[1] in widths and table.shape[1] > 1]
+def _rows(port: Port, params: Sequence[Array]) -> Array:
+    """Weights as rows, one for each of the units that could read such a port: along its last dim, or all of it."""
+    if not port.shape:
+        return np.zeros((0, 1))
+    width = port.shape[-1]
+    found = [table for param in params if param.ndim == 2 for table in (param, param.T) if table.shape[1] == width > 1]
+    rows = np.concatenate(found).astype(np.float64) if found else np.zeros((0, width))
+    largest = np.max(np.abs(rows), axis=1, keepdims=True)
+    return rows / np.where(largest > 0, largest, 1.0)
 
 
-def _like_weights(port: Port, tables: Sequence[Array], generator: np.random.Generator) -> Array:
-    """Each place of a port filled with some row of weights, of either sign, at most 1."""
-    table = tables[int(generator.integers(len(tables)))]
-    count = math.prod(port.shape) // table.shape[1]
-    picked = table[generator.integers(len(table), size=count)].astype(np.float64)
-    largest = np.max(np.abs(picked), axis=1, keepdims=True)
-    signs = generator.choice((-1.0, 1.0), (count, 1))
-    return (signs * picked / np.where(largest > 0, largest, 1.0)).reshape(port.shape)
+def _like_weights(port: Port, rows: Array, turn: int) -> Array:
+    """The rows in turn, each of either sign, at as many places as the port has."""
+    count = math.prod(port.shape[:-1])
+    places = turn * count + np.arange(count)
+    signs = np.where(places // len(rows) % 4 == 3, -1.0, 1.0)  # the other way only puts a unit to sleep
+    return (signs[:, np.newaxis] * rows[places % len(rows)]).reshape(port.shape)
 
 
 def stacked(frames: list[list[Array]]) -> tuple[Array, ...]:

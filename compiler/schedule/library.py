@@ -68,8 +68,10 @@ class MemoryRules:
     lut_max_words: int
     lut_max_rom_words: int
     bram_power_of_two_words: int
-    copy_for_each_load: bool
-    """Whether every load of a task reads a copy of its own; else a memory has two ports."""
+    own_modules: bool
+    """Whether memories are modules of our own: every load reads a copy of its own, the blocks of a channel lie in one
+    memory, and what is built of what follows from the number of words. Else a memory has two ports, and is what is
+    asked for."""
     external_load_latency: int
 
 
@@ -202,7 +204,7 @@ def parse_library(text: str, where: str) -> OperatorLibrary:
             lut_max_words=memory.count("lut_max_words"),
             lut_max_rom_words=memory.count("lut_max_rom_words"),
             bram_power_of_two_words=memory.count("bram_power_of_two_words"),
-            copy_for_each_load=memory.flag("copy_for_each_load"),
+            own_modules=memory.flag("own_modules"),
             external_load_latency=memory.count("external_load_latency"),
         ),
         fifo=FifoRules(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
@@ -10,7 +10,7 @@ from typing import Literal
 from penstock.compiler.analysis.banks import Access, Geometry, geometry_of
 from penstock.compiler.pieces import pieces_of
 from penstock.compiler.platforms import Family, Resources
-from penstock.compiler.schedule.library import OperatorLibrary
+from penstock.compiler.schedule.library import MemoryRules, OperatorLibrary
 
 MemoryKind = Literal["registers", "lutram", "srl", "bram", "uram"]
 
@@ -103,13 +103,21 @@ def memory_choices(
     library: OperatorLibrary, name: str, shape: MemoryShape, *, copies: int = 1
 ) -> tuple[MemoryUse, ...]:
     """Every way to build the memory, the usual one first."""
-    rules, words = library.memory, shape.words
+    rules = library.memory
+    if rules.own_modules and shape.words > 1:
+        together = replace(shape, words=shape.words * copies)
+        ways = _ways(library, together)
+        kind = _usual(rules, together, ways)
+        return (MemoryUse(name, shape, kind, ways[kind] + Resources(lut=shape.gather_luts), copies),)
     ways = _ways(library, shape)
-    lut_limit = rules.lut_max_rom_words if shape.rom else rules.lut_max_words
-    usual = "registers" if words == 1 else "lutram" if words <= lut_limit and "lutram" in ways else "bram"
-    gather = Resources(lut=shape.gather_luts)
+    usual, gather = _usual(rules, shape, ways), Resources(lut=shape.gather_luts)
     order = sorted(ways, key=lambda kind: kind != usual)
     return tuple([MemoryUse(name, shape, kind, ways[kind] * copies + gather, copies) for kind in order])
+
+
+def _usual(rules: MemoryRules, shape: MemoryShape, ways: Mapping[str, Resources]) -> str:
+    lut_limit = rules.lut_max_rom_words if shape.rom else rules.lut_max_words
+    return "registers" if shape.words == 1 else "lutram" if shape.words <= lut_limit and "lutram" in ways else "bram"
 
 
 def _ways(library: OperatorLibrary, shape: MemoryShape) -> dict[str, Resources]:
@@ -121,11 +129,11 @@ def _ways(library: OperatorLibrary, shape: MemoryShape) -> dict[str, Resources]:
     each_load = max(1, shape.loads)
     if words <= _MOST_REGISTER_WORDS and not shape.rom:
         ways["registers"] = Resources(ff=words * bits, lut=bits * _mux_luts(words)) * banks
-    if words <= _MOST_LUT_WORDS and (shape.stores <= 1 or rules.copy_for_each_load):
+    if words <= _MOST_LUT_WORDS and (shape.stores <= 1 or rules.own_modules):
         ways["lutram"] = Resources(lut=_lut_memory(words, bits, rules.lut_words)) * (banks * each_load)
-    both = shape.needs_both_ports and not rules.copy_for_each_load
+    both = shape.needs_both_ports and not rules.own_modules
     blocks = bram18_count(words, bits, rules.bram_power_of_two_words, both_ports=both)
-    replicas = each_load if rules.copy_for_each_load else 1
+    replicas = each_load if rules.own_modules else 1
     ways["bram"] = Resources(bram18=blocks) * (banks * replicas)
     if not shape.rom:
         ways["uram"] = Resources(uram=uram_count(words, bits)) * (banks * replicas)
@@ -173,8 +181,11 @@ def _piece_choices(library: OperatorLibrary, name: str, depth: int, bits: int) -
         ways[shifted] = output + Resources(lut=_shift_memory(depth, bits, rules.shift_words))
     ways["bram"] = output + Resources(bram18=bram18_count(depth, bits, library.memory.bram_power_of_two_words))
     ways["uram"] = output + Resources(uram=uram_count(depth, bits))
-    usual = "registers" if depth <= rules.register_depth else shifted if depth <= rules.shift_max_depth else "bram"
-    order = sorted(ways, key=lambda kind: kind != usual)
+    usual: MemoryKind = "bram" if depth > rules.shift_max_depth else shifted
+    usual = "registers" if depth <= rules.register_depth else usual
+    order: list[MemoryKind] = sorted(ways, key=lambda kind: kind != usual)
+    if library.memory.own_modules:
+        order = [usual]
     return tuple([MemoryUse(name, MemoryShape(depth, bits), kind, control + ways[kind]) for kind in order])
 
 

@@ -123,7 +123,8 @@ class _Builder:
             element.get_shape(), type_bits(element), [access_of(a) for a in accesses], rom=rom
         )  # fmt: skip
         name = stored_name(op)
-        choices = [use.kind for use in memory_choices(self.library, name, shape)]
+        copies = op.result.type.count.data if isinstance(op.result.type, BlocksType) else 1
+        choices = [use.kind for use in memory_choices(self.library, name, shape, copies=copies)]
         kind = _decided(name, self.kinds.get(name), choices)
         op.attributes[directives.BANKS] = _banks(geometry.in_registers if kind == "registers" else geometry)
         op.attributes[directives.STORAGE] = StorageAttr.of(kind, shape.ports_of(kind))

@@ -44,7 +44,7 @@ def compared(evaluator: Evaluator, params: Mapping[str, object], folder: Path) -
     )
     assert reported == Counter((m.kind, m.words, m.bits, m.banks, m.copies) for m in code.memories.values())
     resources = done.placement.resources
-    if not evaluator.assembler.library.memory.copy_for_each_load:  # else no tool that reads pragmas builds it
+    if not evaluator.assembler.library.memory.own_modules:  # else no tool that reads pragmas builds it
         assert (resources.bram18, resources.uram) == (code.bram18, code.uram)
     return ""
 

@@ -164,6 +164,11 @@ def test_results_have_the_names_that_the_model_gives_them(kind: str, names: list
     assert len(imported.samples.outputs) == len(names)
 
 
+def test_values_from_layers_that_are_called_by_a_number() -> None:
+    imported = program(nn.Sequential(nn.Embedding(4, 3), nn.Linear(3, 2)), torch.tensor([[0, 2]]))
+    assert [port.name for port in imported.signature.inputs] == ["embedding_0"]
+
+
 def test_gpt2_by_reference() -> None:
     pytest.importorskip("transformers", reason="needs transformers")
     model = load(GPT2)

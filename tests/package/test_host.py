@@ -109,7 +109,7 @@ def test_self_test_and_evaluation_mean_the_whole(package: Path) -> None:
     judged = run(package, "run.py", "--evaluate", "--json")
     assert judged.returncode == 0, judged.stdout + judged.stderr
     found = json.loads(judged.stdout)
-    assert (found["agreement"], found["accelerator_accuracy"], found["examples_equal"]) == (1.0, 1.0, 8)
+    assert (found["agreement"], found["accelerator_accuracy"], found["examples_bits_equal"]) == (1.0, 1.0, 8)
 
 
 def test_a_wrong_index_fails_the_self_test(package: Path) -> None:

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from penstock.compiler.pipeline import Lowered
+from tests.compiler.hostile import HostileCase
 from tests.rtl.rtl_batch import Core, build, check_part, check_whole, draw_case, inner_tasks
 
 
@@ -34,6 +35,26 @@ def check(drawn: list[tuple[str, Lowered]], parts: int, seeds: int = 2) -> int:
 
 def test_random_integer_designs() -> None:
     assert check(draw(1, 34), parts=14) >= 200
+
+
+def hostile(seed: int, count: int) -> list[tuple[str, Lowered]]:
+    generator = random.Random(seed)
+    found: list[tuple[str, Lowered]] = []
+    for _ in range(count):
+        picks = tuple(generator.randrange(generator.choice((24, 80))) for _ in range(16))
+        case = HostileCase(draw_case(generator), picks)
+        found.append((str(case), case.lowered()))
+    return found
+
+
+def test_hostile_names() -> None:
+    """Layers and arguments called as keywords, as each other, and as what the core has for itself."""
+    assert check(hostile(5, 10), parts=3) >= 20
+
+
+@pytest.mark.slow
+def test_many_more_hostile_names() -> None:
+    check(hostile(6, 60), parts=20)
 
 
 @pytest.mark.slow

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 _FUNCTION = re.compile(r"^(?:static |extern \"C\" )?void (\w+)\(([^)]*)\)\s*\{\n(.*?)^\}", re.M | re.S)
 _FOR = re.compile(r"\s*(?:(\w+): )?for \(int (\w+) = 0; \2 < (\d+); \+\+\2\) \{")
 _PIPELINE = re.compile(r"#pragma HLS PIPELINE II=(\d+)")
-_STREAM = re.compile(r"^ +hls::stream<(.*)> (\w+)\(\"", re.M)
+_STREAM = re.compile(r"^ +hls::stream<(.*)> (\w+)(?:\(\"|\[(\d+)\];)", re.M)
 _DEPTH = re.compile(r"#pragma HLS STREAM variable=(\w+) depth=(\d+)")
 _BLOCKS = re.compile(r"^ +hls::stream_of_blocks<(\w+), (\d+)> (\w+);", re.M)
 _ARRAY = re.compile(r"^ +([\w:<>, ]+?) (\w+)((?:\[\d+\])+)(?: = \{\})?;$", re.M)
 _CALL = re.compile(r"^    (\w+)\(([^()]*)\);", re.M)
 _OPERATOR = re.compile(r"\bpk::(\w+)|\bstd::(\w+)")
+_PRODUCT = re.compile(r"[=(] ?\w+ \* \w+")
+"""In a statement without its subscripts."""
 _DSP = frozenset({"mul", "fma", "mac"})
 _SLOW = {"exp": 12, "log": 12, "sqrt": 14, "tanh": 20, "erf": 20, "div": 10, "mul": 2}
 _MEMORY_LATENCY = 64
@@ -103,6 +105,12 @@ class Module:
     ff: int = 0
     dsp: int = 0
     bram: int = 0
+    whole: Loop | None = None
+    """The function as a pipeline: a pragma that stands in no loop. Loops in it are unrolled, and none is reported."""
+
+    @property
+    def pipelines(self) -> list[Loop]:
+        return [*self.loops, *([self.whole] if self.whole else [])]
 
     @property
     def kind(self) -> str:
@@ -138,7 +146,9 @@ def _module(
         return line + body[:start].count("\n")
 
     fifos = [
-        Fifo(found[2], _bits(found[1]), depths.get(found[2], 2), at(found.start())) for found in _STREAM.finditer(body)
+        Fifo(name, _bits(found[1]), depths.get(found[2], 2), at(found.start()))
+        for found in _STREAM.finditer(body)
+        for name in ([f"{found[2]}_{i}" for i in range(int(found[3]))] if found[3] else [found[2]])
     ]
     memories = [_block(found, text, at(found.start())) for found in _BLOCKS.finditer(body)]
     for found in _ARRAY.finditer(body):
@@ -146,7 +156,8 @@ def _module(
             words = math.prod(map(int, re.findall(r"\d+", found[3])))
             memories.append(Memory(found[2], _bits(found[1]), words, 1, at(found.start())))
     loops = list(_loops(body.split("\n"), line, pointers, slower))
-    return Module(name, line, loops, calls, "#pragma HLS DATAFLOW" in body, fifos, memories)
+    whole = loops.pop() if loops and not loops[-1].name else None
+    return Module(name, line, loops, calls, "#pragma HLS DATAFLOW" in body, fifos, memories, whole=whole)
 
 
 def _block(found: re.Match[str], text: str, line: int) -> Memory:
@@ -188,7 +199,9 @@ def _loops(lines: list[str], first: int, pointers: list[str], slower: int) -> It
             if text.endswith("{"):
                 stack.append(_Open(None))
         elif pipeline := _PIPELINE.match(text):
-            if stack and stack[-1].loop:
+            if not stack:
+                stack.append(_Open(Loop("", number, 1)))
+            if stack[-1].loop:
                 stack[-1].loop.ii = slower * int(pipeline[1])
         elif text == "#pragma HLS UNROLL" and stack and stack[-1].loop:
             stack[-1] = _Open(None, stack[-1].loop.trip)
@@ -196,6 +209,9 @@ def _loops(lines: list[str], first: int, pointers: list[str], slower: int) -> It
             _statement(text, number, stack, pointers)
             if text.endswith("{"):
                 stack.append(_Open(None))
+    if stack and (whole := stack[0].loop):
+        _deepen(whole)
+        yield whole
 
 
 def _statement(text: str, line: int, stack: list[_Open], pointers: list[str]) -> None:
@@ -206,6 +222,8 @@ def _statement(text: str, line: int, stack: list[_Open], pointers: list[str]) ->
     if pipeline is None:
         return
     pipeline.operators += [Operator(a or b, lanes, line) for a, b in _OPERATOR.findall(text)]
+    if _PRODUCT.search(re.sub(r"\[[^\[\]]*\]", "", text)):
+        pipeline.operators.append(Operator("mul", lanes, line))
     if any(f"{name}[" in text for name in pointers):
         pipeline.operators.append(Operator("readreq", lanes, line))
 
@@ -217,9 +235,7 @@ def _finished(closed: _Open, stack: list[_Open]) -> Loop | None:
     if loop.ii is None and not loop.inside:
         return None
     if loop.ii is not None and loop.depth == 1:
-        kinds = {operator.kind for operator in loop.operators}
-        loop.depth = 2 + len(kinds) + sum(_SLOW.get(kind, 0) for kind in kinds - {"readreq"})
-        loop.depth += _MEMORY_LATENCY if "readreq" in kinds else 0
+        _deepen(loop)
     around = stack[-1] if stack else None
     if around is None or around.loop is None:
         return loop
@@ -233,17 +249,23 @@ def _finished(closed: _Open, stack: list[_Open]) -> Loop | None:
     return None
 
 
+def _deepen(loop: Loop) -> None:
+    kinds = {operator.kind for operator in loop.operators}
+    loop.depth = 2 + len(kinds) + sum(_SLOW.get(kind, 0) for kind in kinds - {"readreq"})
+    loop.depth += _MEMORY_LATENCY if "readreq" in kinds else 0
+
+
 def _measured(module: Module, known: Mapping[str, Module]) -> Module:
     callees = [known[name] for name in module.calls]
-    own = sum(loop.latency + 2 for loop in module.loops)
+    own = sum(loop.latency + 2 for loop in module.pipelines)
     if module.dataflow:
-        fill = sum(max((loop.depth for loop in c.loops), default=1) for c in callees)
+        fill = sum(max((loop.depth for loop in c.pipelines), default=1) for c in callees)
         module.latency = max((c.latency for c in callees), default=0) + fill
         module.interval = max((c.latency for c in callees), default=0) + 1
     else:
         module.latency = max(1, own + sum(c.latency for c in callees))
         module.interval = module.latency + 1
-    operators = [o for loop in module.loops for o in every_operator(loop)]
+    operators = [o for loop in module.pipelines for o in every_operator(loop)]
     module.lut = 40 + sum(24 * o.lanes for o in operators) + sum(c.lut for c in callees) + 30 * len(module.fifos)
     module.ff = 20 + sum(32 * o.lanes for o in operators) + sum(c.ff for c in callees)
     module.ff += sum(fifo.ff for fifo in module.fifos)

@@ -84,7 +84,7 @@ def test_the_command_line_takes_the_device_if_it_can(package: Path) -> None:
     found = json.loads(without.stdout)
     assert (found["backend"], found["evidence"], found["ok"]) == ("emulation", "simulated", True)
     evaluated = run(package, "--evaluate", "--json", PYTHONPATH=str(DOUBLE))
-    assert json.loads(evaluated.stdout)["examples_equal"] == 20
+    assert json.loads(evaluated.stdout)["examples_within_tolerance"] == 20
     emulated = run(package, "--evaluate", "--json", PYTHONPATH=str(DOUBLE), XCL_EMULATION_MODE="hw_emu")
     assert json.loads(emulated.stdout)["evidence"] == "cosim"
 

@@ -28,8 +28,8 @@ def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
 
 def _classes(reference: LibraryReference) -> tuple[Any, Any]:
     """The class of the model and of its configuration, by `gpt2` or by `GPT2LMHeadModel`."""
-    import transformers
-    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+    import transformers  # pyright: ignore[reportMissingImports]
+    from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES  # pyright: ignore[reportMissingImports]
 
     name = reference.model
     if name in MODEL_MAPPING_NAMES:

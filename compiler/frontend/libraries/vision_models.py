@@ -32,7 +32,7 @@ def recipe(reference: LibraryReference, options: dict[str, Any]) -> Recipe:
 
 
 def _timm(reference: LibraryReference, options: dict[str, Any]) -> Callable[[], nn.Module]:
-    import timm
+    import timm  # pyright: ignore[reportMissingImports]
 
     if timm.is_model(reference.model):
         return lambda: timm.create_model(reference.model, pretrained=False, **options)
@@ -40,7 +40,7 @@ def _timm(reference: LibraryReference, options: dict[str, Any]) -> Callable[[], 
 
 
 def _torchvision(reference: LibraryReference, options: dict[str, Any]) -> Callable[[], nn.Module]:
-    from torchvision import models
+    from torchvision import models  # pyright: ignore[reportMissingImports]
 
     names = [str(name) for name in models.list_models()]
     if reference.model in names:

@@ -27,7 +27,7 @@ class Serial:
     evidence = "board"
     description = "the accelerator on the board at the serial port"
     float_tolerance = 0.0
-    most_probes: int | None = None
+    most_probes: int | None = 64
 
     def __init__(self, package: Package, port: str | None = None) -> None:
         self.document = read_board(package)

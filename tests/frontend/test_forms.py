@@ -1,0 +1,187 @@
+"""Operations without a form of their own on the accelerator, in forms that it has: PyTorch's numbers each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline import prepare
+from penstock.compiler.scalars.expansions import EXPANSIONS
+from tests.frontend.models import Lambda, import_module, make, seeded
+
+Function = Callable[[torch.Tensor], torch.Tensor]
+
+ACTIVATIONS: dict[str, Function] = {
+    "softplus": lambda x: functional.softplus(x, 2.0, 5.0), "mish": functional.mish, "hardswish": functional.hardswish,
+    "hardsigmoid": functional.hardsigmoid, "elu": functional.elu, "selu": functional.selu,
+    "celu": lambda x: functional.celu(x, 2.0), "leaky relu": functional.leaky_relu, "erf": torch.erf,
+    "logsigmoid": functional.logsigmoid, "clamp": lambda x: x.clamp(-1, 0.5), "softsign": functional.softsign,
+    "where": lambda x: torch.where(x > 0, x, -x), "relu6": functional.relu6, "softshrink": functional.softshrink,
+    "tanhshrink": functional.tanhshrink, "gelu": functional.gelu,
+    "gelu by tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "prelu": lambda x: functional.prelu(x, torch.tensor([0.25])),
+}  # fmt: skip
+FUNCTIONS: dict[str, Function] = {
+    "sin": torch.sin, "cos": torch.cos, "tan": torch.tan, "log1p": lambda x: torch.log1p(x.abs()), "expm1": torch.expm1,
+    "sinh": torch.sinh, "cosh": torch.cosh, "asin": lambda x: torch.asin(x.tanh()), "atan": torch.atan,
+    "acos": lambda x: torch.acos(x.tanh()), "atan2": lambda x: torch.atan2(x, x.flip(0)), "asinh": torch.asinh,
+    "acosh": lambda x: torch.acosh(x.abs() + 1), "atanh": lambda x: torch.atanh(x.tanh() * 0.9),
+    "log10": lambda x: torch.log10(x.abs() + 0.1), "erfc": torch.erfc, "hypot": lambda x: torch.hypot(x, x + 1),
+    "copysign": lambda x: torch.copysign(x, -x), "heaviside": lambda x: torch.heaviside(x, torch.ones(())),
+    "lerp": lambda x: torch.lerp(x, -x, 0.3), "fmod": lambda x: torch.fmod(x, 0.7), "exp2": torch.exp2,
+    "remainder": lambda x: torch.remainder(x, -0.7), "power of two and a half": lambda x: x.abs() ** 2.5,
+    "power of a tensor": lambda x: x.abs() ** torch.sigmoid(x), "three to the power": lambda x: 3.0**x,
+    "trunc": torch.trunc, "round": torch.round, "log2": lambda x: torch.log2(x.abs() + 0.1), "sinc": torch.sinc,
+    "third root": lambda x: (x.abs() + 0.01) ** (1 / 3),
+}  # fmt: skip
+MOVES: dict[str, Function] = {
+    "flip": lambda x: x.flip(1), "roll": lambda x: x.roll((1, -2), (0, 1)), "roll all": lambda x: x.roll(3),
+    "every second": lambda x: x[:, ::2], "every third from the second": lambda x: x[:, 1::3],
+    "the last of a step": lambda x: x[:, 2:8:5], "pad": lambda x: functional.pad(x, (1, 2, 0, 1), value=0.5),
+    "pad and cut": lambda x: functional.pad(x, (-2, 1)), "nothing joined": lambda x: torch.cat([x[:, :0], x], 1),
+    "turned pairs": lambda x: torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1),
+}  # fmt: skip
+SUMS: dict[str, Function] = {
+    "running sums": lambda x: x.cumsum(1), "running sums of columns": lambda x: x.cumsum(0),
+    "running products": lambda x: x.cumprod(1), "least": lambda x: x.amin(1), "least of all": lambda x: x.min(),
+    "least of a dim": lambda x: x.min(0)[0], "product": lambda x: x.prod(1),
+    "distances": lambda x: torch.cdist(x, x + 1),
+    "city blocks": lambda x: torch.cdist(x, x + 1, p=1.0), "deviation": lambda x: x.std(1),
+    "largest distance": lambda x: torch.cdist(x, x + 1, p=torch.inf), "logarithm of sums": lambda x: x.logsumexp(1),
+}  # fmt: skip
+
+
+def answers_as_pytorch(module: nn.Module, *inputs: torch.Tensor, names: list[str] | None = None) -> None:
+    program = prepare(import_module(module, *inputs))
+    assert program.samples is not None
+    assert program.host is None
+    assert not any(type(op) in EXPANSIONS for op in program.module.walk())
+    answers = zip(run(program, program.samples.inputs), program.samples.outputs, strict=True)
+    for place, (ours, theirs) in enumerate(answers):
+        name = names[place] if names else ""
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "group", [ACTIVATIONS, FUNCTIONS, MOVES, SUMS], ids=["activations", "functions", "moves", "sums"]
+)
+def test_functions_and_moves(group: dict[str, Function]) -> None:
+    """All of a group in one model, which is read from one product."""
+
+    def forward(m: Any, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        y = m.a(x)
+        return tuple(function(y) for function in group.values())
+
+    answers_as_pytorch(make(lambda: Lambda(forward, a=nn.Linear(4, 8))), 2 * seeded((6, 4)), names=list(group))
+
+
+LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "patches": (lambda: nn.Conv2d(3, 8, 4, 4), (1, 3, 8, 8)),
+    "oblong patches with a rest": (lambda: nn.Conv2d(3, 8, (4, 2), (4, 2), bias=False), (2, 3, 9, 7)),
+    "patches of a line": (lambda: nn.Conv1d(3, 8, 4, 4), (1, 3, 8)),
+    "patches of a volume": (lambda: nn.Conv3d(2, 4, 2, 2), (1, 2, 4, 4, 4)),
+    "pointwise in groups": (lambda: nn.Conv1d(4, 8, 1, groups=2), (2, 4, 5)),
+    "patches put back": (lambda: nn.ConvTranspose2d(3, 4, 2, 2), (1, 3, 3, 2)),
+    "averages of windows": (lambda: nn.AvgPool2d(2), (1, 3, 4, 5)),
+    "a group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_without_overlapping_windows(name: str) -> None:
+    build, shape = LAYERS[name]
+    answers_as_pytorch(make(build), seeded(shape))
+
+
+def test_a_patch_embedding_is_one_product_of_its_own_name() -> None:
+    module = make(lambda: nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.Flatten(2)))
+    program = prepare(import_module(module, seeded((1, 3, 8, 8))))
+    layers = [str(op.attributes["penstock.layer"]) for op in program.module.walk() if "penstock.layer" in op.attributes]
+    assert layers == ['"0"', '"0.permute"']  # the product; the bias, which leaves as channels and pixels
+
+
+RECURRENT: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]] = {
+    "rnn": (lambda: nn.RNN(3, 4, nonlinearity="relu"), ((3, 2, 3),)),
+    "lstm without batch": (lambda: nn.LSTM(3, 4, bias=False), ((3, 3),)),
+    "lstm with a projection": (lambda: nn.LSTM(3, 4, proj_size=2), ((2, 1, 3),)),
+    "two layers of lstm both ways": (lambda: nn.LSTM(3, 2, 2, batch_first=True, bidirectional=True), ((1, 2, 3),)),
+    "gru both ways": (lambda: nn.GRU(3, 4, bidirectional=True), ((3, 1, 3),)),
+    "rnn cell": (lambda: nn.RNNCell(3, 4), ((2, 3), (2, 4))),
+    "gru cell": (lambda: nn.GRUCell(3, 4), ((2, 3), (2, 4))),
+    "lstm cell": (lambda: nn.LSTMCell(3, 4), ((2, 3),)),
+}
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_recurrent_nets_are_unrolled(name: str) -> None:
+    build, shapes = RECURRENT[name]
+    answers_as_pytorch(make(build), *(seeded(shape, i) for i, shape in enumerate(shapes)))
+
+
+TRANSFORMERS: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]] = {
+    "attention across": (
+        lambda: Lambda(lambda m, x, y: m.a(x, y, y), a=nn.MultiheadAttention(8, 2, kdim=6, vdim=6)),
+        ((3, 1, 8), (4, 1, 6)),
+    ),
+    "attention with a mask and biases": (
+        lambda: Lambda(
+            lambda m, x: m.a(x, x, x, attn_mask=torch.ones(3, 3, dtype=torch.bool).triu(1))[0],
+            a=nn.MultiheadAttention(8, 2, add_bias_kv=True, batch_first=True),
+        ),
+        ((1, 3, 8),),
+    ),
+    "encoder layer": (lambda: nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", norm_first=True), ((3, 1, 8),)),
+    "decoder layer": (lambda: nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), ((1, 3, 8), (1, 2, 8))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TRANSFORMERS)
+def test_transformers_of_torch(name: str) -> None:
+    build, shapes = TRANSFORMERS[name]
+    answers_as_pytorch(make(build), *(seeded(shape, i) for i, shape in enumerate(shapes)))
+
+
+def test_what_the_host_looks_up_by_constants_does_not_leave_the_accelerator() -> None:
+    module = make(lambda: Lambda(lambda m, x: functional.unfold(m.a(x)[None, None], 3), a=nn.Linear(4, 6)))
+    program = prepare(import_module(module, seeded((6, 4))))
+    assert program.host is not None
+    assert len(program.host.graph["accelerator"]["outputs"]) == 1
+
+
+def test_an_assertion_about_types_does_not_keep_an_embeddings_input_alive() -> None:
+    """As in many published language models, where positions are computed from the embedding."""
+
+    def forward(m: Any, ids: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(ids.shape[1]).to(dtype=torch.int64, device=ids.device).to(torch.float32)
+        torch.ops.aten._assert_tensor_metadata(ids, None, None, torch.int64)
+        return m.fc(m.table(ids) + torch.sin(places)[None, :, None])
+
+    module = make(lambda: Lambda(forward, table=nn.Embedding(10, 4), fc=nn.Linear(4, 3)))
+    program = import_module(module, torch.tensor([[1, 2, 7]]))
+    assert program.host is not None
+    assert [node["op"] for node in program.host.graph["before"]] == ["aten.embedding.default"]
+    assert [port.dtype for port in program.signature.inputs] == ["float32"]
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (torch.lgamma, "the operation aten.lgamma is not supported"),
+        (lambda x: torch.nn.functional.max_pool2d(x[None], 2), "aten.max_pool2d"),
+    ],
+)
+def test_what_is_not_supported_is_said_in_pytorchs_words(function: Function, said: str) -> None:
+    module = make(lambda: Lambda(lambda m, x: function(m.a(x)), a=nn.Linear(4, 6)))
+    with pytest.raises(PenstockError) as caught:
+        prepare(import_module(module, seeded((6, 4))))
+    line = caught.value.one_line()
+    assert said in line
+    assert not any(ours in line for ours in ("math.", "arith.", "linalg.", "tensor.", "affine"))
