@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects import arith
+from xdsl.dialects import arith, math
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
@@ -31,7 +31,7 @@ class SimplifyBodies(Rewrite):
 
 
 def simplify_body(op: linalg.GenericOp) -> None:
-    for rule in (_fold_constant, _drop_neutral, _use_extreme):
+    for rule in (_fold_constant, _drop_neutral, _square_without_sign, _use_extreme):
         for inner in body_ops(op):
             found = rule(inner)
             if isinstance(found, Operation):
@@ -77,6 +77,16 @@ def _drop_neutral(op: Operation) -> SSAValue | None:
     if _equals(right, neutral):
         return left
     return right if commutes and _equals(left, neutral) else None
+
+
+def _square_without_sign(op: Operation) -> Operation | None:
+    """|x| * |x| is x * x, to the last bit: how a Euclidean norm arrives."""
+    if not isinstance(op, arith.MulfOp):
+        return None
+    left, right = op.lhs.owner, op.rhs.owner
+    if not isinstance(left, math.AbsFOp) or not isinstance(right, math.AbsFOp) or left.operand is not right.operand:
+        return None
+    return arith.MulfOp(left.operand, left.operand)
 
 
 def _equals(value: SSAValue, number: float) -> bool:

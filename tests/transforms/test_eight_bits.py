@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline.check_quantised import check_quantised, layer_errors
 from penstock.compiler.transforms.canonicalise import quantise, simplify
-from tests.frontend.models import import_module, make, seeded
+from tests.frontend.models import Lambda, import_module, make, seeded
 
 
 class Unlike(nn.Module):
@@ -48,3 +48,11 @@ def test_a_model_that_eight_bits_suffice_for_passes_with_small_errors_in_each_la
     errors = layer_errors(simplify(program), program.samples)
     assert len(errors) > 10
     assert 0 < max(e.share for e in errors) < 0.1
+
+
+def test_a_euclidean_norm_is_a_sum_of_products() -> None:
+    x = seeded((4, 16))
+    program = import_module(make(lambda: Lambda(lambda _, x: x / x.norm(dim=-1, keepdim=True))), x)
+    prepared = quantise(simplify(program))
+    check_quantised(program, prepared)
+    assert "math.absf" not in str(prepared.module)
