@@ -1,5 +1,8 @@
 """torch.export with its failures explained, and the checks on what it gives."""
 
+# some of torch's classes come without types
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import keyword

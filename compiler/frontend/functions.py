@@ -4,7 +4,7 @@ What exp, log, sin and cos cost and how exact they are is said in compiler/scala
 """
 
 # torch's operations come without types
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

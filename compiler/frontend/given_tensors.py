@@ -1,5 +1,8 @@
 """The tensors that a model comes with: other floats become float32, what cannot be computed with is refused by name."""
 
+# some of torch's functions come without types
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections import Counter
@@ -39,7 +42,7 @@ def check_tensors(model: LoadedModel) -> None:
 
 
 def _in_float32(module: nn.Module) -> nn.Module:
-    return module._apply(_converted)  # as module.float() does, which shares what is shared, but not for float8
+    return module._apply(_converted)  # pyright: ignore[reportPrivateUsage]  # as module.float() does, which shares what is shared, but not for float8
 
 
 def _converted(value: torch.Tensor) -> torch.Tensor:

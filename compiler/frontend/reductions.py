@@ -1,7 +1,7 @@
 """Reductions and short scans by what the accelerator has: sums, maxima and products of matrices."""
 
 # torch's operations come without types
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def name_results(program: ExportedProgram) -> list[str]:
     """The names of the program's results; what is not a tensor is dropped from the program, in place."""
     spec = cast("pytree.TreeSpec", program.call_spec.out_spec)
     (output,) = (node for node in program.graph.nodes if node.op == "output")
-    results = cast("list[Any]", list(output.args[0]))
+    results = list(output.args[0])
     whole = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
     paths = [path for path, _ in pytree.tree_flatten_with_path(whole)[0]]
     signature = program.graph_signature

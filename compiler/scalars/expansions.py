@@ -177,6 +177,10 @@ def _product(x: FormulaValue, count: int) -> FormulaValue:
     return square * x if count % 2 else square
 
 
+def _fused(x: FormulaValue, y: FormulaValue, z: FormulaValue) -> FormulaValue:
+    return x * y + z
+
+
 def _copysign(x: FormulaValue, y: FormulaValue) -> FormulaValue:
     size = x.by(math.AbsFOp)
     return y.is_("olt", 0.0).choose(size * -1.0, size)
@@ -189,7 +193,7 @@ EXPANSIONS: dict[type[Operation], Formula] = {
     math.ExpM1Op: _expm1,
     math.PowFOp: _power,
     math.FPowIOp: _power,
-    math.FmaOp: lambda x, y, z: x * y + z,
+    math.FmaOp: _fused,
     math.CopySignOp: _copysign,
 }
 

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ QUICK = ("zoo:mlp", "zoo:attention", "zoo:gpt2?size=tiny")
 ZOO = (*QUICK, "zoo:ffn", "zoo:llama?size=tiny", "zoo:qwen?size=tiny", "zoo:gemma?size=tiny")
 
 
-def compared(evaluator: Evaluator, params: Mapping[str, object], folder: Path) -> str:
+def compared(evaluator: Evaluator, params: Mapping[str, Any], folder: Path) -> str:
     """Down to the C++, whose memories must be the placement's; what refuses it, where the space says that it must."""
     evaluation = evaluator.evaluate(dict(params))
     try:

@@ -1,9 +1,11 @@
 """From a reference to (module, example inputs): looked at without memory first, then built, the same each time."""
 
+# some of torch's functions come without types
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,6 +3,9 @@
 The module stays the root, so that layers and parameters keep their names: only its class gets another `forward`.
 """
 
+# some of torch's functions come without types
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import inspect

@@ -1,5 +1,8 @@
 """How large a model of a library may be: seen on PyTorch's meta device, where tensors have shapes and no memory."""
 
+# some of torch's classes come without types
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import contextlib

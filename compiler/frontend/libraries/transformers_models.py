@@ -1,5 +1,8 @@
 """`hf:gpt2?n_layer=2`: a model of transformers by its model type or class, and its configuration by keys."""
 
+# transformers may not be there, and has few types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import inspect

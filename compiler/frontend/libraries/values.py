@@ -1,5 +1,8 @@
 """Options of a reference are text; here they become the values that a library takes, or are refused by name."""
 
+# options are values of any kind
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import inspect

@@ -3,6 +3,10 @@
 By the library's name, whose sizes are mostly fixed, or by the class, whose arguments are all free.
 """
 
+# neither library may be there, and both have few types
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import inspect
