@@ -52,12 +52,18 @@ def c_name(name: str) -> str:
 
     A letter of another script is spelt by its number, so that names in it stay apart.
     """
-    plain = "".join(c for c in unicodedata.normalize("NFKD", name) if not unicodedata.combining(c))
-    spelt = "".join(c if c.isascii() or not c.isalnum() else f"u{ord(c):x}" for c in plain)
+    spelt = "".join(_in_ascii(c) for c in unicodedata.normalize("NFC", name))
     safe = re.sub(r"\W+", "_", spelt, flags=re.ASCII).strip("_") or "value"
     if safe in RESERVED or _MACRO.fullmatch(safe):
         return f"_{safe}_" if safe[0].isdigit() else f"{safe}_"
     return f"_{safe}" if safe[0].isdigit() else safe
+
+
+def _in_ascii(letter: str) -> str:
+    """Without accents, if that leaves one of ours; the accents of other scripts make letters of their own."""
+    parts = unicodedata.normalize("NFKD", letter)
+    plain = "".join(part for part in parts if not unicodedata.combining(part))
+    return plain if plain.isascii() or not letter.isalnum() else f"u{ord(letter):x}"
 
 
 def _nothing(name: str) -> Iterable[str]:

@@ -70,7 +70,7 @@ def test_what_is_not_printed_is_written(tmp_path: Path, capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("stage", ["tyling", "quantise"])
 def test_unknown_stages_are_one_line(stage: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert penstock("never-looked-at.py:model", "--stop-after", stage) == 2
+    assert penstock("zoo:mlp", "--stop-after", stage) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"penstock: --stop-after: there is no stage {stage!r}")
     assert "import, simplify, kernels, streams" in error

@@ -11,7 +11,6 @@ from torch import nn
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
 
-from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify
@@ -118,18 +117,8 @@ def test_joined_values_share_a_scale() -> None:
     assert quantised.signature.inputs[1].quant is not None
 
 
-REFUSED: dict[str, Any] = {
-    "steps of 2": lambda m, x: m.fc(x)[:, ::2],
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_cut_is_refused_by_name(what: str) -> None:
-    module = make(lambda: Lambda(REFUSED[what], fc=nn.Linear(8, 6)))
-    with pytest.raises(PenstockError, match=what) as caught:
-        simplify(import_module(module, seeded((8, 8))))
-    assert caught.value.code == "unsupported-op"
-    assert "net" in caught.value.where
+def test_a_slice_with_steps_is_cut() -> None:
+    canonical(lambda m, x: torch.relu(m.fc(x)[:, ::2]), (8, 8), fc=lambda: nn.Linear(8, 6))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ builtin.module {
     %load_x_group1__columns = stream.stream "load_x_group1__columns" {directive.fifo = #directive.fifo<registers>} : !stream1
     %columns__pack = stream.stream "columns__pack_1" {directive.fifo = #directive.fifo<registers>} : !stream1
     %pack_1__store = stream.stream "pack_1__store_1" {directive.fifo = #directive.fifo<registers>} : !stream2
-    %load_x_group1_block = stream.blocks "load.x.group1.block" {directive.banks = #directive.banks<partition: none, cyclic 4>, directive.storage = #directive.storage<lutram, ram_s2p>} : !blocks0
+    %load_x_group1_block = stream.blocks "load.x.group1.block" {directive.banks = #directive.banks<none, cyclic 4>, directive.storage = #directive.storage<lutram, ram_s2p>} : !blocks0
     stream.task "load_x" of "x" group 0 {
       nest.nest "load" <w0: 4, w1: 2> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
         %0 = nest.load %x at (d0, d1) -> (0, 0, d0, d1) : memref<1x1x4x2xvector<1x4xi8>> -> vector<1x4xi8>
@@ -58,7 +58,7 @@ builtin.module {
       }
     }
     stream.task "pack_1" of "pack.1" group 1 {
-      %line = stream.buffer "line" {directive.banks = #directive.banks<partition: complete 4, none>, directive.storage = #directive.storage<registers, any>} : memref<4x1xi8>
+      %line = stream.buffer "line" {directive.banks = #directive.banks<complete 4, none>, directive.storage = #directive.storage<registers, any>} : memref<4x1xi8>
       nest.nest "pass" <w0: 8, w1: 4> attributes {directive.pipeline = #directive.pipeline<ii: 1>} {
         %10 = nest.read %columns__pack : !stream1 -> vector<1x1xi8>
         nest.store %10 to %line at (d0, d1) -> (d1, 0) : vector<1x1xi8> to memref<4x1xi8>
