@@ -62,7 +62,7 @@ def test_an_operation_that_no_pass_can_help_is_refused_at_import(tmp_path: Path)
     error = json.loads((tmp_path / "out" / "error.json").read_text())
     assert error["code"] == "unsupported-op"
     assert "aten.lgamma" in error["what"]
-    assert error["where"].endswith("of net")
+    assert error["where"].endswith("of net (net.py:4)")
 
 
 def test_wrong_usage(tmp_path: Path) -> None:
