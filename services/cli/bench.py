@@ -48,6 +48,8 @@ def bench(
         if unknown := set(narrowed) - (registry.narrows(each) if narrowed else set()):
             raise BenchError(f"the benchmark {each} takes no --{min(unknown)}: it has no rows by name")
         figures: dict[str, Any] = registry.run(each, data, **narrowed)
+        if only is not None and not figures["rows"]:
+            raise BenchError(f"no row of the benchmark {each} has {only!r} in its name or group")
         if as_json:
             print(json.dumps(figures))
         else:

@@ -52,6 +52,8 @@ def test_missing_libraries_are_no_failures(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_pattern_is_for_benchmarks_with_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "fifo", "--only", "x"]) == 2
     assert "takes no --only" in capsys.readouterr().err
+    assert run(["bench", "models", "--only", "no-such-model"]) == 2
+    assert "no row of the benchmark models has 'no-such-model'" in capsys.readouterr().err
 
 
 @pytest.mark.slow
