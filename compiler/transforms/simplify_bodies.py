@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import f32
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, SSAValue
 
@@ -31,7 +32,7 @@ class SimplifyBodies(Rewrite):
 
 
 def simplify_body(op: linalg.GenericOp) -> None:
-    for rule in (_fold_constant, _drop_neutral, _square_without_sign, _use_extreme):
+    for rule in (_fold_constant, _drop_neutral, _square_without_sign, compare_narrowly, _use_extreme):
         for inner in body_ops(op):
             found = rule(inner)
             if isinstance(found, Operation):
@@ -87,6 +88,42 @@ def _square_without_sign(op: Operation) -> Operation | None:
     if not isinstance(left, math.AbsFOp) or not isinstance(right, math.AbsFOp) or left.operand is not right.operand:
         return None
     return arith.MulfOp(left.operand, left.operand)
+
+
+_MIRRORED = {1: 1, 2: 4, 3: 5, 4: 2, 5: 3, 9: 11, 10: 12, 11: 9, 12: 10, 13: 13}
+"""The predicates that compare the same with the sides exchanged, but for those of order alone."""
+
+
+def compare_narrowly(op: Operation) -> Operation | None:
+    """An f32 that is widened to be compared with a number can be compared as it is: with the number's neighbour.
+
+    How torch-mlir compares with any Python number.
+    """
+    if not isinstance(op, arith.CmpfOp):
+        return None
+    predicate, value, number = op.predicate.value.data, op.lhs, scalar_constant(op.rhs)
+    if number is None:
+        predicate, value, number = _MIRRORED.get(predicate, 0), op.rhs, scalar_constant(op.lhs)
+    wide = value.owner
+    if number is None or predicate not in _MIRRORED or not isinstance(wide, arith.ExtFOp) or wide.input.type != f32:
+        return None
+    narrow = constant(_neighbour(float(number), predicate), f32)
+    op.parent_block().insert_op_before(narrow, op)  # pyright: ignore[reportOptionalMemberAccess]
+    return arith.CmpfOp(wide.input, narrow.results[0], predicate)
+
+
+def _neighbour(number: float, predicate: int) -> NDArray[Any]:
+    """The f32 with which every f32 compares as it does with a number that may lie between two of them."""
+    with np.errstate(over="ignore"):
+        near = np.float32(number)
+    if float(near) == number or np.isnan(number):
+        return np.array(near)
+    if predicate in (1, 13):
+        return np.array(np.float32(np.nan))  # no f32 equals it
+    above = predicate in (3, 4, 10, 11)  # x >= c and x < c turn at the next one above, the others at that below
+    if (float(near) > number) != above:
+        near = np.nextafter(near, np.float32(np.inf if above else -np.inf))
+    return np.array(near)
 
 
 def _equals(value: SSAValue, number: float) -> bool:
