@@ -1,7 +1,7 @@
 """Wide tokens as several narrow ones: the word of an HLS stream has a largest width.
 
 Vitis HLS aggregates a stream's element to one word of at most 4,096 bits and refuses wider ones (HLS 207-2163, and
-Xilinx/Vitis-HLS-Introductory-Examples issue 19). A wider token is sent as equal pieces through an array of streams,
+Xilinx/Vitis-HLS-Introductory-Examples#19). A wider token is sent as equal pieces through an array of streams,
 all of which are written in one cycle and read in one cycle.
 """
 
