@@ -67,7 +67,8 @@ def test_owners_of_before_are_named_by_their_tokens(empty_database_url: str) -> 
     with database.begin() as tx:
         for statement in (
             "INSERT INTO penstock.tokens (id, name, prefix, digest) VALUES ('tok_1', 'ada', 'penstock_1', '')",
-            "INSERT INTO penstock.models (id, name, kind, source, owner) VALUES ('mdl_1', 'm', 'zoo', 'zoo:m', 'tok_1')",
+            "INSERT INTO penstock.models (id, name, kind, source, owner)"
+            " VALUES ('mdl_1', 'm', 'zoo', 'zoo:m', 'tok_1')",
             "INSERT INTO penstock.runs (id, model_id, name, state, owner)"
             " VALUES ('run_1', 'mdl_1', 'r', 'queued', 'tok_1'), ('run_2', 'mdl_1', 'r', 'queued', NULL)",
         ):
