@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -150,12 +150,13 @@ class Trials(Repository):
             .where(steps.c.run_id == run_id, steps.c.kind == "trial")
             .order_by(steps.c.id)
         )
+        rows: Iterable[Sequence[Any]] = self.connection.execute(statement)
         return tuple(
             TrialMark(
                 row[0], row[1], row[2],
                 {name: value for name, value in zip(figures, row[3:], strict=True) if value is not None},
             )
-            for row in self.connection.execute(statement)
+            for row in rows
         )  # fmt: skip
 
     def step_of(self, run_id: str, key: str) -> TrialRow | None:

@@ -26,7 +26,7 @@ from penstock.services.api.answers.evidence import differences_out, profiles_out
 from penstock.services.api.answers.params import RunId, check_cursor
 from penstock.services.api.answers.schemas import RunDetail, StepOut
 from penstock.services.api.answers.trials import trial_page
-from penstock.services.api.plumbing.auth import COOKIE, caller_of, token_id
+from penstock.services.api.plumbing.auth import COOKIE, caller_of, token_owner
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.health import check
 from penstock.services.jobs.runs import find_run
@@ -144,7 +144,7 @@ def login(
 ) -> Response:
     """Keeps the token in a cookie that scripts cannot read and other sites cannot send."""
     with context.database.begin() as tx:
-        known = token_id(tx, token.strip(), context.token_key) if context.options.auth else None
+        known = token_owner(tx, token.strip(), context.token_key) if context.options.auth else None
     if known is None:
         return _page(render_login(failed=True, next_page=_own_page(next_page)), status=403)
     response = RedirectResponse(_own_page(next_page), status_code=303)
