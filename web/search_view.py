@@ -83,9 +83,7 @@ def view_search(run: Document) -> Search:
 
 def plot_trials(trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews) -> Plot | None:
     """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
-    names = [name for name in asked if name in objectives][:2]
-    names += [name for name in ("latency", "resources") if name not in names]
-    x, y = (_known(ObjectiveAxis.of(objectives[name]), trials) for name in names[:2])
+    x, y = (_known(axis, trials) for axis in _axes(asked, objectives))
     dots: list[Dot] = []
     for trial in trials:
         at, up = trial["figures"].get(x.figure), trial["figures"].get(y.figure)
@@ -93,6 +91,20 @@ def plot_trials(trials: Sequence[Document], asked: Sequence[str], objectives: Ob
             feasible = trial["state"] == "complete"
             dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", feasible, trial["chosen"]))
     return draw_pareto(dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show, y_limit=y.limit)
+
+
+def drawn_figures(asked: Sequence[str], objectives: ObjectiveViews) -> tuple[str, ...]:
+    """The figures that the drawing of a run needs of each of its trials."""
+    axes = _axes(asked, objectives)
+    return tuple(
+        dict.fromkeys([a.figure for a in axes] + [_OLDER[a.figure].figure for a in axes if a.figure in _OLDER])
+    )
+
+
+def _axes(asked: Sequence[str], objectives: ObjectiveViews) -> list[ObjectiveAxis]:
+    names = [name for name in asked if name in objectives][:2]
+    names += [name for name in ("latency", "resources") if name not in names]
+    return [ObjectiveAxis.of(objectives[name]) for name in names[:2]]
 
 
 def is_number(value: object) -> bool:

@@ -25,9 +25,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 def check_cursor(cursor: str | None, prefix: str) -> None:
     """Refuses a cursor that no list of ours has given out."""
     if cursor is not None and not is_id(cursor, prefix):
-        raise Problem(
-            "bad-cursor",
-            f"'{cursor}' is not a cursor of this list",
-            where="query.cursor",
-            hint="pass `next_cursor` of the page before, or leave it out to begin",
-        )
+        raise bad_cursor(f"'{cursor}' is not a cursor of this list")
+
+
+def bad_cursor(what: str) -> Problem:
+    return Problem(
+        "bad-cursor", what, where="query.cursor", hint="pass `next_cursor` of the page before, or leave it out to begin"
+    )

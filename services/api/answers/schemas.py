@@ -223,6 +223,21 @@ class TrialList(Given):
     next_cursor: str | None
 
 
+class TrialFront(Given):
+    """The trials that no other one beats in every objective, of all that keep every limit."""
+
+    objectives: list[str] = Field(description="what was compared, the most important first")
+    evidence: str | None = Field(description="of all figures compared; trials of other evidence take no part")
+    compared: int = Field(description="how many trials took part")
+    items: list[FrontTrial] = Field(description="by the first objective")
+
+
+class FrontTrial(Given):
+    number: int
+    figures: dict[str, float] = Field(description="those that the objectives stand for")
+    chosen: bool
+
+
 class ArtifactList(Given):
     items: list[ArtifactOut]
 
