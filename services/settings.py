@@ -35,6 +35,8 @@ class Settings:
     """PENSTOCK_API_HOST."""
     api_port: int = 8750
     """PENSTOCK_API_PORT."""
+    trusted_proxies: tuple[str, ...] = ()
+    """PENSTOCK_TRUSTED_PROXIES: addresses whose X-Forwarded-For and -Proto are believed; nobody's unless named."""
     url: str = "http://127.0.0.1:8750"
     """PENSTOCK_URL: where the command line finds the service."""
     lease_seconds: float = 30.0
@@ -95,6 +97,11 @@ class Settings:
         """The key of token digests; made by the API at its first start, readable by its user only."""
         return self.home / "secret.key"
 
+    @property
+    def token_file(self) -> Path:
+        """The token of whoever started the service with `penstock up`, readable by its user only."""
+        return self.home / "token"
+
     def require_database_url(self) -> str:
         if not self.database_url:
             raise SettingError("PENSTOCK_DATABASE_URL is not set: start the stack with `penstock up`, or set it")
@@ -129,6 +136,7 @@ class Settings:
             redis_url=read("REDIS_URL", _url, None),
             api_host=host,
             api_port=port,
+            trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
             url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
