@@ -19,7 +19,7 @@ from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, C
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, NewCheck, RunDetail, ZooReference
 from penstock.services.api.plumbing import idempotency
-from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.auth import Caller, Who
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
@@ -171,17 +171,17 @@ def intake(context: Context) -> Intake:
     )
 
 
-def _take_file(context: Context, caller: str | None, key: str | None, form: FormData) -> JSONResponse:
+def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -> JSONResponse:
     upload, entry, name = _parts(form)
     return _create(context, caller, key, model_file(intake(context), upload.file, upload.filename or "", entry, name))
 
 
-def _create(context: Context, caller: str | None, key: str | None, model: NewModel) -> JSONResponse:
+def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> JSONResponse:
     fingerprint = idempotency.request_hash("POST /v1/models", model.identity)
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
-            document = model_out(model.create(tx, caller))
+            document = model_out(model.create(tx, caller.owner))
             return idempotency.json_response(document, 201, {"Location": document.url})
 
         return idempotency.once(tx, caller=caller, key=key, fingerprint=fingerprint, work=work)
