@@ -6,18 +6,20 @@ does; claiming and ending what workers do; reaping what the janitor does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.db.database import Transaction
+from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
-
-HELD_BY_PAUSE = ("trial",)
-"""Kinds of steps that a paused run does not start."""
+_LOOKS = 8
+"""How often a claim looks again whose run had nothing left once it was locked: others were faster."""
 
 _GOING = (RunState.QUEUED, RunState.RUNNING)
 
@@ -39,12 +41,20 @@ class StepOutcome:
 
 
 def submit(
-    tx: Transaction, *, model_id: str, name: str, steps: Sequence[NewStep], options: Json, owner: str | None
+    tx: Transaction,
+    *,
+    model_id: str,
+    name: str,
+    steps: Sequence[NewStep],
+    options: Json,
+    owner: str | None,
+    priority: int = 0,
 ) -> Run:
     """Create a run with its graph; what needs nothing is queued at once."""
-    run = tx.runs.create(model_id=model_id, name=name, options=options, owner=owner)
+    run = tx.runs.create(model_id=model_id, name=name, options=options, owner=owner, priority=priority)
+    tx.shares.begin(run.id, owner)
     _add_steps(tx, run.id, steps)
-    _release(tx, tx.steps.releasable(run.id))
+    _release(tx, run.id)
     return run
 
 
@@ -64,8 +74,7 @@ def pause_run(tx: Transaction, run_id: str) -> Run | None:
     run = tx.runs.lock(run_id)
     if run is None or run.state not in _GOING:
         return run
-    if tx.runs.set_paused(run_id, True):
-        tx.outbox.remove([step.id for step in tx.steps.waiting(run_id) if step.kind in HELD_BY_PAUSE])
+    tx.runs.set_paused(run_id, True)
     return tx.runs.get(run_id)
 
 
@@ -74,8 +83,7 @@ def resume_run(tx: Transaction, run_id: str) -> Run | None:
     run = tx.runs.lock(run_id)
     if run is None or not tx.runs.set_paused(run_id, False):
         return run
-    queued = [s for s in tx.steps.waiting(run_id) if s.kind in HELD_BY_PAUSE and s.state == StepState.QUEUED]
-    tx.outbox.add([(step.id, step.queue) for step in queued])
+    tx.queues.announce()
     return tx.runs.get(run_id)
 
 
@@ -85,30 +93,59 @@ def extend_run(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> Run:
     assert run is not None, "whoever chose the steps has seen the run"
     if run.state in RUN_TERMINAL:
         tx.runs.transition("extend", run_id)
+        tx.shares.begin(run_id, run.owner)
     _add_steps(tx, run_id, steps)
-    _release(tx, tx.steps.releasable(run_id))
+    _release(tx, run_id)
     after = tx.runs.get(run_id)
     assert after is not None, "it was there a moment ago, and is locked"
     return after
 
 
-def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
-    """Take a queued step under a new fence; None if there is nothing to take (a duplicate message).
+def claim_next(
+    tx: Transaction, queues: Sequence[str], *, worker: str, lease_seconds: float, licences: Mapping[str, int]
+) -> Step | None:
+    """Take the step that is to be done next under a new fence; None if nothing of these queues may be done now.
 
-    `worker` names this one claim.
+    `worker` names this one claim; `licences` says how many there are of what is counted.
     """
-    known = tx.steps.get(step_id)
-    if known is not None and known.state == StepState.RUNNING and known.owner == worker:
+    known = tx.queues.held_by(worker)
+    if known is not None:
         return known  # this claim was committed although its connection broke before the answer
+    if licences:
+        tx.queues.lock_licences()
+    wanted = Wanted(queues, taken_licences(tx, licences))
+    for _ in range(_LOOKS):
+        run_id = tx.queues.next_run(wanted)
+        if run_id is None:
+            return None
+        run = tx.runs.lock(run_id)
+        step = tx.queues.next_step(run_id, wanted)
+        if run is not None and step is not None:
+            return _claim(tx, run, step, worker, lease_seconds)
+    return None
+
+
+def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
+    """Take one particular step, if it is queued and its run is not paused; due or not."""
+    known = tx.steps.get(step_id)
     if known is None or known.state != StepState.QUEUED:
         return None
     run = tx.runs.lock(known.run_id)
     step = tx.steps.for_claim(step_id)
-    if run is None or step is None or _is_held(run, step):
+    if run is None or step is None or (run.paused and step.kind in HELD_BY_PAUSE):
         return None
+    return _claim(tx, run, step, worker, lease_seconds)
+
+
+def taken_licences(tx: Transaction, licences: Mapping[str, int]) -> tuple[str, ...]:
+    """Those of which none is free."""
+    used = tx.queues.licences_in_use() if licences else {}
+    return tuple(name for name, count in licences.items() if used.get(name, 0) >= count)
+
+
+def _claim(tx: Transaction, run: Run, step: Step, worker: str, lease_seconds: float) -> Step:
     claimed = tx.steps.claim(step, worker=worker, lease_seconds=lease_seconds)
     tx.attempts.start(claimed.id, claimed.fence, claimed.attempt, worker)
-    tx.outbox.remove([claimed.id])
     if run.state == RunState.QUEUED:
         tx.runs.transition("start", run.id)
     return claimed
@@ -133,7 +170,7 @@ def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> Step:
         tx.runs.merge_summary(step.run_id, outcome.run_summary)
     if run.state == RunState.RUNNING:
         _add_steps(tx, step.run_id, outcome.new_steps)
-        _release(tx, tx.steps.releasable(step.run_id))
+        _release(tx, step.run_id)
     _settle_run(tx, step.run_id)
     return ended
 
@@ -203,38 +240,29 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
     if missing:
         raise GraphError(f"steps of {run_id} need {', '.join(missing)}, which the run does not have")
     targets = {key for step in steps for key in step.needed_by} - created.keys()
-    blocked = {step.key for step in tx.steps.waiting(run_id) if step.state == StepState.BLOCKED}
-    if targets - blocked:
-        raise GraphError(f"{', '.join(sorted(targets - blocked))} of {run_id} cannot get new needs: started")
+    started = targets - tx.steps.blocked_keys(run_id, sorted(targets))
+    if started:
+        raise GraphError(f"{', '.join(sorted(started))} of {run_id} cannot get new needs: started")
     tx.steps.add_edges(
         [(created[step.key], ids[key]) for step in steps for key in step.needs]
         + [(ids[key], created[step.key]) for step in steps for key in step.needed_by]
     )
 
 
-def _release(tx: Transaction, ready: Sequence[Step]) -> None:
-    if ready:
-        _publish(tx, tx.steps.release(ready[0].run_id, ready))
-
-
-def _publish(tx: Transaction, queued: Sequence[Step], delay_seconds: float = 0.0) -> None:
-    """Have queued steps sent to the workers, but for those that a pause holds: their rows come when it ends."""
-    runs = {run_id: tx.runs.get(run_id) for run_id in {step.run_id for step in queued}}
-    going = [step for step in queued if not _is_held(runs[step.run_id], step)]
-    tx.outbox.add([(step.id, step.queue) for step in going], delay_seconds)
-
-
-def _is_held(run: Run | None, step: Step) -> bool:
-    return run is not None and run.paused and step.kind in HELD_BY_PAUSE
+def _release(tx: Transaction, run_id: str) -> None:
+    """Queue whatever waited for what is done now."""
+    if tx.steps.release(run_id):
+        tx.queues.announce()
 
 
 def _requeue(
     tx: Transaction, step: Step, name: str, error: Json, delay_seconds: float, attempt: int | None = None
 ) -> Step:
-    values = {} if attempt is None else {"attempt": attempt}
+    values: dict[str, Any] = {"due_at": tx.steps.from_now(delay_seconds)}
+    values |= {} if attempt is None else {"attempt": attempt}
     queued = tx.steps.transition(name, step, fence=step.fence, values=values, data={"error": dict(error)})
     _end_attempt(tx, step, name, error)
-    _publish(tx, [queued], delay_seconds)
+    tx.queues.announce()
     return queued
 
 
@@ -247,7 +275,7 @@ def _give_up(tx: Transaction, step: Step, name: str, error: Json) -> Step:
     assert run is not None, f"a foreign key keeps the run of {step.id}"
     if run.state == RunState.RUNNING:
         if step.may_fail:
-            _release(tx, tx.steps.releasable(step.run_id))
+            _release(tx, step.run_id)
         else:
             tx.runs.transition("fail", step.run_id, error={**error, "step": step.key})
             _stop_steps(tx, step.run_id)
@@ -263,10 +291,7 @@ def _stopped(tx: Transaction, step: Step) -> Step:
 
 
 def _stop_steps(tx: Transaction, run_id: str) -> None:
-    waiting = tx.steps.waiting(run_id)
-    for step in waiting:
-        tx.steps.transition("cancel", step)
-    tx.outbox.remove([step.id for step in waiting])
+    tx.steps.cancel_waiting(run_id)
     tx.steps.request_cancel(run_id)
 
 
@@ -280,7 +305,9 @@ def _settle_run(tx: Transaction, run_id: str) -> None:
 
 
 def _end_attempt(tx: Transaction, step: Step, outcome: str, error: Json | None = None) -> None:
-    tx.attempts.finish(step.id, step.fence, outcome, error)
+    """Note how it ended, and what it cost its run and its owner."""
+    told = json.dumps(dict(error)) if error else None
+    tx.shares.charge(step.run_id, step.id, step.fence, outcome, told)
 
 
 def _evidence(tx: Transaction, step: Step, last: Json) -> Json:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import insert, select
 
 from penstock.db.repositories.base import Repository
-from penstock.db.schema.records import Attempt, Json
+from penstock.db.schema.records import Attempt
 from penstock.db.schema.tables import attempts
 
 
@@ -15,11 +15,6 @@ class Attempts(Repository):
     def start(self, step_id: str, fence: int, number: int, worker: str) -> None:
         row = {"step_id": step_id, "fence": fence, "number": number, "worker": worker}
         self.connection.execute(insert(attempts).values(row))
-
-    def finish(self, step_id: str, fence: int, outcome: str, error: Json | None = None) -> None:
-        values = {"outcome": outcome, "finished_at": func.now(), "error": dict(error) if error else None}
-        where = (attempts.c.step_id == step_id, attempts.c.fence == fence, attempts.c.outcome.is_(None))
-        self.connection.execute(update(attempts).where(*where).values(values))
 
     def of_steps(self, step_ids: Sequence[str]) -> dict[str, tuple[Attempt, ...]]:
         """The attempts of each of the steps, in their order; empty for a step that never started."""

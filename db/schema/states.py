@@ -13,7 +13,7 @@ from enum import StrEnum
 
 class StepState(StrEnum):
     BLOCKED = "blocked"  # waits for steps that it needs
-    QUEUED = "queued"  # ready; an outbox row carries it to the workers
+    QUEUED = "queued"  # ready, once it is due: a worker that is free takes it
     RUNNING = "running"  # claimed by one worker under a lease
     SUCCEEDED = "succeeded"
     FAILED = "failed"

@@ -37,11 +37,11 @@ def main() -> int:
     executors: dict[int, Executor] = {}
 
     @app.task(name=TASK)
-    def run_step(step_id: str) -> None:
+    def work() -> None:
         executor = executors.get(os.getpid())
         if executor is None:  # the first step of this pool child: connections do not cross a fork
             executor = executors[os.getpid()] = Executor(settings)
-        executor.do(step_id)
+        executor.work()
 
     signals.worker_shutting_down.connect(lambda **_: shutdown.announce(), weak=False)
     signals.setup_logging.connect(lambda **_: None, weak=False)  # ours stays

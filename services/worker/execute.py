@@ -1,4 +1,4 @@
-"""Does one step: claims it, runs its body under a heartbeat, stores what came out, records how it ended."""
+"""Does steps: claims one, runs its body under a heartbeat, stores what came out, records how it ended, and on."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ from penstock.services.steps.registry import StepBody
 from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
 from penstock.services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
+from penstock.services.worker import shutdown
 from penstock.services.worker.heartbeat import Heartbeat
 
 log = logging.getLogger(__name__)
+
+STEPS_A_MESSAGE = 20
 
 WriteEnd = Callable[[Transaction], object]
 _claims = itertools.count(1)
@@ -41,17 +44,27 @@ class Executor:
         self.database = Database(settings.require_database_url(), application="penstock worker", pool_size=3)
         self.store = ContentStore(settings.store_folder)
 
-    def do(self, step_id: str) -> None:
-        """Do the step if it is still there to be done; a duplicate message ends here."""
+    def work(self) -> None:
+        """Do steps of this worker's queues as long as there are any; a message too many ends here.
+
+        Ends after a few all the same: the broker's message is what gives other work of this process a turn.
+        """
+        for _ in range(STEPS_A_MESSAGE):
+            step = None if shutdown.announced() else self._claim()
+            if step is None:
+                return
+            self._perform(step)
+
+    def _claim(self) -> Step | None:
         # one name a claim: should the connection break during the commit, the repeated claim knows its own
         worker = f"{socket.gethostname()}:{os.getpid()}:{next(_claims)}"
-        lease = self.settings.lease_seconds
-        step = self.database.run(
-            lambda tx: lifecycle.claim(tx, step_id, worker=worker, lease_seconds=lease),
-            patience=self.settings.outage_seconds,
+        settings = self.settings
+        return self.database.run(
+            lambda tx: lifecycle.claim_next(
+                tx, settings.queues, worker=worker, lease_seconds=settings.lease_seconds, licences=settings.licences
+            ),
+            patience=settings.outage_seconds,
         )
-        if step is not None:
-            self._perform(step)
 
     def _perform(self, step: Step) -> None:
         log.info("%s %s of %s: attempt %d", step.id, step.key, step.run_id, step.attempt)

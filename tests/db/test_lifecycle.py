@@ -12,6 +12,7 @@ from sqlalchemy import text
 from penstock.db import Database, lifecycle
 from penstock.db.lifecycle import GraphError, StepOutcome
 from penstock.db.repositories.base import RunNotLockedError
+from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.records import NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RunState, StepState, TransitionRefusedError
 
@@ -74,7 +75,7 @@ def test_a_chain_runs_in_order_and_ends_the_run(database: Database) -> None:
     assert states(database, run) == {"run": "succeeded", "a": "succeeded", "b": "succeeded"}
     with database.begin() as tx:
         assert [a.name for a in tx.artifacts.list(run.id).items] == ["f"]
-        assert tx.outbox.take() == ()
+        assert tx.queues.ready({"explore": 9}) == {"explore": 0}
 
 
 def test_a_step_is_claimed_once_however_many_messages_arrive(database: Database) -> None:
@@ -116,7 +117,8 @@ def test_two_last_needs_that_finish_at_once_release_their_dependent_once(databas
             thread.join()
         assert states(database, run)["c"] == "queued"
         with database.begin() as tx:
-            assert [e.step_id for e in tx.outbox.take() if e.step_id == step_of(database, run, "c").id]
+            assert tx.queues.next_run(Wanted(("explore",))) == run.id
+            lifecycle.cancel_run(tx, run.id)
 
 
 def test_a_step_fans_out_into_steps_that_its_dependents_wait_for(database: Database) -> None:
@@ -217,7 +219,7 @@ def test_cancelling_stops_what_waits_at_once_and_asks_what_runs(database: Databa
         again = lifecycle.cancel_run(tx, run.id)
         assert again is not None
         assert again.state == RunState.CANCELLED
-        assert tx.outbox.take() == ()
+        assert tx.queues.ready({"explore": 9}) == {"explore": 0}
 
 
 def test_a_queued_run_is_cancelled_at_once(database: Database) -> None:

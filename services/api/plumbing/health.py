@@ -104,8 +104,8 @@ def _database(database: Database) -> tuple[PartHealth, list[QueueHealth], dict[s
     started = time.perf_counter()
     try:
         with database.begin() as tx:
-            waiting = tx.steps.queue_depths()
-            running = tx.steps.running_by_queue()
+            waiting = tx.queues.depths()
+            running = tx.queues.running()
             leases = tx.steps.running_by_worker()
     except SQLAlchemyError:
         return PartHealth(status="down", detail="does not answer"), [], {}
