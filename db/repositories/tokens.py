@@ -8,7 +8,7 @@ from sqlalchemy import func, insert, select, update
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.ids import new_id
-from penstock.db.schema.records import Page, Scope, Token
+from penstock.db.schema.records import Page, Token, TokenScope
 from penstock.db.schema.tables import tokens
 
 
@@ -20,7 +20,7 @@ class Tokens(Repository):
         prefix: str,
         digest: bytes,
         owner: str,
-        scope: Scope,
+        scope: TokenScope,
         expires_at: datetime | None = None,
     ) -> Token:
         row = {

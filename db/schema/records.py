@@ -19,8 +19,8 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
-Scope = Literal["read", "submit", "admin"]
-SCOPES: tuple[Scope, ...] = ("read", "submit", "admin")
+TokenScope = Literal["read", "submit", "admin"]
+SCOPES: tuple[TokenScope, ...] = ("read", "submit", "admin")
 """What a token may do; each holds the ones before it. `submit` changes one's own runs, `admin` everybody's."""
 
 
@@ -37,7 +37,7 @@ class Token:
     revoked_at: datetime | None
     last_used_at: datetime | None
     owner: str
-    scope: Scope
+    scope: TokenScope
 
 
 @dataclass(frozen=True)
