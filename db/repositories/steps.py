@@ -37,7 +37,8 @@ _CREATE = text("""
         INSERT INTO penstock.steps (id, run_id, kind, key, queue, state, payload, may_fail, max_attempts, licence)
         SELECT id, :run, kind, key, queue, 'blocked', payload, may_fail, max_attempts, licence
         FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
-            id text, kind text, key text, queue text, payload jsonb, may_fail boolean, max_attempts integer, licence text
+            id text, kind text, key text, queue text, payload jsonb, may_fail boolean, max_attempts integer,
+            licence text
         )
         RETURNING id, key
     )

@@ -50,7 +50,7 @@ class Executor:
         Ends after a few all the same: the broker's message is what gives other work of this process a turn.
         """
         for _ in range(STEPS_A_MESSAGE):
-            step = None if shutdown.announced() else self._claim()
+            step = None if shutdown.drains() else self._claim()
             if step is None:
                 return
             self._perform(step)

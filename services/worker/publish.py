@@ -68,7 +68,7 @@ class Publisher:
         if now - self._slots_at >= _SLOTS_SECONDS:
             found = Counter(dict.fromkeys(self._settings.queues, 0))
             for sign in signs(self._redis):
-                if sign.alive:
+                if sign.alive and not sign.drains:
                     found.update(dict.fromkeys(sign.queues, sign.concurrency))
             self._slots = {queue: max(1, count) for queue, count in found.items()}
             self._slots_at = now

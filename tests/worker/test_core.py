@@ -15,6 +15,7 @@ import pytest
 from penstock.db.schema.records import NewStep
 from penstock.db.schema.states import RunState, StepState
 from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.worker.sign_of_life import connect, order_drain, signs
 from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal, fresh_service
 from tests.fixtures.waiting import QUIET_SECONDS
@@ -217,3 +218,22 @@ def test_a_busy_worker_leaves_the_next_step_to_an_idle_one(service: Service) -> 
     assert service.wait(run).state == RunState.SUCCEEDED
     service.cancel(long)
     assert service.wait(long).state == RunState.CANCELLED
+
+
+@pytest.mark.parametrize("how", ["signal", "order"])
+def test_a_drained_worker_ends_its_step_and_takes_no_other(service: Service, how: str) -> None:
+    service.dispatcher()
+    first = service.worker(PENSTOCK_CONCURRENCY="1")
+    long, later = service.submit(node("sleep", seconds=2)), service.submit(node("echo", trace="later"))
+    service.until(lambda: trace(service))
+    if how == "signal":
+        first.send_signal(signal.SIGUSR1)
+    else:
+        with connect(service.environment["PENSTOCK_REDIS_URL"]) as broker:
+            order_drain(broker, next(sign.name for sign in signs(broker)))
+    assert first.wait(QUIET_SECONDS) == 0
+    assert service.run_of(long).state == RunState.SUCCEEDED
+    assert service.steps(long)["sleep"].fence == 1
+    assert service.run_of(later).state == RunState.QUEUED
+    service.worker()
+    assert service.wait(later).state == RunState.SUCCEEDED

@@ -23,6 +23,7 @@ from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
+from penstock.services.jobs.quotas import check_quotas
 from penstock.services.run_options import LONGEST_NAME
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -153,6 +154,7 @@ def _create(context: Context, caller: str | None, key: str | None, model: NewMod
     with context.database.begin() as tx:
 
         def work() -> JSONResponse:
+            check_quotas(tx, caller, context.options.quotas)
             document = model_out(model.create(tx, caller))
             return idempotency.json_response(document, 201, {"Location": document.url})
 

@@ -42,7 +42,9 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
             most = context.options.max_waiting_runs
-            run = runs.start_run(tx, model, options, name=asked.name, owner=caller, most_waiting=most)
+            run = runs.start_run(
+                tx, model, options, name=asked.name, owner=caller, most_waiting=most, quotas=context.options.quotas
+            )
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
