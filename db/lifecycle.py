@@ -18,6 +18,10 @@ from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
+WORKER_LOST = "worker-lost"
+LOSSES_ALLOWED = 12
+"""Workers that a step may lose without evidence against it: one that kills them in a way nobody sees ends here."""
+_LONGEST_DELAY = 60.0
 _LOOKS = 8
 """How often a claim looks again whose run had nothing left once it was locked: others were faster."""
 
@@ -191,12 +195,15 @@ def retry(tx: Transaction, step: Step, error: Json, *, delay_seconds: float = 0.
     return _requeue(tx, step, "retry", error, delay_seconds)
 
 
-def hand_back(tx: Transaction, step: Step, reason: Json, *, delay_seconds: float = 0.0) -> Step:
-    """Give a step to another worker without counting the attempt: this worker ends, or a service is away."""
+def hand_back(tx: Transaction, step: Step, reason: Json, *, delay_seconds: float = 0.0, patient: bool = False) -> Step:
+    """Give a step to another worker without counting the attempt: this worker ends, or a service is away.
+
+    `patient` is for what people put right, such as a full disk or a taken licence: however long that takes.
+    """
     run = _locked(tx, step)
     if step.cancel_requested or run.state != RunState.RUNNING:
         return _stopped(tx, step)
-    if step.fence >= _CLAIMS_ALLOWED:
+    if step.fence >= _CLAIMS_ALLOWED and not patient:
         return _give_up(tx, step, "poison", _evidence(tx, step, reason))
     return _requeue(tx, step, "hand_back", reason, delay_seconds, attempt=step.attempt - 1)
 
@@ -214,13 +221,40 @@ def reap(tx: Transaction, expired: Step) -> Step | None:
         return None
     if step.cancel_requested or run.state != RunState.RUNNING:
         return _stopped(tx, step)
+    return _lost(tx, step, None)
+
+
+def lose(tx: Transaction, step_id: str, fence: int, evidence: Json | None) -> Step | None:
+    """Take a step from a worker that is known to be dead, with what is known of why; None if it has it no more.
+
+    A lost worker is not the step's fault until that is shown: a crash of its own process, or the kernel's kill for want
+    of memory, uses up an attempt. Anything else, such as a kill from outside or the end of a machine, gives the attempt
+    back and has the step wait, longer each time; after many such losses the step is given up all the same.
+    """
+    known = tx.steps.get(step_id)
+    run = tx.runs.lock(known.run_id) if known else None
+    step = tx.steps.get(step_id)
+    if run is None or step is None or step.state != StepState.RUNNING or step.fence != fence:
+        return None
+    if step.cancel_requested or run.state != RunState.RUNNING:
+        return _stopped(tx, step)
+    return _lost(tx, step, evidence)
+
+
+def _lost(tx: Transaction, step: Step, evidence: Json | None) -> Step:
+    if evidence is not None:
+        if step.attempt >= step.max_attempts:
+            return _give_up(tx, step, "poison", _evidence(tx, step, evidence))
+        return _requeue(tx, step, "lose", evidence, 1.0)
     error = {
-        "code": "worker-lost", "what": f"worker {step.owner} stopped renewing its lease",
-        "hint": "it was killed, ran out of memory, or lost its network",
+        "code": WORKER_LOST, "what": f"worker {step.owner} stopped renewing its lease",
+        "hint": "it was killed, its machine ended, or it lost its network",
     }  # fmt: skip
-    if step.attempt >= step.max_attempts:
+    losses = tx.attempts.losses(step.id, WORKER_LOST) + 1
+    if losses >= LOSSES_ALLOWED:
         return _give_up(tx, step, "poison", _evidence(tx, step, error))
-    return _requeue(tx, step, "lose", error, 0.0)
+    delay = 0.0 if losses == 1 else min(2.0 ** (losses - 2), _LONGEST_DELAY)
+    return _requeue(tx, step, "lose", error, delay, attempt=step.attempt - 1)
 
 
 def _locked(tx: Transaction, step: Step) -> Run:
@@ -321,7 +355,7 @@ def _evidence(tx: Transaction, step: Step, last: Json) -> Json:
         }
         for a in tx.attempts.list(step.id)
     ]  # fmt: skip
-    what = f"gave up after {step.attempt} attempts; the last one: {last.get('what', '')}"
+    what = f"gave up after {len(attempts)} attempts; the last one: {last.get('what', '')}"
     return {
         "code": "poison", "what": what,
         "where": step.key, "hint": last.get("hint", "see the attempts"), "attempts": attempts,

@@ -52,6 +52,8 @@ class Settings:
     licences: Mapping[str, int] = field(default_factory=dict[str, int])
     """PENSTOCK_LICENCES: how many of each tool's licences the service may use at once, such as vitis_hls=2,vivado=1.
     The same for all workers and the dispatcher; what is not named is not counted."""
+    work_disk_bytes: int = 64 << 20
+    """PENSTOCK_WORK_DISK_BYTES: free space below which a worker begins no step."""
     tool_hours: float = 4.0
     """PENSTOCK_TOOL_HOURS: the most that one measurement by an HLS tool may take."""
     build_hours: float = 24.0
@@ -132,6 +134,7 @@ class Settings:
             outage_seconds=read("OUTAGE_SECONDS", _positive, 600.0),
             licence_seconds=read("LICENCE_SECONDS", _positive, 60.0),
             licences=read("LICENCES", _amounts, {}),
+            work_disk_bytes=read("WORK_DISK_BYTES", _count, 64 << 20),
             tool_hours=read("TOOL_HOURS", _positive, 4.0),
             build_hours=read("BUILD_HOURS", _positive, 24.0),
             tool_memory_gb=read("TOOL_MEMORY_GB", _positive, None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.records import Attempt
@@ -23,6 +23,11 @@ class Attempts(Repository):
         for attempt in self._all(Attempt, statement):
             found[attempt.step_id].append(attempt)
         return {step_id: tuple(rows) for step_id, rows in found.items()}
+
+    def losses(self, step_id: str, code: str) -> int:
+        """How often a worker was lost with the step for a reason of this code."""
+        lost = (attempts.c.step_id == step_id, attempts.c.outcome == "lose", attempts.c.error["code"].astext == code)
+        return self.connection.execute(select(func.count()).where(*lost)).scalar_one()
 
     def list(self, step_id: str) -> tuple[Attempt, ...]:
         statement = select(attempts).where(attempts.c.step_id == step_id)

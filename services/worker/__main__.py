@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -24,6 +25,7 @@ from penstock.services.worker.execute import Executor
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.sign_of_life import SignOfLife
 from penstock.services.worker.sweep import sweep_work_folders
+from penstock.services.worker.witness import Witness, notes_of, sweep_notes
 
 log = logging.getLogger(__name__)
 EX_OK = 0
@@ -40,6 +42,7 @@ def main() -> int:
     configure_logging()
     registry.load(settings.step_modules)  # before the pool forks, so that its children start warm
     sweep_work_folders(settings)
+    sweep_notes(settings)
     executors: dict[int, Executor] = {}
 
     @app.task(name=TASK)
@@ -66,8 +69,12 @@ def main() -> int:
     sign = SignOfLife(settings.require_redis_url(), worker.hostname, settings.queues, settings.concurrency, drain)
     signals.worker_ready.connect(lambda **_: sign.start(), weak=False)  # after the pool has forked
     signals.worker_ready.connect(lambda **_: signal.signal(signal.SIGUSR1, drain), weak=False)  # Celery has its own
+    witness = Witness(settings)
+    signals.worker_ready.connect(lambda **_: witness.start(), weak=False)
     worker.start()
     sign.stop()
+    witness.stop()
+    shutil.rmtree(notes_of(settings, os.getpid()), ignore_errors=True)
     return int(worker.exitcode or 0)
 
 

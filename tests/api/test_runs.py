@@ -35,7 +35,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert run["options"] == {
         "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "objectives": ["latency", "resources"],
         "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
-        "sampler": "local", "warm_start": True, "fix": [],
+        "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
@@ -54,7 +54,7 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
     assert run["options"] == {
         "platform": "u55c", "trials": 24, "quantize": None, "seed": 0, "objectives": ["latency", "resources"],
         "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
-        "sampler": "local", "warm_start": True, "fix": [],
+        "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
     assert run["name"] == "digits_mlp"
 

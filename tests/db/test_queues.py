@@ -6,6 +6,7 @@ import time
 from collections import Counter
 
 import pytest
+from sqlalchemy import text
 
 from penstock.db import Database, Transaction, lifecycle
 from penstock.db.lifecycle import StepOutcome
@@ -14,6 +15,7 @@ from penstock.db.schema.states import RunState, StepState
 
 DONE = StepOutcome({})
 MANY = 10_000
+_A_SECOND_LONG = text("UPDATE penstock.attempts SET started_at = now() - interval '1 s' WHERE step_id = :step")
 
 
 def submit(tx: Transaction, owner: str, count: int, *, kind: str = "trial", priority: int = 0, **fields: str) -> Run:
@@ -46,6 +48,7 @@ class Lab:
         taken = [step for _ in range(self.hands) if (step := self.claim()) is not None]
         for step in taken:
             with self.database.begin() as tx:
+                tx.connection.execute(_A_SECOND_LONG, {"step": step.id})
                 lifecycle.finish(tx, step, DONE)
         return taken
 

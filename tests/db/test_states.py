@@ -161,14 +161,17 @@ class Histories(RuleBasedStateMachine):
                 self.succeeded.add(claim.id)
 
     @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def lose(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), seen=st.booleans())
+    def lose(self, data: st.DataObject, seen: bool) -> None:
         claim = data.draw(st.sampled_from(self.claims))
         past = text("UPDATE penstock.steps SET lease_until = now() - interval '1 s' WHERE id = :id AND fence = :f")
         with self.database.begin() as tx:
             tx.connection.execute(past, {"id": claim.id, "f": claim.fence})
         with self.database.begin() as tx:
-            lifecycle.reap(tx, claim)
+            if seen:
+                lifecycle.lose(tx, claim.id, claim.fence, {"code": "worker-crashed", "what": "y"})
+            else:
+                lifecycle.reap(tx, claim)
 
     @rule(really=st.integers(0, 9))
     def cancel(self, really: int) -> None:
