@@ -24,6 +24,7 @@ from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
 from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
+from penstock.services.jobs.quotas import check_quotas
 from penstock.services.run_options import LONGEST_NAME
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -110,12 +111,13 @@ def check_model(
     idempotency.check_key(idempotency_key)
     options = asked.model_dump(mode="json")
     fingerprint = idempotency.request_hash(f"POST /v1/models/{model_id}/check", options)
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
             model = find_model(tx, model_id, where="path")
             intake(context).check_disk()
-            run = runs.check_model(tx, model, options, owner=caller, most_waiting=context.options.max_waiting_runs)
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
@@ -181,6 +183,7 @@ def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> 
     with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
+            check_quotas(tx, caller.owner, context.options.quotas)
             document = model_out(model.create(tx, caller.owner))
             return idempotency.json_response(document, 201, {"Location": document.url})
 

@@ -40,8 +40,10 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
             model = find_model(tx, asked.model, where="body.model")
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
-            most = context.options.max_waiting_runs
-            run = runs.start_run(tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most)
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.start_run(
+                tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
+            )
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)

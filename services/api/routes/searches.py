@@ -54,7 +54,7 @@ def extend_run(
 
         def work() -> JSONResponse:
             caller.check_may_change(find_run(tx, run_id))
-            run = runs.extend_run(tx, run_id, more.trials, context.options.max_trials)
+            run = runs.extend_run(tx, run_id, more.trials, context.options.max_trials, context.options.quotas)
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
