@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
-from penstock.services.step_kinds import QUEUES
+from penstock.services.step_kinds import LICENCES, QUEUES
 
 T = TypeVar("T")
 
@@ -45,15 +45,18 @@ class Settings:
     heartbeat_seconds: float = 5.0
     """PENSTOCK_HEARTBEAT_SECONDS: how often a worker renews its lease and looks for a cancellation."""
     reaper_seconds: float = 2.0
-    """PENSTOCK_REAPER_SECONDS: how often expired leases and lost messages are looked for."""
-    republish_seconds: float = 10.0
-    """PENSTOCK_REPUBLISH_SECONDS: age at which a queued step whose message is missing is published again."""
+    """PENSTOCK_REAPER_SECONDS: how often expired leases are looked for."""
     stop_seconds: float = 5.0
     """PENSTOCK_STOP_SECONDS: how long a Python body may go on after a cancel before its process is ended."""
     outage_seconds: float = 600.0
     """PENSTOCK_OUTAGE_SECONDS: how long a worker keeps its work while the database cannot be reached."""
     licence_seconds: float = 60.0
     """PENSTOCK_LICENCE_SECONDS: wait for a tool's licence that is taken; each further wait of a step is longer."""
+    licences: Mapping[str, int] = field(default_factory=dict[str, int])
+    """PENSTOCK_LICENCES: how many of each tool's licences the service may use at once, such as vitis_hls=2,vivado=1.
+    The same for all workers and the dispatcher; what is not named is not counted."""
+    work_disk_bytes: int = 64 << 20
+    """PENSTOCK_WORK_DISK_BYTES: free space below which a worker begins no step."""
     tool_hours: float = 4.0
     """PENSTOCK_TOOL_HOURS: the most that one measurement by an HLS tool may take."""
     build_hours: float = 24.0
@@ -148,10 +151,11 @@ class Settings:
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
             reaper_seconds=read("REAPER_SECONDS", _positive, 2.0),
-            republish_seconds=read("REPUBLISH_SECONDS", _positive, 10.0),
             stop_seconds=read("STOP_SECONDS", _positive, 5.0),
             outage_seconds=read("OUTAGE_SECONDS", _positive, 600.0),
             licence_seconds=read("LICENCE_SECONDS", _positive, 60.0),
+            licences=read("LICENCES", _amounts, {}),
+            work_disk_bytes=read("WORK_DISK_BYTES", _count, 64 << 20),
             tool_hours=read("TOOL_HOURS", _positive, 4.0),
             build_hours=read("BUILD_HOURS", _positive, 24.0),
             tool_memory_gb=read("TOOL_MEMORY_GB", _positive, None),
@@ -258,6 +262,16 @@ def _names(text: str) -> tuple[str, ...]:
     if not names:
         raise ValueError("expected at least one name")
     return names
+
+
+def _amounts(text: str) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for part in _names(text):
+        name, _, count = part.partition("=")
+        if name.strip() not in LICENCES or not count.strip().isdecimal() or int(count) < 1:
+            raise ValueError(f"expected NAME=COUNT with a count from 1, and a name of {', '.join(LICENCES)}")
+        found[name.strip()] = int(count)
+    return found
 
 
 def _reachable(host: str) -> str:

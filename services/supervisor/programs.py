@@ -30,7 +30,7 @@ def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:
 
 
 def dispatcher(logs: Path, environment: dict[str, str]) -> Child:
-    """Publishes the outbox and takes steps back from workers that went silent."""
+    """Wakes workers and takes steps back from workers that went silent."""
     command = (*PYTHON, "penstock.services.worker.dispatcher")
     return Child("dispatcher", command, rotated(logs / "dispatcher.log"), environment, stop_signal=signal.SIGTERM)
 

@@ -68,6 +68,7 @@ KINDS: Mapping[str, Kind] = {
     "model-reference-invalid": Kind(422, "The reference names no model of a library"),
     "too-many-streams": Kind(429, "Too many event streams are open"),
     "too-many-runs": Kind(429, "Too many runs are waiting"),
+    "quota-exceeded": Kind(429, "Your share of the service is used up"),
     # the service
     "internal": Kind(500, "The service made a mistake"),
     "database-unavailable": Kind(503, "The database does not answer"),

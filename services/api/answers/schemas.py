@@ -8,7 +8,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.services.run_options import LONGEST_NAME, MOST_TRIALS, PlainText, RequestBody, RunOptions
+from penstock.services.run_options import (
+    DEFAULT_PLATFORM,
+    LONGEST_NAME,
+    MOST_TRIALS,
+    PlainText,
+    PlatformName,
+    QuantisationName,
+    RequestBody,
+    RunOptions,
+)
 
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 ScopeName = Literal["read", "submit", "admin"]
@@ -23,6 +32,13 @@ class NewRun(RunOptions):
 
 
 OPTION_NAMES = tuple(NewRun.model_fields)
+
+
+class NewCheck(RequestBody):
+    """For what a model is to be looked at."""
+
+    platform: PlatformName = Field(DEFAULT_PLATFORM, description="the device: one of the platforms of this service")
+    quantize: QuantisationName | None = Field(None, description="w8a8: as with 8-bit weights and activations")
 
 
 class MoreTrials(RequestBody):

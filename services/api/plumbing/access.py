@@ -45,6 +45,7 @@ ACCESS: Mapping[str, Need] = {
     "measurements_page": "page",
     # one's own models and runs; everybody's with admin
     "submit_model": "submit",
+    "check_model": "submit",
     "start_run": "submit",
     "cancel_run": "submit",
     "pause_run": "submit",

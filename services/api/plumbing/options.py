@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from penstock.services.jobs.quotas import NO_QUOTAS, Quotas
 from penstock.services.settings import SettingError, Settings
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -34,6 +36,9 @@ class ApiOptions:
     """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
     max_streams: int = 200
     """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
+    quotas: Quotas = NO_QUOTAS
+    """PENSTOCK_QUOTA_RUNS, PENSTOCK_QUOTA_TRIALS, PENSTOCK_QUOTA_GB, PENSTOCK_QUOTA_HOURS: what each owner may have:
+    runs that are not over, their trials, files kept, hours of steps in a month. Not limited if unset."""
     low_disk_bytes: int = 512 * MIB
     """PENSTOCK_LOW_DISK_BYTES: free space below which nothing new is taken in."""
 
@@ -60,6 +65,7 @@ class ApiOptions:
             max_trials=read("MAX_TRIALS", default.max_trials),
             max_waiting_runs=read("MAX_WAITING_RUNS", default.max_waiting_runs),
             max_streams=read("MAX_STREAMS", default.max_streams),
+            quotas=_quotas(env),
             low_disk_bytes=read("LOW_DISK_BYTES", default.low_disk_bytes),
         )
 
@@ -68,6 +74,23 @@ def _auth(word: str) -> bool:
     if word not in ("on", "off"):
         raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on or off")
     return word == "on"
+
+
+def _quotas(env: Mapping[str, str]) -> Quotas:
+    def read(name: str) -> float | None:
+        variable = f"PENSTOCK_QUOTA_{name}"
+        text = env.get(variable, "").strip()
+        try:
+            value = float(text) if text else None
+        except ValueError:
+            value = math.nan
+        if value is not None and not 0 <= value < math.inf:
+            raise SettingError(f"{variable}={text!r}: expected a number from 0")
+        return value
+
+    runs, trials = read("RUNS"), read("TRIALS")
+    whole = [None if value is None else int(value) for value in (runs, trials)]
+    return Quotas(whole[0], whole[1], read("GB"), read("HOURS"))
 
 
 def _counts(env: Mapping[str, str]) -> Callable[[str, int], int]:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import run_detail, run_list
-from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, RunId, check_cursor
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, Cursor, PageLimit, RunId, check_cursor
 from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunStateName
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
@@ -25,7 +25,6 @@ from penstock.services.run_options import RunOptions
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 
-POLL_AFTER_SECONDS = 2
 LONGEST_WAIT_SECONDS = 60
 
 
@@ -41,8 +40,10 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
             model = find_model(tx, asked.model, where="body.model")
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
-            most = context.options.max_waiting_runs
-            run = runs.start_run(tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most)
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.start_run(
+                tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
+            )
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)

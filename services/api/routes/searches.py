@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Run
 from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail
-from penstock.services.api.answers.params import PROBLEMS, RunId
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, RunId
 from penstock.services.api.answers.schemas import MoreTrials, RunDetail, TrialDetail
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller, Who
@@ -23,7 +23,6 @@ from penstock.services.step_kinds import TRIAL, StepKey
 
 router = APIRouter(prefix="/v1/runs", tags=["searches"], responses=PROBLEMS)
 
-POLL_AFTER_SECONDS = 2
 TrialNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="the number of a trial")]
 
 
@@ -55,7 +54,7 @@ def extend_run(
 
         def work() -> JSONResponse:
             caller.check_may_change(find_run(tx, run_id))
-            run = runs.extend_run(tx, run_id, more.trials, context.options.max_trials)
+            run = runs.extend_run(tx, run_id, more.trials, context.options.max_trials, context.options.quotas)
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,7 +83,7 @@ def fenced(
     return (sys.executable, "-P", "-m", "penstock.services.steps.fence.launch", spec.text())
 
 
-def _environment(path: Sequence[str]) -> Mapping[str, str]:
+def _environment(path: Sequence[str]) -> dict[str, str]:
     single = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     return {
         "PATH": "/nonexistent",
