@@ -19,7 +19,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, read_graph
+from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, Windows, read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.types import tensor_type
@@ -61,6 +61,15 @@ class Dims:
                                 blocked |= dict.fromkeys([(source, dim), (node.result, dim)], (what, "cuts it"))
                             else:
                                 sets.join((source, dim), (node.result, dim))
+                case Windows():
+                    for dim in range(len(tensor_type(node.source).get_shape())):
+                        if dim == node.by.dim:
+                            reason = ("a window", "slides along it")
+                            blocked |= dict.fromkeys([(node.source, dim), (node.result, dim)], reason)
+                        else:
+                            sets.join((node.source, dim), (node.result, dim))
+                    for dim in range(len(tensor_type(node.source).get_shape()), len(tensor_type(node.result).get_shape())):
+                        blocked[node.result, dim] = ("a window", "has these places")
                 case Reshape():
                     for value in (node.source, node.result):
                         for dim in range(len(tensor_type(value).get_shape())):

@@ -108,6 +108,8 @@ class NestCpp:
                 self._select(op)
             case nest.WithinOp():
                 self._within(op)
+            case nest.StackOp():
+                self._stack(op)
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -247,6 +249,12 @@ class NestCpp:
         with self.out.lanes(lanes) as index:
             self.out.add(f"{self._at(op.result, index)} = {total([place, *index])} < {op.size.data};")
 
+    def _stack(self, op: nest.StackOp) -> None:
+        self._declare(op.result, "window")
+        for number, value in enumerate(op.inputs):
+            with self.out.lanes(lane_shape(value)) as index:
+                self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
+
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
         constants, single = self._constants(op.body.block), prod(lane_shape(op.result)) == 1
@@ -363,7 +371,7 @@ class NestCpp:
 
     def _condition(self, guard: GuardAttr) -> str:
         names = self.loop_names
-        terms = [f"{names[t.loop]} {_SIGNS[t.comparison]} {t.value}" for t in guard.terms]
+        terms = [f"{_counter(names[t.loop], t.every)} {_SIGNS[t.comparison]} {t.value}" for t in guard.terms]
         return "(" + " && ".join(terms) + ")" if terms else "true"
 
     @contextmanager
@@ -387,3 +395,7 @@ class NestCpp:
         number = self.used.get(label, 0)
         self.used[label] = number + 1
         return f"{label}{number}"
+
+
+def _counter(name: str, every: int) -> str:
+    return f"{name} % {every}" if every else name
