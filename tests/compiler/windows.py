@@ -52,10 +52,14 @@ class DrawnWindows:
 
 
 def _slide(dim: int, extent: int, first: int, second: int) -> Slide:
-    """A window that fits: smaller, nearer or with less padding until it does."""
-    size, step, apart, before = 1 + first % 4, 1 + second % 3, 1 + first // 4 % 2, second // 3 % 3
-    after = before if first % 2 else 0
-    while (size - 1) * apart + 1 > extent + before + after:
+    """A window that fits: smaller and nearer until it does.
+
+    The first one reaches into the tensor: one of padding alone would leave before its frame has begun.
+    """
+    size, step, apart = 1 + first % 4, 1 + second % 3, 1 + first // 4 % 2
+    while (size - 1) * apart + 1 > extent:
         size, apart = (size, apart - 1) if apart > 1 else (size - 1, apart)
+    before = min(second // 3 % 3, (size - 1) * apart)
+    after = before if first % 2 else 0
     count = (extent + before + after - (size - 1) * apart - 1) // step + 1
     return Slide(dim, count, size, step, apart, before)
