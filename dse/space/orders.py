@@ -31,11 +31,14 @@ Streams = tuple[tuple[AffineMap, ITensorType], ...]
 """The operands that other kernels make: how they are indexed, and the order that they are made in."""
 
 
-def order_of(op: TensorOp, scheme: str) -> LoopOrder:
-    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest."""
-    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
-    reduction = list(op.reductions)
-    return tuple(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction)
+def order_of(op: TensorOp, scheme: str, outer: LoopOrder = ()) -> LoopOrder:
+    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest.
+
+    A frame's rows and columns, `outer`, stay outside of all else: so frames pass place by place.
+    """
+    parallel = [d for d in range(len(op.trips)) if d not in op.reductions and d not in outer]
+    reduction = [d for d in op.reductions if d not in outer]
+    return (*outer, *(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction))
 
 
 def order_choices(op: TensorOp) -> tuple[str, ...]:
@@ -50,11 +53,13 @@ def named_order(name: str) -> LoopOrder:
     return tuple(int(digit) for digit in name)
 
 
-def connected_order(op: TensorOp, trips: LoopOrder, kernel: KernelDesign, streams: Streams) -> LoopOrder:
+def connected_order(
+    op: TensorOp, trips: LoopOrder, kernel: KernelDesign, streams: Streams, outer: LoopOrder = ()
+) -> LoopOrder:
     """The order with the least memory: for converters from the orders that its operands are made in, for operands
     that are kept and for sums that are not finished. Of equals, the one with parallel loops outside."""
-    usual = order_of(op, ORDER_PARALLEL)
-    if len(trips) > _MOST_DIMS or not streams:
+    usual = order_of(op, ORDER_PARALLEL, outer)
+    if len(trips) > _MOST_DIMS or not streams or outer:
         return usual
     operands = tuple((m, dtype_of(v)) for v, m in zip(op.inputs, op.operand_maps, strict=True))
     result = (op.result_map, dtype_of(op.result), bool(op.reductions))

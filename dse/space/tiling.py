@@ -16,6 +16,7 @@ from math import ceil, prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
+from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform
@@ -110,7 +111,7 @@ class TilingSpace:
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
         if self.options.per_kernel and len(self.heavy) <= _MOST_ORDERED_KERNELS:
-            orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy}
+            orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy if op.layer not in self.spatial}
             table |= {name: values for name, values in orders.items() if len(values) > 2}
         return table
 
@@ -237,7 +238,7 @@ class TilingSpace:
                 kernels[op.layer] = self.options.kernels[op.layer]
                 continue
             bindings = self._bindings(op, settings)
-            order = order_of(op, str(settings["order"]))
+            order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
             kernel = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
@@ -271,7 +272,7 @@ class TilingSpace:
             return kernel
         producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self.graph.makers.get(v))]
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
-        return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
+        return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams, self.spatial.get(op.layer, ())))
 
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
@@ -322,7 +323,14 @@ class TilingSpace:
         return Dims(self.graph)
 
     def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
-        return tuple(max(d for d in divisors(trip) if d <= size) for trip in self._trips(op, sizes))
+        outer = self.spatial.get(op.layer, ())
+        trips = enumerate(self._trips(op, sizes))
+        return tuple(1 if dim in outer else max(d for d in divisors(trip) if d <= size) for dim, trip in trips)
+
+    @cached_property
+    def spatial(self) -> Mapping[str, LoopOrder]:
+        """The loops along a frame's rows and columns, which are walked one step at a time."""
+        return spatial_loops(self.graph)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
         """Of the loops, padded."""
