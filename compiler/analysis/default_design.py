@@ -1,4 +1,4 @@
-"""The design to start from: whole dims as one tile, frames place by place, one lane, parameters on the chip where they fit."""
+"""The design to start from: whole dims as one tile, frames place by place, one lane, parameters on chip if they fit."""
 
 from __future__ import annotations
 

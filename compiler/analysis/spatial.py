@@ -96,4 +96,3 @@ def window_readers(graph: Graph, node: Windows) -> list[TensorOp]:
 def _behind(graph: Graph, node: Windows) -> list[Node]:
     readers = [one for one in graph.nodes if node.result in one.inputs]
     return [*readers, *(further for one in readers if isinstance(one, Windows) for further in _behind(graph, one))]
-

@@ -50,8 +50,8 @@ from penstock.compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
     "MemoryOp", "ALWAYS", "COMPARISONS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
-    "NestDialect", "NestOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp", "WriteOp", "YieldOp",
-    "memory_shape", "memory_word",
+    "NestDialect", "NestOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp", "WriteOp",
+    "YieldOp", "memory_shape", "memory_word",
 ]  # fmt: skip
 
 

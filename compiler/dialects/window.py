@@ -113,9 +113,7 @@ class SlideOp(IRDLOperation):
     fill = prop_def(Attribute)
     result = result_def(TensorType | ITensorType)
     traits = traits_def(Pure())
-    assembly_format = (
-        "($sym_name^)? $source `by` $by `fill` $fill attr-dict `:` type($source) `->` type($result)"
-    )
+    assembly_format = "($sym_name^)? $source `by` $by `fill` $fill attr-dict `:` type($source) `->` type($result)"
 
     def __init__(
         self, source: SSAValue, by: Slide, fill: Attribute, result: Attribute, name: str | None = None

@@ -26,7 +26,6 @@ from penstock.compiler.plan.parts import (
     Sliding,
     Storing,
 )
-
 from penstock.compiler.plan.slide_nests import build_slide
 
 

@@ -21,7 +21,8 @@ from penstock.compiler.transforms.generics import maps_of
 from penstock.compiler.transforms.parts import is_static
 from penstock.compiler.transforms.rewrite import Rewrite
 
-_MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ConcatOp, SlideOp, func.ReturnOp)
+_RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+_MOVES = (linalg.FillOp, tensor.EmptyOp, *_RESHAPES, tensor.ConcatOp, SlideOp, func.ReturnOp)
 
 
 @dataclass(frozen=True)

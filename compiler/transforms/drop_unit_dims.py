@@ -14,9 +14,9 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
-from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of, unique_name
 from penstock.compiler.transforms.generics import (
     PARALLEL,

@@ -62,14 +62,14 @@ class Dims:
                             else:
                                 sets.join((source, dim), (node.result, dim))
                 case Windows():
-                    for dim in range(len(tensor_type(node.source).get_shape())):
+                    rank, reason = len(tensor_type(node.source).get_shape()), ("a window", "slides along it")
+                    for dim in range(rank):
                         if dim == node.by.dim:
-                            reason = ("a window", "slides along it")
                             blocked |= dict.fromkeys([(node.source, dim), (node.result, dim)], reason)
                         else:
                             sets.join((node.source, dim), (node.result, dim))
-                    for dim in range(len(tensor_type(node.source).get_shape()), len(tensor_type(node.result).get_shape())):
-                        blocked[node.result, dim] = ("a window", "has these places")
+                    if node.by.size > 1:
+                        blocked[node.result, rank] = ("a window", "has its places")
                 case Reshape():
                     for value in (node.source, node.result):
                         for dim in range(len(tensor_type(value).get_shape())):

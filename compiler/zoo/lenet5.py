@@ -16,4 +16,5 @@ def build(batch: int = 1, side: int = 28, outputs: int = 10, seed: int = 0) -> t
         nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
         nn.Linear(16 * max(rest, 1) ** 2, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, outputs),
     )  # fmt: skip
-    return seeded("zoo:lenet5", module, {"batch": batch, "outputs": outputs, "side": side - 11}, (batch, 1, side, side), seed)
+    sizes = {"batch": batch, "outputs": outputs, "side": side - 11}
+    return seeded("zoo:lenet5", module, sizes, (batch, 1, side, side), seed)

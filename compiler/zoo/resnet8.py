@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
@@ -23,7 +25,7 @@ class ResNet8(nn.Module):
         super().__init__()
         self.stem = _convolution(3, channels, 3)
         widths = [channels, channels, 2 * channels, 4 * channels]
-        self.blocks = nn.Sequential(*(Block(m, n, 1 if m == n else 2) for m, n in zip(widths, widths[1:], strict=False)))
+        self.blocks = nn.Sequential(*(Block(m, n, 1 if m == n else 2) for m, n in pairwise(widths)))
         self.head = nn.Linear(widths[-1], outputs)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

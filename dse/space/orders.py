@@ -41,6 +41,11 @@ def order_of(op: TensorOp, scheme: str, outer: LoopOrder = ()) -> LoopOrder:
     return (*outer, *(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction))
 
 
+def tiles_of(trips: LoopOrder, size: int, outer: LoopOrder = ()) -> LoopOrder:
+    """Every dim's largest divisor up to a size; along a frame's rows and columns one place."""
+    return tuple(1 if d in outer else max(n for n in divisors(trip) if n <= size) for d, trip in enumerate(trips))
+
+
 def order_choices(op: TensorOp) -> tuple[str, ...]:
     """Every order of a kernel's tile loops by name, the one that all kernels have first; none for many dims."""
     count = len(op.trips)
@@ -53,13 +58,11 @@ def named_order(name: str) -> LoopOrder:
     return tuple(int(digit) for digit in name)
 
 
-def connected_order(
-    op: TensorOp, trips: LoopOrder, kernel: KernelDesign, streams: Streams, outer: LoopOrder = ()
-) -> LoopOrder:
+def connected_order(op: TensorOp, trips: LoopOrder, kernel: KernelDesign, streams: Streams) -> LoopOrder:
     """The order with the least memory: for converters from the orders that its operands are made in, for operands
     that are kept and for sums that are not finished. Of equals, the one with parallel loops outside."""
-    usual = order_of(op, ORDER_PARALLEL, outer)
-    if len(trips) > _MOST_DIMS or not streams or outer:
+    usual = order_of(op, ORDER_PARALLEL)
+    if len(trips) > _MOST_DIMS or not streams:
         return usual
     operands = tuple((m, dtype_of(v)) for v, m in zip(op.inputs, op.operand_maps, strict=True))
     result = (op.result_map, dtype_of(op.result), bool(op.reductions))

@@ -48,6 +48,7 @@ from penstock.dse.space.orders import (
     order_choices,
     order_of,
     same_lanes,
+    tiles_of,
     walk_alike,
 )
 from penstock.dse.space.paced import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
@@ -160,9 +161,7 @@ class TilingSpace:
 
     @cached_property
     def weights(self) -> WeightStore:
-        if self.options.weights is not None:
-            return self.options.weights
-        return weights_placement(self.graph, self.platform)
+        return self.options.weights or weights_placement(self.graph, self.platform)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
@@ -182,8 +181,7 @@ class TilingSpace:
         guess, sizes = self.default_params(), self.choices["overall_unroll_size"]
         bolder = sizes[sizes.index(guess["overall_unroll_size"]) + 1 :][:1]
         settings = [guess, *({**guess, "overall_unroll_size": n} for n in bolder)]
-        settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
-        settings += [{**guess, "allocation": ALIGNED}]
+        settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}, {**guess, "allocation": ALIGNED}]
         other_operators = {name: self.choices[name][1] for name in self.choices if name in PARAMETERS.values()}
         settings += [{**guess, "padding": True}] if "padding" in self.choices else []
         settings += [{**setting, **other_operators} for setting in settings[:2] if other_operators]
@@ -205,9 +203,8 @@ class TilingSpace:
         """A cautious estimate of how many lanes of the dearest reduction the device holds."""
         costs = [lane_cost(op, self.library) for op in self.heavy]
         limits = self.platform.limits
-        by_dsp = [limits.dsp // c.dsp for c in costs if c.dsp]
-        by_lut = [limits.lut // (2 * c.lut) for c in costs if c.lut]
-        return max(1, min([*by_dsp, *by_lut], default=self.max_lanes))
+        fit = [limits.dsp // c.dsp for c in costs if c.dsp] + [limits.lut // (2 * c.lut) for c in costs if c.lut]
+        return max(1, min(fit, default=self.max_lanes))
 
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
@@ -268,11 +265,11 @@ class TilingSpace:
         own = str(settings.get(f"order.{op.layer}", AS_OTHERS))
         if own != AS_OTHERS:
             return replace(kernel, order=named_order(own))
-        if settings["order"] != ORDER_CONNECTED or not op.reductions:
+        if settings["order"] != ORDER_CONNECTED or not op.reductions or op.layer in self.spatial:
             return kernel
         producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self.graph.makers.get(v))]
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
-        return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams, self.spatial.get(op.layer, ())))
+        return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
 
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
@@ -323,9 +320,7 @@ class TilingSpace:
         return Dims(self.graph)
 
     def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
-        outer = self.spatial.get(op.layer, ())
-        trips = enumerate(self._trips(op, sizes))
-        return tuple(1 if dim in outer else max(d for d in divisors(trip) if d <= size) for dim, trip in trips)
+        return tiles_of(self._trips(op, sizes), size, self.spatial.get(op.layer, ()))
 
     @cached_property
     def spatial(self) -> Mapping[str, LoopOrder]:
@@ -360,8 +355,8 @@ class TilingSpace:
         operations = self.graph.operations
         busiest = max(op.work for op in operations)
         most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
-        along: Along = DIMS_PARALLEL if settings["unroll_along"] == DIMS_PARALLEL else DIMS_BALANCED
-        along = DIMS_REDUCTION if settings["unroll_along"] == DIMS_REDUCTION else along
+        named: dict[Value, Along] = {DIMS_PARALLEL: "parallel", DIMS_REDUCTION: "reduction"}
+        along = named.get(settings["unroll_along"], DIMS_BALANCED)
         key = (most, along, *tiles.values())
         if key not in self._aligned_before:
             allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from penstock.compiler.backend.hls import pragmas
+from penstock.compiler.backend.hls import nest_values, pragmas
 from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
@@ -32,8 +32,6 @@ from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.scalars.index_text import flat, times, total
-
-_SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
 @dataclass
@@ -370,9 +368,7 @@ class NestCpp:
     # -- guards
 
     def _condition(self, guard: GuardAttr) -> str:
-        names = self.loop_names
-        terms = [f"{_counter(names[t.loop], t.every)} {_SIGNS[t.comparison]} {t.value}" for t in guard.terms]
-        return "(" + " && ".join(terms) + ")" if terms else "true"
+        return nest_values.condition(guard, self.loop_names)
 
     @contextmanager
     def _guarded(self, guard: GuardAttr) -> Generator[None]:
@@ -395,7 +391,3 @@ class NestCpp:
         number = self.used.get(label, 0)
         self.used[label] = number + 1
         return f"{label}{number}"
-
-
-def _counter(name: str, every: int) -> str:
-    return f"{name} % {every}" if every else name
