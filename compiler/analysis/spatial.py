@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Slice, TensorOp, Windows
 from penstock.compiler.dialects.types import tensor_type
 
-Dims = set[tuple[SSAValue, int]]
+FrameDims = set[tuple[SSAValue, int]]
 
 
 def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
@@ -23,7 +23,7 @@ def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
     """
     if not any(isinstance(node, Windows) for node in graph.nodes):
         return {}
-    dims: Dims = set()
+    dims: FrameDims = set()
     while True:
         known = len(dims)
         for node in graph.nodes:
@@ -34,7 +34,7 @@ def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
     return {layer: found for layer, found in loops.items() if found}
 
 
-def _spread(node: Node, dims: Dims) -> None:
+def _spread(node: Node, dims: FrameDims) -> None:
     match node:
         case Windows():
             dims |= {(node.source, node.by.dim), (node.result, node.by.dim)}
@@ -52,9 +52,9 @@ def _spread(node: Node, dims: Dims) -> None:
             dims.update(together)
 
 
-def _walked(op: TensorOp, loop: int) -> Dims:
+def _walked(op: TensorOp, loop: int) -> FrameDims:
     """The dims of operands and result that a loop goes along; none where it only adds up."""
-    found = {(op.result, d) for d, one in enumerate(op.result_dims) if one == loop}
+    found: FrameDims = {(op.result, d) for d, one in enumerate(op.result_dims) if one == loop}
     if not found:
         return set()
     for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
@@ -62,7 +62,7 @@ def _walked(op: TensorOp, loop: int) -> Dims:
     return found
 
 
-def _loops(op: TensorOp, dims: Dims) -> tuple[int, ...]:
+def _loops(op: TensorOp, dims: FrameDims) -> tuple[int, ...]:
     made = [loop for d, loop in enumerate(op.result_dims) if loop is not None and (op.result, d) in dims]
     read = [
         loop
