@@ -22,6 +22,7 @@ from penstock.compiler.dialects.affine import linear_form
 from penstock.compiler.dialects.window import Slide, SlideOp
 from penstock.compiler.transforms.editor import LAYER, Editor, shape_of, tensor_of
 from penstock.compiler.transforms.generics import REDUCTION, constant, iterators_of, maps_of, rebuild
+from penstock.compiler.transforms.reshapes import reshape
 from penstock.compiler.transforms.rewrite import Rewrite
 
 
@@ -48,15 +49,45 @@ class _Frame:
 
     @staticmethod
     def of(value: SSAValue, *, zero: Attribute) -> _Frame:
-        """What is padded comes with its padding apart."""
-        pad, rank = value.owner, len(shape_of(value))
+        """What is padded comes with its padding apart, also where dims are split that have none: those of groups."""
+        if isinstance(value.owner, tensor.ExpandShapeOp):
+            inner = _Frame.of(value.owner.src, zero=zero)
+            return _expanded(value, inner) or _Frame.plain(value, zero)
+        pad = value.owner
         if isinstance(pad, tensor.PadOp) and not pad.low and not pad.high:
             inside: Any = pad.region.block.last_op
             constant = inside.operands[0].owner
             amounts = tuple(pad.static_low.get_values()), tuple(pad.static_high.get_values())
             if isinstance(constant, arith.ConstantOp) and min(*amounts[0], *amounts[1]) >= 0:
                 return _Frame(pad.source, *amounts, constant.value)
+        return _Frame.plain(value, zero)
+
+    @staticmethod
+    def plain(value: SSAValue, zero: Attribute) -> _Frame:
+        rank = len(shape_of(value))
         return _Frame(value, (0,) * rank, (0,) * rank, zero)
+
+
+def _expanded(value: SSAValue, inner: _Frame) -> _Frame | None:
+    """A frame whose dims are split as those of its padded form were."""
+    op = value.owner
+    assert isinstance(op, tensor.ExpandShapeOp)
+    if inner.source is op.src:
+        return None
+    shape, low, high = list(shape_of(value)), [0] * len(shape_of(value)), [0] * len(shape_of(value))
+    groups: Any = op.reassociation
+    for dim, group in enumerate(groups):
+        places = [place.value.data for place in group]
+        if inner.low[dim] or inner.high[dim]:
+            if len(places) > 1:
+                return None
+            low[places[0]], high[places[0]] = inner.low[dim], inner.high[dim]
+            shape[places[0]] = shape_of(inner.source)[dim]
+    split = reshape(inner.source, tuple(shape))
+    block = op.parent
+    assert block is not None
+    block.insert_op_before(split, op)
+    return _Frame(split.results[0], tuple(low), tuple(high), inner.fill)
 
 
 def _raise(op: linalg.GenericOp) -> None:
