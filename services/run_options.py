@@ -92,12 +92,15 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+PlatformName = Annotated[PlainText, AfterValidator(_known_platform)]
+QuantisationName = Literal["w8a8"]
+
+
 class RunOptions(RequestBody):
     """What a run is to do with its model."""
 
     platform: Annotated[
-        PlainText,
-        AfterValidator(_known_platform),
+        PlatformName,
         Said(
             f"device to design for [default: {DEFAULT_PLATFORM}]",
             (COMPILE, EXPLORE, SUBMIT, CHECK),
@@ -109,7 +112,7 @@ class RunOptions(RequestBody):
         Said("designs to try", (COMPILE, EXPLORE, SUBMIT), defaults={COMPILE: 48, EXPLORE: 100}, most=100_000),
     ] = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
     quantize: Annotated[
-        Literal["w8a8"] | None,
+        QuantisationName | None,
         Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
     ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (

@@ -43,6 +43,8 @@ def create(database: Database, settings: Settings, name: str, days: int | None =
             name=name,
             prefix=public_part(token),
             digest=digest(token, load_key(settings.secret_file)),
+            owner=name,
+            scope="submit",
             expires_at=expires,
         )
     return token

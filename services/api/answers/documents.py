@@ -142,7 +142,7 @@ def trial_out(row: TrialRow, chosen: int | None) -> TrialOut:
     number = row.number if row.number is not None else trial_number(row.key)
     return TrialOut(
         number=number,
-        state=row.state if row.state is not None else _unfinished(row.step_state),  # pyright: ignore[reportArgumentType]
+        state=row.state if row.state is not None else trial_state(row.step_state),  # pyright: ignore[reportArgumentType]
         chosen=chosen is not None and number == chosen,
         params=dict(row.params or {}),
         figures=dict(row.figures or {}),
@@ -191,7 +191,8 @@ def trial_number(key: str) -> int:
     return -1 if number is None else number
 
 
-def _unfinished(step_state: str) -> str:
+def trial_state(step_state: str) -> str:
+    """The state of a trial that has found nothing, from its step's."""
     return "complete" if step_state == StepState.SUCCEEDED else step_state
 
 

@@ -8,7 +8,16 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.services.run_options import LONGEST_NAME, MOST_TRIALS, PlainText, RequestBody, RunOptions
+from penstock.services.run_options import (
+    DEFAULT_PLATFORM,
+    LONGEST_NAME,
+    MOST_TRIALS,
+    PlainText,
+    PlatformName,
+    QuantisationName,
+    RequestBody,
+    RunOptions,
+)
 
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
@@ -22,6 +31,13 @@ class NewRun(RunOptions):
 
 
 OPTION_NAMES = tuple(NewRun.model_fields)
+
+
+class NewCheck(RequestBody):
+    """For what a model is to be looked at."""
+
+    platform: PlatformName = Field(DEFAULT_PLATFORM, description="the device: one of the platforms of this service")
+    quantize: QuantisationName | None = Field(None, description="w8a8: as with 8-bit weights and activations")
 
 
 class MoreTrials(RequestBody):
@@ -221,6 +237,21 @@ class ModelList(Given):
 class TrialList(Given):
     items: list[TrialOut]
     next_cursor: str | None
+
+
+class TrialFront(Given):
+    """The trials that no other one beats in every objective, of all that keep every limit."""
+
+    objectives: list[str] = Field(description="what was compared, the most important first")
+    evidence: str | None = Field(description="of all figures compared; trials of other evidence take no part")
+    compared: int = Field(description="how many trials took part")
+    items: list[FrontTrial] = Field(description="by the first objective")
+
+
+class FrontTrial(Given):
+    number: int
+    figures: dict[str, float] = Field(description="those that the objectives stand for")
+    chosen: bool
 
 
 class ArtifactList(Given):

@@ -28,8 +28,8 @@ def presented_token(request: Request) -> str:
     return request.cookies.get(COOKIE, "")
 
 
-def token_id(tx: Transaction, token: str, key: bytes) -> str | None:
-    """The id of a usable token, or None."""
+def token_owner(tx: Transaction, token: str, key: bytes) -> str | None:
+    """Whose a usable token is, or None."""
     if not is_well_formed(token):
         return None
     known = tx.tokens.by_prefix(public_part(token))
@@ -37,11 +37,11 @@ def token_id(tx: Transaction, token: str, key: bytes) -> str | None:
         return None
     if _is_due(known.id):
         tx.tokens.touch(known.id)
-    return known.id
+    return known.owner
 
 
 def authenticate(request: Request, context: Ctx) -> str | None:
-    """The id of the caller's token; None where the service asks for none. Everything else is a 401."""
+    """Whose token the caller has; None where the service asks for none. Everything else is a 401."""
     if not context.options.auth:
         return None
     caller = caller_of(request, context)
@@ -59,12 +59,12 @@ def authenticate(request: Request, context: Ctx) -> str | None:
 
 
 def caller_of(request: Request, context: Context) -> str | None:
-    """The id of the token that the request carries, if it is usable."""
+    """Whose token the request carries, if it is usable."""
     token = presented_token(request)
     if not token:
         return None
     with context.database.begin() as tx:
-        return token_id(tx, token, context.token_key)
+        return token_owner(tx, token, context.token_key)
 
 
 Caller = Annotated[str | None, Depends(authenticate)]

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import run_detail, run_list
-from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, RunId, check_cursor
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, Cursor, PageLimit, RunId, check_cursor
 from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunStateName
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
@@ -25,7 +25,6 @@ from penstock.services.run_options import RunOptions
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 
-POLL_AFTER_SECONDS = 2
 LONGEST_WAIT_SECONDS = 60
 
 

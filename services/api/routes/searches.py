@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Run
 from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail
-from penstock.services.api.answers.params import PROBLEMS, RunId
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, RunId
 from penstock.services.api.answers.schemas import MoreTrials, RunDetail, TrialDetail
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
@@ -23,7 +23,6 @@ from penstock.services.step_kinds import TRIAL, StepKey
 
 router = APIRouter(prefix="/v1/runs", tags=["searches"], responses=PROBLEMS)
 
-POLL_AFTER_SECONDS = 2
 TrialNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="the number of a trial")]
 
 
