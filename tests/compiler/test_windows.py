@@ -16,7 +16,7 @@ from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.analysis.live_range import live_maximum
 from penstock.compiler.analysis.walks import SliceWalk
 from penstock.compiler.design import Design, KernelDesign
-from penstock.compiler.dialects import nest, stream
+from penstock.compiler.dialects import stream
 from penstock.compiler.dialects.window import Slide
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
@@ -101,8 +101,9 @@ def test_lines_hold_what_is_alive() -> None:
     The three that are more stand in the window and in the rows before it too. Two frames would be 512.
     """
     lowered = plain(prepare(imported(nn.MaxPool2d(3, 1), (1, 1, 16, 16), "pool")))
-    slides = [op for op in lowered.stream.walk() if isinstance(op, nest.NestOp) and op.sym_name.data == "slide"]
-    lines = [op for one in slides for op in one.parent_op().walk() if isinstance(op, stream.BufferOp)]
+    tasks = [op for op in lowered.stream.walk() if isinstance(op, stream.TaskOp) and "windows" in op.sym_name.data]
+    slides = [task for task in tasks if "convert" not in task.sym_name.data]
+    lines = [op for one in slides for op in one.walk() if isinstance(op, stream.BufferOp)]
     sizes = [op.result.type.element_count() for op in lines]
     assert sizes == [16, 16, 3, 3]
     rows = SliceWalk((1, 1), ((16, 1, 0), (16, 1, 1)))
