@@ -1,7 +1,8 @@
 """Models that people have, each fp32 and W8A8, through `penstock compile` at its defaults, a process each.
 
 Imported, compiled, C++ equal to the interpreter, PyTorch within tolerance, within the device by the reported
-resources, seconds, and where it failed: the stage that was at work, and the one line that was said.
+resources, seconds by the clock and of processor time, and where it failed: the stage that was at work, and the one line
+that was said.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import importlib.util
 import json
 import os
 import re
+import resource
+import shlex
 import signal
 import statistics
 import subprocess
@@ -42,44 +45,61 @@ class Outcome:
     stage: str = ""
     line: str = ""
     report: Mapping[str, Any] | None = None
+    cpu_seconds: float = 0.0
 
 
-def run(only: str = "", limit: int | None = None, options: tuple[str, ...] = ()) -> Figures:
-    """`only` is a part of a model's name or group, or a pattern; `options` go to every `penstock compile`."""
+def run(only: str = "", limit: int | None = None, options: str = "", keep: Path | None = None) -> Figures:
+    """`only` is a part of a model's name or group, or a pattern; `options` go to every `penstock compile`.
+
+    Every row goes to the end of the file `keep` as soon as it is there, and a row that the file has under the same
+    options is not run again: a run that was stopped goes on where it was.
+    """
     models = [model for model in corpus() if _wanted(model, only)][:limit]
+    kept = _kept(keep, options)
     rows: list[Mapping[str, Value]] = []
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         for number, model in enumerate(models, start=1):
-            rows += _rows(model, Path(folder), options, f"{number} of {len(models)}")
+            for quantize in QUANTISATIONS:
+                row = kept.get((model.name, quantize or "fp32"))
+                if row is None:
+                    row = _tried(model, quantize, Path(folder), options)
+                    _say(row, f"{number} of {len(models)}")
+                    if keep is not None:
+                        with keep.open("a", encoding="utf-8") as file:
+                            file.write(json.dumps({**row, "options": options}) + "\n")
+                rows.append(row)
     return Figures(WALL_CLOCK, rows, _summary(rows))
 
 
-def _rows(model: CorpusModel, folder: Path, options: tuple[str, ...], place: str) -> list[Mapping[str, Value]]:
+def _kept(keep: Path | None, options: str) -> dict[tuple[str, str], Mapping[str, Value]]:
+    """The rows of the file, by model and quantisation, which were found under these options."""
+    if keep is None or not keep.exists():
+        return {}
+    rows = [json.loads(line) for line in keep.read_text(encoding="utf-8").splitlines()]
+    return {(row["model"], row["quantize"]): row for row in rows if row.pop("options") == options}
+
+
+def _tried(model: CorpusModel, quantize: str | None, folder: Path, options: str) -> Mapping[str, Value]:
     if model.needs and importlib.util.find_spec(model.needs) is None:
-        return [
-            _row(model, q, Outcome(0.0, line=f"{model.needs} is not installed"), there=False) for q in QUANTISATIONS
-        ]
+        return _row(model, quantize, Outcome(0.0, line=f"{model.needs} is not installed"), there=False)
     try:
         reference = _reference(model, folder)
     except Exception as error:  # noqa: BLE001  (another project's exporter)
-        return [_row(model, q, Outcome(0.0, "export", f"{type(error).__name__}: {error}")) for q in QUANTISATIONS]
-    rows: list[Mapping[str, Value]] = []
-    for quantize in QUANTISATIONS:
-        outcome = compile_once(reference, quantize, folder / "out" / model.name / (quantize or "fp32"), options)
-        rows.append(_row(model, quantize, outcome))
-        said = f"failed in '{outcome.stage}': {outcome.line}" if outcome.line else "ok"
-        print(
-            f"{place}  {model.name} {quantize or 'fp32'}  {outcome.seconds:.1f} s  {said}",
-            file=sys.stderr, flush=True,
-        )  # fmt: skip
-    return rows
+        return _row(model, quantize, Outcome(0.0, "export", f"{type(error).__name__}: {error}"))
+    out = folder / "out" / model.name / (quantize or "fp32")
+    return _row(model, quantize, compile_once(reference, quantize, out, tuple(shlex.split(options))))
+
+
+def _say(row: Mapping[str, Value], place: str) -> None:
+    said = f"failed in '{row['stage']}': {row['line']}" if row["line"] else "ok"
+    print(f"{place}  {row['model']} {row['quantize']}  {row['seconds']:.1f} s  {said}", file=sys.stderr, flush=True)
 
 
 def compile_once(reference: str, quantize: str | None, out: Path, options: tuple[str, ...] = ()) -> Outcome:
     """`penstock compile` as a user calls it. The last stage that it names is the one that failed."""
     command = [sys.executable, "-m", "penstock.services.cli.main", "compile", reference, "-o", str(out), "--json"]
     command += [*(["--quantize", quantize] if quantize else []), *options]
-    began = time.monotonic()
+    began, before = time.monotonic(), _children_seconds()
     process = subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "COLUMNS": "1000"},
@@ -90,13 +110,19 @@ def compile_once(reference: str, quantize: str | None, out: Path, options: tuple
         os.killpg(process.pid, signal.SIGKILL)
         _, stderr = process.communicate()
         return Outcome(time.monotonic() - began, _last_stage(stderr), f"not done after {TIMEOUT_SECONDS} s")
-    seconds = time.monotonic() - began
+    seconds, cpu = time.monotonic() - began, _children_seconds() - before
     report = json.loads(stdout) if stdout.startswith("{") else None
     if process.returncode == 0:
-        return Outcome(seconds, report=report)
+        return Outcome(seconds, report=report, cpu_seconds=cpu)
     lines = [line for line in stderr.splitlines() if line.startswith("penstock: ")] or stderr.splitlines()[-1:]
     line = lines[-1].removeprefix("penstock: ") if lines else f"exit code {process.returncode}"
-    return Outcome(seconds, _last_stage(stderr), line, report)
+    return Outcome(seconds, _last_stage(stderr), line, report, cpu)
+
+
+def _children_seconds() -> float:
+    """Processor time of all that this process started and waited for: on a shared machine the clock says less."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _last_stage(stderr: str) -> str:
@@ -122,6 +148,7 @@ def _row(model: CorpusModel, quantize: str | None, outcome: Outcome, *, there: b
         "fits": share <= 1 if share is not None else None,
         "cycles": report["timing"]["latency_cycles"] if report else None,
         "seconds": round(outcome.seconds, 1),
+        "cpu_s": round(outcome.cpu_seconds, 1),
         "stage": outcome.stage,
         "line": outcome.line,
     }
@@ -136,6 +163,7 @@ def _largest_share(report: Mapping[str, Any]) -> float | None:
 def _summary(rows: list[Mapping[str, Value]]) -> Mapping[str, Value]:
     tried = [row for row in rows if row["installed"]]
     seconds = [float(row["seconds"] or 0) for row in tried]
+    cpu = [float(row["cpu_s"] or 0) for row in tried]
 
     def percent(count: int) -> float | None:
         return round(100 * count / len(tried), 1) if tried else None
@@ -149,6 +177,8 @@ def _summary(rows: list[Mapping[str, Value]]) -> Mapping[str, Value]:
         "fits_pct": percent(sum(bool(row["fits"]) for row in tried)),
         "median_s": round(statistics.median(seconds), 1) if seconds else None,
         "max_s": max(seconds, default=None),
+        "median_cpu_s": round(statistics.median(cpu), 1) if cpu else None,
+        "max_cpu_s": max(cpu, default=None),
     }
 
 

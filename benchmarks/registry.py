@@ -62,13 +62,13 @@ BENCHMARKS: dict[str, Benchmark] = {
 }
 
 
-def run(name: str, data: Path | None = None, **narrowed: str | int) -> dict[str, Any]:
+def run(name: str, data: Path | None = None, **asked: str | int | Path) -> dict[str, Any]:
     """Run one benchmark, on the files of a folder if one is given; the object that `penstock bench` prints.
 
-    `narrowed` is what it is to run only: see `narrows`.
+    `asked` is what it is to run, and how: see `takes`.
     """
     program = import_module(BENCHMARKS[name].module)
-    figures: Figures = program.run(**narrowed) if data is None else program.run(data, **narrowed)
+    figures: Figures = program.run(**asked) if data is None else program.run(data, **asked)
     return {
         "name": name,
         "machine": machine(),
@@ -78,9 +78,12 @@ def run(name: str, data: Path | None = None, **narrowed: str | int) -> dict[str,
     }
 
 
-def narrows(name: str) -> set[str]:
-    """By what a benchmark can be told to run less: `only`, a part of its rows' names, and `limit`, how many."""
-    return {"only", "limit"} & set(inspect.signature(import_module(BENCHMARKS[name].module).run).parameters)
+def takes(name: str) -> set[str]:
+    """What a benchmark can be asked for: `only`, a part of its rows' names, `limit`, how many, `options` for what it
+    runs, and `keep`, a file of rows that are there already."""
+    return {"only", "limit", "options", "keep"} & set(
+        inspect.signature(import_module(BENCHMARKS[name].module).run).parameters
+    )
 
 
 def machine() -> dict[str, Value]:

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, Timeout
 
 from penstock.db.repositories.artifacts import Artifacts
 from penstock.db.repositories.attempts import Attempts
+from penstock.db.repositories.audit import Audit
 from penstock.db.repositories.base import Scope
 from penstock.db.repositories.events import Events
 from penstock.db.repositories.idempotency import Idempotency
@@ -23,6 +24,7 @@ from penstock.db.repositories.outbox import Outbox
 from penstock.db.repositories.profiles import Profiles
 from penstock.db.repositories.rung_pairs import RungPairs
 from penstock.db.repositories.runs import Runs
+from penstock.db.repositories.sessions import Sessions
 from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
 from penstock.db.repositories.trials import Trials
@@ -39,10 +41,12 @@ _RETRYABLE_CODES = ("40001", "40P01")  # serialisation failure, deadlock
 class Transaction:
     """All repositories on one connection; committed when its `with` block ends without an exception."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, actor: str | None = None) -> None:
         self.connection = connection
-        scope = Scope(connection)
+        scope = Scope(connection, actor)
         self.tokens = Tokens(scope)
+        self.sessions = Sessions(scope)
+        self.audit = Audit(scope)
         self.models = Models(scope)
         self.runs = Runs(scope)
         self.steps = Steps(scope)
@@ -81,11 +85,12 @@ class Database:
         )
 
     @contextmanager
-    def begin(self) -> Iterator[Transaction]:
+    def begin(self, actor: str | None = None) -> Iterator[Transaction]:
+        """A transaction; the events that it writes name the actor."""
         if os.getpid() != self._pid:
             raise RuntimeError("a Database was carried over a fork; make one in the new process")
         with self.engine.begin() as connection:
-            yield Transaction(connection)
+            yield Transaction(connection, actor)
 
     def run(self, work: Callable[[Transaction], T], *, patience: float = 30.0) -> T:
         """Do `work` in a transaction, again and again while the database is away, for `patience` seconds.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from penstock.compiler.platforms import Platform
 from penstock.compiler.schedule import NestSchedule, PortSchedule, load_library
@@ -17,6 +18,7 @@ from penstock.compiler.simulator import (
     SimulatedMemory,
     SimulatedProcess,
     Simulation,
+    Simulator,
     simulate,
 )
 from penstock.compiler.simulator import Channel as SimulatedChannel
@@ -43,6 +45,25 @@ def simulate_design(
     rules = rules_of(platform, clock_mhz)
     converted = simulated_network(network, platform, clock_mhz)
     return simulate(converted, rules, depths=depths, frames=frames, bounded=bounded)
+
+
+@dataclass(frozen=True)
+class SimulationOutlook:
+    """What is known of a simulation before it is made: `least` cycles that it will find, `events` that it goes through.
+
+    Every task takes its own time even if it never waits; kernels that run one after the other add theirs up.
+    """
+
+    least: int
+    events: int
+
+
+def outlook_of(network: TaskNetwork, platform: Platform, clock_mhz: float) -> SimulationOutlook:
+    """Of one run of a scheduled design under its platform's rules."""
+    rules, found = rules_of(platform, clock_mhz), simulated_network(network, platform, clock_mhz)
+    parts = found.networks if isinstance(found, Sequence) else (found,)
+    plans = [Simulator(part, rules).plan for part in parts]
+    return SimulationOutlook(sum(max(plan.busy) for plan in plans), sum(plan.accesses for plan in plans))
 
 
 def simulated_network(network: TaskNetwork, platform: Platform, clock_mhz: float) -> SimulatedNetwork | Sequence:

@@ -91,12 +91,15 @@ class RequestBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+PlatformName = Annotated[PlainText, AfterValidator(_known_platform)]
+QuantisationName = Literal["w8a8"]
+
+
 class RunOptions(RequestBody):
     """What a run is to do with its model."""
 
     platform: Annotated[
-        PlainText,
-        AfterValidator(_known_platform),
+        PlatformName,
         Said(
             f"device to design for [default: {DEFAULT_PLATFORM}]",
             (COMPILE, EXPLORE, SUBMIT, CHECK),
@@ -123,7 +126,7 @@ class RunOptions(RequestBody):
         description="percent above the lower bound of the first objective at which the search ends; 0: only at it",
     )  # fmt: skip
     quantize: Annotated[
-        Literal["w8a8"] | None,
+        QuantisationName | None,
         Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
     ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (

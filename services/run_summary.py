@@ -85,6 +85,8 @@ class RunSummary(Summarised):
     accelerator_accuracy: float | None = None
     # a replay, which is a run of its own
     replay: Replayed | None = None
+    # a check, likewise: as docs/check.schema.json says
+    check: dict[str, Any] | None = None
 
     def written(self) -> dict[str, Any]:
         """What a step has to say; the fields that it does not know are left as they are."""

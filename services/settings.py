@@ -35,6 +35,8 @@ class Settings:
     """PENSTOCK_API_HOST."""
     api_port: int = 8750
     """PENSTOCK_API_PORT."""
+    trusted_proxies: tuple[str, ...] = ()
+    """PENSTOCK_TRUSTED_PROXIES: addresses whose X-Forwarded-For and -Proto are believed; nobody's unless named."""
     url: str = "http://127.0.0.1:8750"
     """PENSTOCK_URL: where the command line finds the service."""
     lease_seconds: float = 30.0
@@ -64,7 +66,13 @@ class Settings:
     tool_keep: Literal["never", "failed", "always"] = "never"
     """PENSTOCK_TOOL_KEEP: work folders below PENSTOCK_TOOL_FOLDER that stay for two weeks, for a look."""
     allow_python_models: bool = False
-    """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
+    """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; `penstock up --allow-python` sets it."""
+    fence: Literal["required", "off"] = "required"
+    """PENSTOCK_FENCE: off imports models without a fence of Penstock's own, where a container is the fence."""
+    import_seconds: int = 120
+    """PENSTOCK_IMPORT_SECONDS: what an import may compute; by the clock it may take four times as long."""
+    import_memory_gb: float = 4.0
+    """PENSTOCK_IMPORT_MEMORY_GB: what an import may hold; half of that is the most that may come out of it."""
     profiles_kept: int = 100_000
     """PENSTOCK_PROFILES_KEPT: measured kernels that are kept; what a run cites is kept beyond that."""
     profiles_days: float = 180.0
@@ -88,6 +96,11 @@ class Settings:
     def secret_file(self) -> Path:
         """The key of token digests; made by the API at its first start, readable by its user only."""
         return self.home / "secret.key"
+
+    @property
+    def token_file(self) -> Path:
+        """The token of whoever started the service with `penstock up`, readable by its user only."""
+        return self.home / "token"
 
     def require_database_url(self) -> str:
         if not self.database_url:
@@ -123,6 +136,7 @@ class Settings:
             redis_url=read("REDIS_URL", _url, None),
             api_host=host,
             api_port=port,
+            trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
             url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
@@ -138,6 +152,9 @@ class Settings:
             tool_folder=read("TOOL_FOLDER", _folder, None),
             tool_keep=read("TOOL_KEEP", _keep, "never"),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
+            fence=read("FENCE", _fence, "required"),
+            import_seconds=read("IMPORT_SECONDS", _count, 120),
+            import_memory_gb=read("IMPORT_MEMORY_GB", _positive, 4.0),
             profiles_kept=read("PROFILES_KEPT", _count, 100_000),
             profiles_days=read("PROFILES_DAYS", _positive, 180.0),
             queues=read("QUEUES", _names, QUEUES),
@@ -196,6 +213,14 @@ def _keep(text: str) -> Literal["never", "failed", "always"]:
             return word
         case _:
             raise ValueError("expected never, failed or always")
+
+
+def _fence(text: str) -> Literal["required", "off"]:
+    match text.lower():
+        case "required" | "off" as word:
+            return word
+        case _:
+            raise ValueError("expected required or off")
 
 
 def _count(text: str) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
-SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"
+SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "replay", "check"
 
 FIRST_TURN = 1
 """Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
@@ -66,6 +66,9 @@ STEP_KINDS: Mapping[str, StepFacts] = {
         "report and archive", "build", "`*.penstock.zip`, `report.json`, `report.html`", chooses=True, delivers=True
     ),
     REPLAY: StepFacts("the only step of a run of its own: evaluates a trial of another run again", "explore"),
+    CHECK: StepFacts(
+        "after the import the only step of a run of its own: what is known of a model before any search", "explore"
+    ),
 }  # fmt: skip
 """In the order in which a run has them."""
 

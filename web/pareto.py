@@ -14,7 +14,9 @@ from penstock.web.axis import Axis, fit_axis
 
 WIDTH, HEIGHT = 560, 340
 LEFT, RIGHT, TOP, BOTTOM = 62, 16, 26, 46
-MOST_POINTS = 3000
+MOST_POINTS = 600
+_ROOM = (3, 4, 6, 8, 11, 16)
+"""Pixels within which one mark stands for all of its kind, tried until there are few enough."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +91,13 @@ def draw_pareto(
     """The plot, or None while there is nothing to draw."""
     if not dots:
         return None
-    shown = sorted(dots, key=lambda dot: (not dot.chosen, not dot.feasible, dot.x))[:MOST_POINTS]
-    evidence = Counter(dot.evidence for dot in shown).most_common(1)[0][0]
-    front = pareto_front([dot for dot in shown if dot.feasible and dot.evidence == evidence])
-    x_axis = fit_axis([dot.x for dot in shown], LEFT, WIDTH - RIGHT)
-    y_axis = fit_axis([dot.y for dot in shown], HEIGHT - BOTTOM, TOP, from_zero=True)
+    evidence = Counter(dot.evidence for dot in dots).most_common(1)[0][0]
+    front = pareto_front([dot for dot in dots if dot.feasible and dot.evidence == evidence])
+    x_axis = fit_axis([dot.x for dot in dots], LEFT, WIDTH - RIGHT)
+    y_axis = fit_axis([dot.y for dot in dots], HEIGHT - BOTTOM, TOP, from_zero=True)
     on_front = {dot.number for dot in front}
+    ordered = sorted(dots, key=lambda dot: (not dot.chosen, dot.number not in on_front, not dot.feasible, dot.x))
+    shown = _seen(ordered, on_front, x_axis, y_axis)
     marks = [_mark(dot, x_axis, y_axis, dot.number in on_front, x_text, y_text) for dot in reversed(shown)]
     limit = y_axis.pixel(y_limit) if y_limit is not None and y_axis.low < y_limit < y_axis.high else None
     return Plot(
@@ -106,9 +109,27 @@ def draw_pareto(
         front=_staircase(front, x_axis, y_axis),
         limit_y=limit,
         evidence=evidence,
-        others=sum(dot.evidence != evidence for dot in shown),
+        others=sum(dot.evidence != evidence for dot in dots),
         left_out=len(dots) - len(shown),
     )
+
+
+def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -> list[Dot]:
+    """Of dots that would cover each other the first, so that a drawing of any number of trials stays small.
+
+    The front and the chosen trial are always drawn.
+    """
+    if len(dots) <= MOST_POINTS:
+        return list(dots)
+    always = [dot for dot in dots if dot.chosen or dot.number in on_front]
+    places = {(round(x_axis.pixel(d.x)), round(y_axis.pixel(d.y)), d.feasible): d for d in reversed(dots)}
+    kept: dict[tuple[int, int, bool], Dot] = {}
+    for room in _ROOM:
+        kept = {(x // room, y // room, fits): dot for (x, y, fits), dot in places.items()}
+        if len(kept) <= MOST_POINTS:
+            break
+    drawn = {dot.number for dot in always}
+    return always + [dot for dot in kept.values() if dot.number not in drawn]
 
 
 def _ticks(axis: Axis, text: Callable[[float], str]) -> tuple[ParetoTick, ...]:

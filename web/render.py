@@ -16,6 +16,7 @@ from penstock.web.run_view import OptionLabels, StepKinds, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, Document, view_runs
 from penstock.web.search_view import ObjectiveViews
+from penstock.web.trials_view import KnownTrials
 
 
 class EvidenceLook(Protocol):
@@ -83,12 +84,10 @@ def render_run(
     option_labels: OptionLabels,
     step_kinds: StepKinds,
     objectives: ObjectiveViews,
-    trials: Sequence[Document],
-    trials_left_out: int,
+    trials: KnownTrials,
     artifacts: Sequence[Document],
     events: Sequence[Document],
     service: Document,
-    sort: str,
     has_login: bool,
     now: datetime | None = None,
 ) -> str:
@@ -96,11 +95,9 @@ def render_run(
     view = view_run(
         run,
         trials=trials,
-        trials_left_out=trials_left_out,
         artifacts=artifacts,
         events=events,
         workers_alive=int(service["workers_alive"]),
-        sort=sort,
         option_labels=option_labels,
         step_kinds=step_kinds,
         objectives=objectives,
@@ -134,9 +131,9 @@ def render_problem(document: Mapping[str, Any]) -> str:
     return _page("problem.html", service=None, has_login=False, problem=document)
 
 
-def render_login(*, failed: bool, next_page: str) -> str:
+def render_login(*, failure: str, next_page: str) -> str:
     """The form that takes a token."""
-    return _page("login.html", service=None, has_login=False, failed=failed, next_page=next_page)
+    return _page("login.html", service=None, has_login=False, failure=failure, next_page=next_page)
 
 
 def _page(template: str, **values: Any) -> str:

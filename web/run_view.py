@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,13 +10,13 @@ from typing import Protocol
 
 from penstock.web import text
 from penstock.web.event_lines import EventLine, event_lines
-from penstock.web.graph import GraphDrawing, GraphNode, draw_graph, joint_state
+from penstock.web.graph import MOST_CELLS, GraphDrawing, GraphNode, draw_graph, joint_state
 from penstock.web.pareto import Plot
 from penstock.web.rungs_view import RungErrors, view_rungs
 from penstock.web.runs_view import best_latency, headline, progress_text, shown_state, style_of
 from penstock.web.search_view import ObjectiveViews, Search, is_number, plot_trials, view_search
 from penstock.web.text import Document
-from penstock.web.trials_view import TrialTable, scarcest, view_trials
+from penstock.web.trials_view import KnownTrials, TrialTable, scarcest, view_trials
 
 
 class StepLook(Protocol):
@@ -119,12 +120,10 @@ class RunView:
 def view_run(
     run: Document,
     *,
-    trials: Sequence[Document],
-    trials_left_out: int,
+    trials: KnownTrials,
     artifacts: Sequence[Document],
     events: Sequence[Document],
     workers_alive: int,
-    sort: str,
     option_labels: OptionLabels,
     step_kinds: StepKinds,
     objectives: ObjectiveViews,
@@ -142,16 +141,16 @@ def view_run(
         headline=shown,
         share_evidence=share_evidence,
         best=best_latency(shown),
-        graph=_graph(run, trials, step_kinds, now),
+        graph=_graph(run, trials.marks, step_kinds, now),
         steps=tuple(_step_row(step, now) for step in sorted(run["steps"], key=lambda step: _place(step, step_kinds))),
-        plot=plot_trials(trials, run["options"].get("objectives") or (), objectives),
-        table=view_trials(trials, left_out=trials_left_out, sort=sort),
+        plot=plot_trials(trials.marks, run["options"].get("objectives") or (), objectives),
+        table=view_trials(trials),
         files=tuple(_file_row(artifact) for artifact in artifacts),
         events=event_lines(events),
         age=text.age(run["created_at"], now),
         lasted=text.between(run["started_at"], run["finished_at"], now),
         findings=_findings(run["summary"]),
-        binding=_binding(shown, trials),
+        binding=_binding(shown, trials.model),
         chosen=_chosen(run["summary"], artifacts),
         search=view_search(run),
         rungs=view_rungs(run["summary"].get("rung_errors") or ()),
@@ -249,11 +248,15 @@ def _graph(run: Document, trials: Sequence[Document], kinds: StepKinds, now: dat
     ]
     total = run["progress"]["trials_total"]
     looks = [(_cell_state(trial), _cell_title(trial)) for trial in trials]
-    looks += [("pending", "not yet begun")] * max(0, min(total, 600) - len(looks))
+    looks += [("pending", "not yet begun")] * max(0, min(total, MOST_CELLS) - len(looks))
     state = joint_state([state for state, _ in looks])
+    looks = _grouped(trials) if len(trials) > MOST_CELLS else looks
     if run["state"] in OVER and state in ("running", "queued", "pending"):
         state = "pending"
-    node = GraphNode("trials", state, progress_text(run["progress"]), "one square for each trial")
+    node = GraphNode(
+        "trials", state, progress_text(run["progress"]),
+        "one square for each trial" if len(trials) <= MOST_CELLS else "a square for several trials",
+    )  # fmt: skip
     return draw_graph(before, looks, node if total or looks else None, after)
 
 
@@ -295,6 +298,18 @@ def _cell_state(trial: Document) -> str:
     looks = {"complete": "succeeded", "infeasible": "infeasible", "blocked": "pending"}
     state: str = trial["state"]
     return looks.get(state, state)
+
+
+def _grouped(trials: Sequence[Document]) -> list[tuple[str, str]]:
+    """State and title of as many squares as there is room for, each for the same number of trials."""
+    each = -(-len(trials) // MOST_CELLS)
+    looks: list[tuple[str, str]] = []
+    for first in range(0, len(trials), each):
+        group = trials[first : first + each]
+        states = [_cell_state(trial) for trial in group]
+        counts = ", ".join(f"{count} {state}" for state, count in Counter(states).most_common())
+        looks.append((joint_state(states), f"trials {group[0]['number']} to {group[-1]['number']}: {counts}"))
+    return looks
 
 
 def _cell_title(trial: Document) -> str:
@@ -344,11 +359,9 @@ def _figure(name: str, value: float) -> str:
     return f"{value * 100:.1f} %" if name.endswith("accuracy") else text.quantity(value)
 
 
-def _binding(best: Document | None, trials: Sequence[Document]) -> str:
+def _binding(best: Document | None, model: Document | None) -> str:
     """The resource that the trial needs most of."""
-    if best is None:
-        return ""
-    return next((scarcest(trial["figures"]) for trial in trials if trial["number"] == best["trial"]), "")
+    return scarcest(model["figures"]) if best and model and model["number"] == best["trial"] else ""
 
 
 def _findings(summary: Document) -> tuple[tuple[str, str], ...]:

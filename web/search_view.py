@@ -63,12 +63,15 @@ class Search:
     replayed: Document | None
     """The run evaluated a trial again: what it found, and in lines what differs."""
     replay: tuple[str, ...]
+    checked: Document | None
+    """The run only looked at its model: what it found, and in lines what is refused or worth knowing."""
+    check: tuple[str, ...]
 
 
 def view_search(run: Document) -> Search:
     state, paused = run["state"], bool(run["paused"])
     going = state in ("queued", "running")
-    found = run["summary"].get("replay")
+    found, checked = run["summary"].get("replay"), run["summary"].get("check")
     searched = any(step["kind"] == "explore" and step["state"] == "succeeded" for step in run["steps"])
     return Search(
         by_latency=(run["options"].get("objectives") or ["latency"])[0] == "latency",
@@ -78,14 +81,14 @@ def view_search(run: Document) -> Search:
         warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start", ())),
         replayed=found if isinstance(found, dict) else None,
         replay=_replay_lines(found) if isinstance(found, dict) else (),
+        checked=checked if isinstance(checked, dict) else None,
+        check=_check_lines(checked) if isinstance(checked, dict) else (),
     )
 
 
 def plot_trials(trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews) -> Plot | None:
     """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
-    names = [name for name in asked if name in objectives][:2]
-    names += [name for name in ("latency", "resources") if name not in names]
-    x, y = (_known(ObjectiveAxis.of(objectives[name]), trials) for name in names[:2])
+    x, y = (_known(axis, trials) for axis in _axes(asked, objectives))
     dots: list[Dot] = []
     for trial in trials:
         at, up = trial["figures"].get(x.figure), trial["figures"].get(y.figure)
@@ -93,6 +96,20 @@ def plot_trials(trials: Sequence[Document], asked: Sequence[str], objectives: Ob
             feasible = trial["state"] == "complete"
             dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", feasible, trial["chosen"]))
     return draw_pareto(dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show, y_limit=y.limit)
+
+
+def drawn_figures(asked: Sequence[str], objectives: ObjectiveViews) -> tuple[str, ...]:
+    """The figures that the drawing of a run needs of each of its trials."""
+    axes = _axes(asked, objectives)
+    return tuple(
+        dict.fromkeys([a.figure for a in axes] + [_OLDER[a.figure].figure for a in axes if a.figure in _OLDER])
+    )
+
+
+def _axes(asked: Sequence[str], objectives: ObjectiveViews) -> list[ObjectiveAxis]:
+    names = [name for name in asked if name in objectives][:2]
+    names += [name for name in ("latency", "resources") if name not in names]
+    return [ObjectiveAxis.of(objectives[name]) for name in names[:2]]
 
 
 def is_number(value: object) -> bool:
@@ -107,3 +124,14 @@ def _known(axis: ObjectiveAxis, trials: Sequence[Document]) -> ObjectiveAxis:
 def _replay_lines(found: Document) -> tuple[str, ...]:
     rows = [f"{row['figure']}: {row['then']} then, {row['now']} now" for row in found["differs"]]
     return (*rows, *(f"Changed since: {words}" for words in found["changed"]))
+
+
+def _check_lines(found: Document) -> tuple[str, ...]:
+    refusals = [f"{one['where']}: {one['what']} ({one['limit']}). {one['hint']}" for one in found["refusals"]]
+    size, estimate = found["size"], found["estimate"]
+    lines = [f"{size['parameters']:,} parameters, {size['operations']} operations on the accelerator"] if size else []
+    if estimate:
+        share = max(estimate["shares"].values(), default=0.0)
+        first = f"{estimate['latency_us']:,.4g} µs and {share:.0%} of {found['platform']} [{estimate['evidence']}]"
+        lines.append(f"The first design of a search would take {first}")
+    return (*refusals, *lines, *found["notes"])

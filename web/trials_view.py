@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlencode
 
 from penstock.web import text
 from penstock.web.text import Document
 
-MOST_ROWS = 300
 SORTS = ("number", "latency", "resources")
 
 
@@ -31,7 +31,21 @@ _COLUMNS = (
     Column("bandwidth_share", "Bandwidth", text.percent),
 )
 _NO_RESOURCE = ("resource_share", "bandwidth_share", "die_share", "routing_share")
-_SORT_FIGURES = {"latency": ("latency_us", "latency_cycles"), "resources": ("resource_share",)}
+
+
+@dataclass(frozen=True)
+class KnownTrials:
+    """What a page is given of a run's trials, however many they are."""
+
+    marks: Sequence[Document] = ()
+    """All of them, each with no more than a drawing needs."""
+    rows: Sequence[Document] = ()
+    """One page of them in full, in the order that was asked for."""
+    model: Document | None = None
+    """The chosen trial, or the best so far, in full."""
+    sort: str = "number"
+    cursor: str | None = None
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +71,11 @@ class TrialTable:
     """Of every figure in the table; empty where it differs from trial to trial."""
     model_trial: int | None
     """The chosen trial, or the best so far: of the others only those parameters are shown that differ from its."""
-    left_out: int
+    total: int
     sort: str
+    here: str
+    """The query of this page, and of the one after it if there is one."""
+    after: str
 
 
 def scarcest(figures: Document) -> str:
@@ -71,42 +88,32 @@ def scarcest(figures: Document) -> str:
     return max(shares, key=lambda name: shares[name], default="").upper()
 
 
-def view_trials(trials: Sequence[Document], *, left_out: int, sort: str) -> TrialTable:
-    """The table in the order that was asked for; unfinished trials come last when figures decide."""
+def view_trials(known: KnownTrials) -> TrialTable:
+    """One page of the table."""
+    trials, model = known.rows, known.model
     columns = [column for column in _COLUMNS if any(column.name in trial["figures"] for trial in trials)]
-    constants, varying = _split_params(trials)
+    constants, varying = _split_params([*trials, *([model] if model else [])])
     evidence = {trial["evidence"] for trial in trials if trial["evidence"]}
-    model = _model_trial(trials)
-    ordered = sorted(trials, key=lambda trial: _rank(trial, sort))
-    shown = ordered[:MOST_ROWS]
     return TrialTable(
         columns=tuple(column.heading for column in columns),
-        rows=tuple(_row(trial, columns, _unlike(trial, model, varying)) for trial in shown),
+        rows=tuple(_row(trial, columns, _unlike(trial, model, varying)) for trial in trials),
         constants=tuple(sorted(constants.items())),
         evidence=evidence.pop() if len(evidence) == 1 else "",
         model_trial=model["number"] if model else None,
-        left_out=left_out + len(ordered) - len(shown),
-        sort=sort if sort in SORTS else "number",
+        total=len(known.marks),
+        sort=known.sort,
+        here=_query(known.sort, known.cursor),
+        after=_query(known.sort, known.next_cursor) if known.next_cursor else "",
     )
 
 
-def _rank(trial: Document, sort: str) -> tuple[float, float]:
-    for name in _SORT_FIGURES.get(sort, ()):
-        value = trial["figures"].get(name)
-        if isinstance(value, int | float):
-            return (float(trial["state"] != "complete"), value)
-    return (2.0, trial["number"]) if sort in _SORT_FIGURES else (0.0, trial["number"])
-
-
-def _model_trial(trials: Sequence[Document]) -> Document | None:
-    chosen = next((trial for trial in trials if trial["chosen"]), None)
-    complete = [trial for trial in trials if trial["state"] == "complete" and trial["params"]]
-    return chosen or min(complete, key=lambda trial: _rank(trial, "latency"), default=None)
+def _query(sort: str, cursor: str | None) -> str:
+    return urlencode({"sort": sort} | ({"cursor": cursor} if cursor else {}))
 
 
 def _unlike(trial: Document, model: Document | None, varying: Sequence[str]) -> list[str]:
     """The parameters worth showing beside a trial: many trials differ from the best in one or two."""
-    if model is None or trial is model:
+    if model is None or trial["number"] == model["number"]:
         return list(varying)
     return [name for name in varying if trial["params"].get(name) != model["params"].get(name)]
 

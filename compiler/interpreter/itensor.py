@@ -8,7 +8,7 @@ exactly as in the levels below.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -28,31 +28,38 @@ from penstock.compiler.interpreter.slices import cut, join
 from penstock.compiler.layout import pack, unpack
 from penstock.compiler.scalars.number_types import numpy_dtype
 
+Observer = Callable[[str, Array], None]
 
-def run(module: ModuleOp, arguments: Sequence[Array]) -> list[Array]:
-    """Run @main of an itensor module on all its arguments, inputs and parameters alike, as they lie in memory."""
+
+def run(module: ModuleOp, arguments: Sequence[Array], observe: Observer | None = None) -> list[Array]:
+    """Run @main of an itensor module on all its arguments, inputs and parameters alike, as they lie in memory.
+
+    `observe` is called with the name of every task and the whole tensor that it computes.
+    """
     function = next(op for op in module.ops if isinstance(op, func.FuncOp))
     tensors: dict[SSAValue, Array] = dict(zip(function.body.block.args, arguments, strict=True))
     for op in function.body.block.ops:
         if isinstance(op, itensor.KernelOp):
-            results = _run_kernel(op, [tensors[v] for v in op.sources])
+            results = _run_kernel(op, [tensors[v] for v in op.sources], observe)
             tensors |= dict(zip(op.outputs, results, strict=True))
     terminator = function.body.block.last_op
     assert terminator is not None
     return [tensors[v] for v in terminator.operands]
 
 
-def _run_kernel(kernel: itensor.KernelOp, sources: Sequence[Array]) -> list[Array]:
+def _run_kernel(kernel: itensor.KernelOp, sources: Sequence[Array], observe: Observer | None) -> list[Array]:
     tensors: dict[SSAValue, Array] = dict(zip(kernel.body.block.args, sources, strict=True))
     streams: dict[SSAValue, Array] = {}
     for op in kernel.body.block.ops:
-        _step(op, tensors, streams)
+        _step(op, tensors, streams, observe)
     terminator = kernel.body.block.last_op
     assert terminator is not None
     return [tensors[v] for v in terminator.operands]
 
 
-def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue, Array]) -> None:
+def _step(
+    op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue, Array], observe: Observer | None
+) -> None:
     match op:
         case itensor.LoadOp():
             kind, source = _kind(op.result), tensors[op.source]
@@ -85,7 +92,10 @@ def _step(op: Operation, tensors: dict[SSAValue, Array], streams: dict[SSAValue,
                 tensors[v] if isinstance(v.type, TensorType) else join(streams.pop(v), _kind(v), op.sym_name.data)
                 for v in op.operands_
             ]
-            streams[op.result] = cut(_task(op, operands), _kind(op.result))
+            whole = _task(op, operands)
+            if observe is not None:
+                observe(op.sym_name.data, whole)
+            streams[op.result] = cut(whole, _kind(op.result))
         case _:
             pass
 

@@ -26,7 +26,7 @@ from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import evaluate
 
 ValueArrays = dict[SSAValue, Array]
-Observer = Callable[[SSAValue, Array], None]
+ValueObserver = Callable[[SSAValue, Array], None]
 
 
 def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
@@ -34,7 +34,7 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     return [output[0] for output in run_many(program, [np.asarray(x)[None] for x in inputs])]
 
 
-def run_many(program: Program, inputs: Sequence[Array], observe: Observer | None = None) -> list[Array]:
+def run_many(program: Program, inputs: Sequence[Array], observe: ValueObserver | None = None) -> list[Array]:
     """Like `run` for many independent runs at once: each input has a leading axis of runs, and so has each output.
 
     `observe` is called with the result of every generic.

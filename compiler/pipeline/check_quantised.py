@@ -6,15 +6,13 @@ the answers are too far off, the layers are compared one by one, to say where it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.interpreter.linalg import run, run_many
+from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.pipeline.layer_numbers import LayerError, errors_by_layer, layer_numbers, layers_read, share_of
 from penstock.compiler.pipeline.verify import W8A8_TOLERANCE, compare
 from penstock.compiler.program import Program, Samples
 from penstock.compiler.transforms.canonicalise import simplify
@@ -24,18 +22,6 @@ from penstock.compiler.transforms.quantise import quantise_in
 from penstock.compiler.transforms.quantiser import LEVELS, Code
 
 _NAMED = 3
-
-
-@dataclass(frozen=True)
-class LayerError:
-    """How far the quantised layer is from the float one, of its largest number; `added` is what its inputs had not."""
-
-    layer: str
-    share: float
-    added: float
-
-    def __str__(self) -> str:
-        return f"'{self.layer}' is off by {self.share:.2g} of its largest number"
 
 
 def check_quantised(program: Program, prepared: Program) -> None:
@@ -70,49 +56,21 @@ def layer_errors(canonical: Program, samples: Samples) -> list[LayerError]:
     InsertRequantise().rewrite(editor)
     editor.remove_dead()
     reference = editor.snapshot()
-    floats, readers = _numbers(reference, samples.inputs), _sources(reference)
+    floats = layer_numbers(reference, samples.inputs)
     state = quantise_in(editor)
     codes = {layer_of(value.owner): code for value, code in state.codes.items() if isinstance(value.owner, Operation)}
     quantised = editor.finish()
-    integers = _numbers(quantised, quantised.quantise_inputs(samples.inputs))
-    shares: dict[str, float] = {}
-    found: list[LayerError] = []
-    for layer, wanted in floats.items():
-        if layer in integers:
-            shares[layer] = _share(integers[layer], codes.get(layer), wanted)
-            before = max([shares.get(source, 0.0) for source in readers[layer]], default=0.0)
-            found.append(LayerError(layer, shares[layer], shares[layer] - before))
-    return found
-
-
-def _numbers(program: Program, inputs: list[Array] | tuple[Array, ...]) -> dict[str, Array]:
-    """What each layer computes."""
-    seen: dict[str, Array] = {}
-
-    def observe(value: SSAValue, numbers: Array) -> None:
-        assert isinstance(value.owner, Operation)
-        seen[layer_of(value.owner)] = np.array(numbers[0], np.float64)
-
-    run_many(program, [np.asarray(x)[None] for x in inputs], observe)
-    return seen
-
-
-def _sources(program: Program) -> dict[str, list[str]]:
-    """The layers that each layer reads."""
-    return {
-        layer_of(op): [layer_of(x.owner) for x in op.inputs if isinstance(x.owner, Operation)]
-        for op in program.module.walk()
-        if isinstance(op, linalg.GenericOp)
+    integers = layer_numbers(quantised, quantised.quantise_inputs(samples.inputs))
+    shares = {
+        layer: _share(integers[layer], codes.get(layer), wanted)
+        for layer, wanted in floats.items()
+        if layer in integers
     }
+    return errors_by_layer(shares, layers_read(reference))
 
 
 def _share(numbers: Array, code: Code | None, wanted: Array) -> float:
     """Where a mask leaves numbers out, they are as they should be."""
-    if numbers.shape != wanted.shape:
-        return 0.0
     ours = numbers if code is None else numbers * np.asarray(code.scale, np.float64)
-    counts = np.isfinite(wanted)
-    if code is not None and code.left_out is not None:
-        counts &= numbers > -LEVELS - 1
-    largest = float(np.max(np.abs(wanted[counts]), initial=0.0)) or 1.0
-    return float(np.max(np.abs(ours - wanted)[counts], initial=0.0)) / largest
+    left_in = numbers > -LEVELS - 1 if code is not None and code.left_out is not None else None
+    return share_of(ours, wanted, left_in)

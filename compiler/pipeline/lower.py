@@ -73,7 +73,7 @@ class Lowered:
         """What the model says."""
         return self.graph if self.padded is self.program else read_graph(self.program.module)
 
-    def run_itensor(self, inputs: Sequence[Array]) -> list[Array]:
+    def run_itensor(self, inputs: Sequence[Array], observe: itensor_interpreter.Observer | None = None) -> list[Array]:
         """Run the itensor level on inputs at the ports' dtypes."""
         function = next(op for op in self.itensor.ops if isinstance(op, func.FuncOp))
         waiting = iter(self._shaped(inputs))
@@ -83,7 +83,7 @@ class Lowered:
             value = self.padded.params[self.graph.name(argument)] if is_param else next(waiting)
             layout = layout_of(function.arg_attrs, index)
             arguments.append(pack(value, layout.layout) if layout else value)
-        outputs = itensor_interpreter.run(self.itensor, arguments)
+        outputs = itensor_interpreter.run(self.itensor, arguments, observe)
         layouts = [layout_of(function.res_attrs, i) for i in range(len(outputs))]
         return self._unpacked(outputs, [one.layout if one else None for one in layouts])
 

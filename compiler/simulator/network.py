@@ -174,3 +174,8 @@ class Sequence:
     name: str
     steps: tuple[tuple[Item, ...], ...]
     control: StartControl = field(default_factory=StartControl)
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """The items that are networks, in order."""
+        return tuple(item for step in self.steps for item in step if isinstance(item, Network))

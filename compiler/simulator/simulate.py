@@ -31,6 +31,7 @@ from penstock.compiler.simulator.state import (
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
+ROOM = 1 << 17  # words of rings: a run without depths that needs more is slower than the run with them
 
 _ENGINE_PARTS = (
     "layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "recurrence", "engine",
@@ -133,7 +134,8 @@ class Simulator:
     def _state(self, asked: Mapping[str, int | None], frames: int) -> tuple[EngineState, bool]:
         """The end of a run, and whether everything is done.
 
-        If no channel ever held more slots than it has, no depth was felt, and the times are those without depths.
+        If no channel ever held more slots than it has, no depth was felt, and the times are those without depths: first
+        a run without is tried, which is given up where processes run so far ahead that it would take longer.
         """
         if frames < 1:
             raise PenstockError(
@@ -144,7 +146,8 @@ class Simulator:
         most = np.array([at.UNBOUNDED if d is None else min(d, at.UNBOUNDED) for d in depths], np.int64)
         free = self._free.get(frames)
         if frames not in self._free or (free is not None and (free <= most).all()):
-            state, done = self._run([None] * len(depths), frames)
+            room = ROOM if any(d is not None for d in depths) else None
+            state, done = self._run([None] * len(depths), frames, room=room)
             free = self._free[frames] = self._marks(state) if done else None
             if free is not None and (free <= most).all():
                 return state, done
@@ -157,13 +160,17 @@ class Simulator:
     def _marks(self, state: EngineState) -> Ints:
         return state.memory[self.plan.link_addresses + at.HIGH]
 
-    def _run(self, depths: Sequence[int | None], frames: int, *, every_time: bool = False) -> tuple[EngineState, bool]:
+    def _run(
+        self, depths: Sequence[int | None], frames: int, *, every_time: bool = False, room: int | None = None
+    ) -> tuple[EngineState, bool]:
+        """A run that needs much more `room` for times of tokens is given up."""
         state = new_state(self.plan, depths, frames, self._sizes, every_time=every_time)
         run = self._compiled if self._is_long(frames) else self._interpreted
         done = run(state)
-        while not done and grow(self.plan, state):
+        while not done and (room is None or len(state.rings) <= room) and grow(self.plan, state):
             done = run(state)
-        self._sizes = sizes_of(self.plan, state)
+        if room is None or len(state.rings) <= room:
+            self._sizes = sizes_of(self.plan, state)
         return state, done
 
     def _is_long(self, frames: int) -> bool:

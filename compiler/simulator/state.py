@@ -71,14 +71,14 @@ def grow(plan: SimulationPlan, state: EngineState) -> bool:
     sequences = _sequences(plan, m)
     if not m[sequences + at.GROW].any():
         return False
-    before = [[int(n) for n in m[s : s + at.SEQUENCE_SIZE]] for s in sequences]
+    before = m[sequences[:, None] + np.arange(at.SEQUENCE_SIZE)]
     state.rings = _place(plan, m, (m[sequences + at.MASK] + 1) << m[sequences + at.GROW])
-    for s, was in zip(sequences, before, strict=True):
-        for run in range(max(0, was[at.HEAD] - was[at.MASK] - 1), was[at.HEAD]):
-            source = was[at.RING] + at.RUN_ENTRIES * (run & was[at.MASK])
-            target = int(m[s + at.RING]) + at.RUN_ENTRIES * (run & int(m[s + at.MASK]))
-            state.rings[target : target + at.RUN_ENTRIES] = old[source : source + at.RUN_ENTRIES]
-        m[s + at.GROW] = 0
+    for s, was in zip(sequences.tolist(), before, strict=True):
+        runs = np.arange(max(0, was[at.HEAD] - was[at.MASK] - 1), was[at.HEAD])
+        source, target = (ring[at.RING] + at.RUN_ENTRIES * (runs & ring[at.MASK]) for ring in (was, m[s:]))
+        for entry in range(at.RUN_ENTRIES):
+            state.rings[target + entry] = old[source + entry]
+    m[sequences + at.GROW] = 0
     for row in plan.addresses:
         m[row + at.READY] = 1
     if len(state.near):

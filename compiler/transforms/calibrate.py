@@ -32,6 +32,7 @@ def calibration_inputs(program: Program) -> list[Array]:
 
 _FAR_BELOW = 20.0
 _MOST_KEPT = 1 << 16
+_UNLIKE = 16.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,13 @@ class Spread:
     highest: float
     lowest_near: float
     below: Array
+    typical: float = 0.0
+    """The median magnitude of those that are not zero."""
+
+    @property
+    def uneven(self) -> bool:
+        """Whether most numbers are so far below the largest that eight bits leave three or fewer for them."""
+        return 0.0 < self.typical * _UNLIKE < self.largest
 
     @property
     def largest(self) -> float:
@@ -57,7 +65,9 @@ class Spread:
         near = values[values >= -_FAR_BELOW]
         if below.size > _MOST_KEPT:
             below = np.concatenate((below[: _MOST_KEPT // 2], below[-_MOST_KEPT // 2 :]))
-        return Spread(layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), below)
+        some = np.abs(values[values != 0])
+        typical = float(np.median(some)) if some.size else 0.0
+        return Spread(layer, float(np.max(near, initial=0.0)), float(-np.min(near, initial=0.0)), below, typical)
 
 
 def measure_spreads(program: Program, inputs: list[Array]) -> dict[SSAValue, Spread]:

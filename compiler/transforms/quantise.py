@@ -56,7 +56,8 @@ def quantise_in(editor: Editor) -> Quantiser:
         if not np.isfinite(largest):
             raise not_finite(program.name, spreads[value].layer)
     share_ranges(editor, ranges)
-    state = Quantiser(editor, ranges, masks)
+    uneven = {value for value, spread in spreads.items() if spread.uneven}
+    state = Quantiser(editor, ranges, masks, uneven)
     _quantise_inputs(state)
     for op in list(editor.block.ops):
         if moves_data(op):

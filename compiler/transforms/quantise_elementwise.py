@@ -22,6 +22,7 @@ from penstock.compiler.transforms.generics import (
     build_generic,
     constant,
     empty,
+    is_elementwise,
     iterators_of,
     maps_of,
     without_unused_loops,
@@ -190,6 +191,11 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
         )
     if returned:
         return builder.build(state, result, {}), None
+    if op.results[0] in state.uneven and _spread_by_readers(op):
+        # within the measured range, as eight bits would be: a variance that was rounded to 0 gives 1/sqrt(eps)
+        largest = state.ranges[op.results[0]]
+        result = _emit(builder, arith.MaximumfOp, result, -largest)
+        return builder.build(state, _emit(builder, arith.MinimumfOp, result, largest), {}), None
     step, mask = state.step(op.results[0]), state.masks.get(op.results[0])
     scaled = _emit(builder, arith.MulfOp, result, 1.0 / step)
     result = _emit(builder, arith.MaximumfOp, scaled, -128.0 if mask is None else -float(LEVELS))
@@ -202,6 +208,13 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
     rank = len(shape_of(op.results[0]))
     code = Code(np.full((1,) * rank, step), 128, 8, None if mask is None else mask.left_out)
     return builder.build(state, narrow.result, {}), code
+
+
+def _spread_by_readers(op: linalg.GenericOp) -> bool:
+    """Whether elementwise operations repeat its numbers, as a norm's rows do: few of them cross, and may stay f32."""
+    readers = [use.operation for use in op.results[0].uses]
+    rank = len(shape_of(op.results[0]))
+    return all(isinstance(r, linalg.GenericOp) and is_elementwise(r) and len(trip_counts(r)) > rank for r in readers)
 
 
 def _where_below(builder: _Builder, value: SSAValue, limit: float, then: float, otherwise: SSAValue) -> SSAValue:

@@ -43,6 +43,8 @@ class Quantiser:
     ranges: dict[SSAValue, float]
     """The largest magnitude of each old value."""
     masks: dict[SSAValue, Mask] = field(default_factory=dict[SSAValue, "Mask"])
+    uneven: set[SSAValue] = field(default_factory=set[SSAValue])
+    """Old values that one scale would leave too few levels for most of their numbers."""
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Old value to new value."""
     codes: dict[SSAValue, Code | None] = field(default_factory=dict[SSAValue, "Code | None"])

@@ -24,15 +24,16 @@ class RunNotLockedError(AssertionError):
 
 
 class Scope:
-    """One transaction's connection, and the runs whose rows it has locked.
+    """One transaction's connection, who asked for it, and the runs whose rows it has locked.
 
     Every transaction that changes the state of a run or of its steps locks the run's row first. So two of
     them never wait for each other in a circle, fan-in counts never race, and the ids of a run's events rise
     in the order of commits.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, actor: str | None = None) -> None:
         self.connection = connection
+        self.actor = actor
         self.locked_runs: set[str] = set()
 
     def require_lock(self, run_id: str) -> None:

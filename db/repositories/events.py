@@ -18,7 +18,9 @@ class Events(Repository):
     def add_many(self, run_id: str, entries: Sequence[tuple[str, Json]]) -> None:
         """Append under the run's lock, so that a reader who follows ids never misses a late commit."""
         self.scope.require_lock(run_id)
-        rows = [{"run_id": run_id, "kind": kind, "data": dict(data)} for kind, data in entries]
+        rows = [
+            {"run_id": run_id, "kind": kind, "data": dict(data), "actor": self.scope.actor} for kind, data in entries
+        ]
         if rows:
             self.connection.execute(insert(events), rows)
 

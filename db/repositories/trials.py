@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Numeric, Select, cast, func, insert, select, true, union
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Integer,
+    Numeric,
+    Select,
+    case,
+    cast,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    tuple_,
+)
 from sqlalchemy.dialects.postgresql import array
 
-from penstock.db.repositories.base import Repository, number_cursor
+from penstock.db.repositories.base import BadCursorError, Repository, number_cursor
 from penstock.db.schema.records import Json, Page, Trial, TrialSummary
 from penstock.db.schema.tables import artifacts, steps, trials
 from penstock.db.schema.tables import runs as all_runs
+
+_VALUE, _WHOLE = re.compile(r"-?[0-9.]{1,25}(e[+-]?[0-9]{1,3})?"), re.compile(r"-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -37,6 +54,17 @@ class TrialRow:
     seconds: float | None
     origin: str | None
     version: str | None
+
+
+@dataclass(frozen=True)
+class TrialMark:
+    """A trial as far as a drawing or a front needs it: few bytes, since all of a run's are read at once."""
+
+    number: int
+    state: str
+    """Of the trial, or of its step while it has found nothing."""
+    evidence: str | None
+    figures: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -88,22 +116,48 @@ class Trials(Repository):
             statement = statement.where(steps.c.id > cursor)
         return self._page(TrialRow, statement, limit, lambda row: row["step_id"])
 
-    def notable(
-        self, run_id: str, figure: str, *, best: int, newest: int, besides: int | None = None
-    ) -> tuple[TrialRow, ...]:
-        """A run's best complete trials by one figure, its newest steps, and one more; all if there are no more."""
+    def by_figures(
+        self, run_id: str, figures: Sequence[str], *, cursor: str | None = None, limit: int = 200
+    ) -> Page[TrialRow]:
+        """Trial steps by the first of the figures that each has, the smallest first.
+
+        What keeps its limits comes first, then what does not, then what has no such figure, each by its number.
+        """
+        value = func.coalesce(*(_figure(name) for name in figures), 0.0)
+        known = or_(*(_figure(name).is_not(None) for name in figures))
+        rank = case((known, case((trials.c.state == "complete", 0), else_=1)), else_=2)
+        place = (rank, value, _number())
         own = (steps.c.run_id == run_id, steps.c.kind == "trial")
-        value = trials.c.figures[figure]
-        good = (
-            select(trials.c.step_id)
-            .where(trials.c.run_id == run_id, trials.c.state == "complete", func.jsonb_typeof(value) == "number")
-            .order_by(cast(value, Numeric), trials.c.number)
-            .limit(best)
+        statement = _steps_with_trials(rank.label("rank"), value.label("value"), _number().label("at")).where(*own)
+        if cursor is not None:
+            statement = statement.where(tuple_(*place) > tuple_(*_place_of(cursor)))
+        found = self.connection.execute(statement.order_by(*place).limit(limit + 1)).mappings().all()
+        last = found[limit - 1] if len(found) > limit else None
+        after = None if last is None else f"{last['rank']}:{float(last['value'])!r}:{last['at']}"
+        names = [field.name for field in fields(TrialRow)]
+        return Page(tuple(TrialRow(**{name: row[name] for name in names}) for row in found[:limit]), after)
+
+    def marks(self, run_id: str, figures: Sequence[str]) -> tuple[TrialMark, ...]:
+        """All trials of a run by number, with those of the figures that they have."""
+        statement = (
+            select(
+                _number().label("number"),
+                func.coalesce(trials.c.state, steps.c.state).label("state"),
+                trials.c.evidence,
+                *(_figure(name) for name in figures),
+            )
+            .join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
+            .where(steps.c.run_id == run_id, steps.c.kind == "trial")
+            .order_by(steps.c.id)
         )
-        late = select(steps.c.id).where(*own).order_by(steps.c.id.desc()).limit(newest)
-        one = select(trials.c.step_id).where(trials.c.run_id == run_id, trials.c.number == besides)
-        kept = union(good.subquery().select(), late.subquery().select(), one.subquery().select())
-        return self._all(TrialRow, _steps_with_trials().where(*own, steps.c.id.in_(kept)).order_by(steps.c.id))
+        rows: Iterable[Sequence[Any]] = self.connection.execute(statement)
+        return tuple(
+            TrialMark(
+                row[0], row[1], row[2],
+                {name: value for name, value in zip(figures, row[3:], strict=True) if value is not None},
+            )
+            for row in rows
+        )  # fmt: skip
 
     def step_of(self, run_id: str, key: str) -> TrialRow | None:
         """One trial step with what it found."""
@@ -171,7 +225,7 @@ class Trials(Repository):
         return self.connection.execute(statement).scalar_one()
 
 
-def _steps_with_trials() -> Select[Any]:
+def _steps_with_trials(*more: ColumnElement[Any]) -> Select[Any]:
     from_step = ("key", "attempt", "owner", "error", "created_at", "started_at", "finished_at")
     from_trial = ("number", "state", "params", "figures", "evidence", "seconds", "origin", "version")
     return select(
@@ -179,4 +233,24 @@ def _steps_with_trials() -> Select[Any]:
         steps.c.state.label("step_state"),
         *(steps.c[name] for name in from_step),
         *(trials.c[name] for name in from_trial),
+        *more,
     ).join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
+
+
+def _number() -> ColumnElement[int]:
+    """Of a trial's step, also while the trial has found nothing; -1 for a step that is numbered in no way."""
+    return func.coalesce(trials.c.number, cast(steps.c.payload["number"].astext, Integer), -1)
+
+
+def _figure(name: str) -> ColumnElement[float | None]:
+    """A figure as a number; NULL where the trial does not have it."""
+    value = trials.c.figures[name]
+    return case((func.jsonb_typeof(value) == "number", cast(value.astext, Double)), else_=None)
+
+
+def _place_of(cursor: str) -> tuple[int, float, int]:
+    match cursor.split(":"):
+        case [("0" | "1" | "2") as rank, value, number] if _VALUE.fullmatch(value) and _WHOLE.fullmatch(number):
+            return int(rank), float(value), int(number)
+        case _:
+            raise BadCursorError(f"{cursor!r} is not a cursor of this list")

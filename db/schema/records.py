@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
@@ -19,8 +19,15 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
+TokenScope = Literal["read", "submit", "admin"]
+SCOPES: tuple[TokenScope, ...] = ("read", "submit", "admin")
+"""What a token may do; each holds the ones before it. `submit` changes one's own runs, `admin` everybody's."""
+
+
 @dataclass(frozen=True)
 class Token:
+    """`owner` is the person or system whose it is: what runs, events and the audit log name."""
+
     id: str
     name: str
     prefix: str
@@ -29,6 +36,23 @@ class Token:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+    owner: str
+    scope: TokenScope
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """Something that somebody asked the service to change, and how it ended."""
+
+    id: int
+    at: datetime
+    actor: str
+    token_id: str | None
+    action: str
+    target: str
+    status: int | None
+    request_id: str | None
+    client: str | None
 
 
 @dataclass(frozen=True)
@@ -268,6 +292,8 @@ class Event:
     kind: str
     data: Json
     at: datetime
+    actor: str | None = None
+    """Who asked for it; None for what the service does by itself."""
 
 
 @dataclass(frozen=True)

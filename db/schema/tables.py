@@ -57,6 +57,34 @@ tokens = Table(
     _at("expires_at"),
     _at("revoked_at"),
     _at("last_used_at"),
+    Column("owner", Text, nullable=False),
+    Column("scope", Text, nullable=False),
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    _to("token_id", "tokens", cascade=True),
+    Column("kind", Text, nullable=False),
+    _made(),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
+    Index("sessions_expires", "expires_at"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", BigInteger, primary_key=True, autoincrement=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("actor", Text, nullable=False),
+    Column("token_id", Text),
+    Column("action", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("status", Integer),
+    Column("request_id", Text),
+    Column("client", Text),
+    Index("audit_actor", "actor", "id"),
 )
 
 models = Table(
@@ -69,7 +97,7 @@ models = Table(
     Column("sha256", Text),
     Column("size", BigInteger),
     _json("details", empty=True),
-    _to("owner", "tokens", nullable=True),
+    Column("owner", Text),
     _made(),
 )
 
@@ -83,13 +111,14 @@ runs = Table(
     _json("options", empty=True),
     _json("summary", empty=True),
     _json("error", nullable=True),
-    _to("owner", "tokens", nullable=True),
+    Column("owner", Text),
     _made(),
     _at("started_at"),
     _at("finished_at"),
     Column("paused", Boolean, nullable=False, server_default=text("false")),
     Index("runs_model", "model_id"),
     Index("runs_state", "state", "id"),
+    Index("runs_owner", "owner", "id"),
 )
 
 steps = Table(
@@ -264,6 +293,7 @@ events = Table(
     Column("kind", Text, nullable=False),
     _json("data"),
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
+    Column("actor", Text),
     Index("events_run", "run_id", "id"),
 )
 

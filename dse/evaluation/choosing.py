@@ -32,7 +32,8 @@ def pareto_front(candidates: Sequence[C]) -> list[C]:
     ranked = sorted(choosable(candidates), key=place_of)
     for candidate in ranked:
         mine = _values(candidate)
-        if not any(all(a <= b for a, b in zip(_values(kept), mine, strict=True)) for kept in front):
+        rivals = front if len(mine) > 2 else front[-1:]  # of two objectives the second falls along the front
+        if not any(all(a <= b for a, b in zip(_values(kept), mine, strict=True)) for kept in rivals):
             front.append(candidate)
     return front
 

@@ -135,6 +135,4 @@ def runs_through(network: TaskNetwork, platform: Platform, clock_mhz: float, dep
 
 def _kernels(network: TaskNetwork, platform: Platform, clock_mhz: float) -> list[SimulatedNetwork]:
     converted = simulated_network(network, platform, clock_mhz)
-    if not isinstance(converted, Sequence):
-        return [converted]
-    return [item for step in converted.steps for item in step if isinstance(item, SimulatedNetwork)]
+    return list(converted.networks) if isinstance(converted, Sequence) else [converted]

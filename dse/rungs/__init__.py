@@ -5,7 +5,7 @@ Figures of two rungs are never compared.
 """
 
 from penstock.dse.rungs.kinds import RUNGS, modelled, open_rtl, simulated, usable
-from penstock.dse.rungs.ranking import BEST, WIDER, Ranked, in_order, measure_all, rank, shortlist
+from penstock.dse.rungs.ranking import BEST, WIDER, Ranked, in_order, measure_all, rank, rank_beaten, shortlist
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured, Rung, steady_interval
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "modelled",
     "open_rtl",
     "rank",
+    "rank_beaten",
     "shortlist",
     "simulated",
     "steady_interval",

@@ -11,13 +11,17 @@ from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.history import Pair, model_of, pairs_of
 from penstock.dse.rungs.kinds import RUNGS, TOGETHER
 from penstock.dse.rungs.promotion import promote
-from penstock.dse.rungs.rung import Bench, Measured
+from penstock.dse.rungs.rung import FRAMES, Bench, Measured
+from penstock.profiling.simulated import outlook_of
 
 BEST = 8
 """How many designs a stronger rung looks at."""
 
 WIDER = 2
 """For a rung of tools, so many times as many designs are simulated first."""
+
+SHORT = 2_000_000
+"""Events of a simulation that is made even of a design that cannot be the best, for what it says of the model."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Ranked:
     measured: Measured | None
     failure: str = ""
     error: PenstockError | None = None
+    beaten: bool = False
+    """It was not measured, since it cannot be better than one that was."""
 
 
 def rank(
@@ -38,10 +44,19 @@ def rank(
     *,
     best: int = BEST,
 ) -> list[Ranked]:
-    """The most promising designs in the rung's order by the goal's objectives, what it could not measure at the end."""
+    """The most promising designs in the rung's order by the goal's objectives, what it could not measure at the end.
+
+    A long simulation of a design that cannot be the best is spared.
+    """
     bench = bench or Bench()
     chosen = shortlist(evaluator, candidates, evidence, bench, best=best)
-    return in_order(measure_all(evaluator, chosen, evidence, bench))
+    return in_order(measure_all(evaluator, chosen, evidence, bench, contenders=True))
+
+
+def rank_beaten(evaluator: Evaluator, ranked: Sequence[Ranked], evidence: Evidence, bench: Bench) -> list[Ranked]:
+    """The same order with those measured too that had been spared."""
+    left = [one.candidate for one in ranked if one.beaten]
+    return in_order([*(one for one in ranked if not one.beaten), *measure_all(evaluator, left, evidence, bench)])
 
 
 def shortlist(
@@ -66,10 +81,18 @@ def shortlist(
 
 
 def measure_all(
-    evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench
+    evaluator: Evaluator,
+    candidates: Sequence[Evaluation],
+    evidence: Evidence,
+    bench: Bench,
+    *,
+    contenders: bool = False,
 ) -> list[Ranked]:
-    """What a rung says of each of these designs, recorded beside what weaker rungs said of them."""
-    found = _measure(evaluator, candidates, evidence, bench)
+    """What a rung says of each of these designs, recorded beside what weaker rungs said of them.
+
+    With `contenders` long simulations are made only of designs that may still be the best.
+    """
+    found = _measure(evaluator, candidates, evidence, bench, contenders=contenders and evidence == "simulated")
     good = [one for one in found if one.measured is not None]
     if evidence == "modelled" or not good:
         return found
@@ -91,17 +114,34 @@ def measure_all(
     return found
 
 
-def _measure(evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench) -> list[Ranked]:
+def _measure(
+    evaluator: Evaluator, candidates: Sequence[Evaluation], evidence: Evidence, bench: Bench, *, contenders: bool
+) -> list[Ranked]:
     if evidence in TOGETHER:
         outcomes = TOGETHER[evidence](evaluator, candidates, bench)
         return [_ranked(one, outcome) for one, outcome in zip(candidates, outcomes, strict=True)]
     found: list[Ranked] = []
     for candidate in candidates:
+        lost = _lost(evaluator, candidate, found) if contenders else ""
+        if lost:
+            found.append(Ranked(candidate, None, lost, beaten=True))
+            continue
         try:
             found.append(Ranked(candidate, RUNGS[evidence](evaluator, candidate, bench)))
         except PenstockError as error:
             found.append(_ranked(candidate, error))
     return found
+
+
+def _lost(evaluator: Evaluator, candidate: Evaluation, found: Sequence[Ranked]) -> str:
+    """Why a design cannot be better than the best of those that were simulated; empty where it may be, or is short."""
+    places = [_place(one) for one in found if one.measured is not None]
+    outlook = outlook_of(evaluator.assembler.network(candidate.design), evaluator.platform, evaluator.clock_mhz)
+    if not places or outlook.events * FRAMES <= SHORT:
+        return ""
+    if candidate.goal.values(candidate.measures_at(outlook.least, outlook.least)) <= min(places):
+        return ""
+    return f"not simulated: it takes {outlook.least:,} cycles at least, which cannot be the best"
 
 
 def _ranked(candidate: Evaluation, outcome: Measured | PenstockError) -> Ranked:
@@ -113,11 +153,12 @@ def _ranked(candidate: Evaluation, outcome: Measured | PenstockError) -> Ranked:
 def in_order(found: Sequence[Ranked]) -> list[Ranked]:
     """Measured designs, the best first, those that could not be measured at the end."""
 
-    def place(ranked: Ranked) -> tuple[float, ...]:
-        if ranked.measured is None:
-            return (float("inf"),)
-        one, found = ranked.candidate, ranked.measured.times
-        interval = one.figures.interval if found.interval is None else found.interval
-        return one.goal.values(one.measures_at(found.latency, interval))
+    return sorted(found, key=_place)
 
-    return sorted(found, key=place)
+
+def _place(ranked: Ranked) -> tuple[float, ...]:
+    if ranked.measured is None:
+        return (float("inf"),)
+    one, found = ranked.candidate, ranked.measured.times
+    interval = one.figures.interval if found.interval is None else found.interval
+    return one.goal.values(one.measures_at(found.latency, interval))

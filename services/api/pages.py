@@ -5,41 +5,42 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.compiler.evidence import EVIDENCE_KINDS
 from penstock.db import Transaction
-from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Run
 from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import (
     artifact_out,
     chosen_trial,
     event_out,
-    first_figure,
     run_detail,
     run_list,
     trial_out,
+    trial_state,
 )
 from penstock.services.api.answers.evidence import differences_out, profiles_out
 from penstock.services.api.answers.params import RunId, check_cursor
-from penstock.services.api.answers.schemas import StepOut
-from penstock.services.api.plumbing.auth import COOKIE, caller_of, token_id
+from penstock.services.api.answers.schemas import RunDetail, StepOut
+from penstock.services.api.answers.trials import trial_page
+from penstock.services.api.plumbing.auth import caller_of
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.health import check
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
 from penstock.services.step_kinds import STEP_KINDS, TRIAL, StepKey
-from penstock.web.render import render_login, render_measurements, render_run, render_runs
+from penstock.web.render import render_measurements, render_run, render_runs
 from penstock.web.runs_view import FILTERS, Document
+from penstock.web.search_view import drawn_figures
+from penstock.web.trials_view import SORTS, KnownTrials
 
 router = APIRouter(include_in_schema=False)
 
 PAGE_ROWS = 50
-MOST_TRIALS = 1000
+TRIAL_ROWS = 100
 SHOWN_EVENTS = 150
-_SESSION_SECONDS = 30 * 86400
 
 
 @router.get("/")
@@ -77,15 +78,20 @@ def runs_page(
 
 @router.get("/runs/{run_id}")
 def run_page(
-    run_id: RunId, request: Request, context: Ctx, sort: Annotated[str, Query(max_length=20)] = "number"
+    run_id: RunId,
+    request: Request,
+    context: Ctx,
+    sort: Annotated[str, Query(max_length=20)] = "number",
+    cursor: Annotated[str | None, Query(max_length=64)] = None,
+    trial: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
 ) -> Response:
-    """One run."""
+    """One run, with a page of its trials: those after the cursor, or from one trial on."""
     if not _may_enter(request, context):
         return _to_login(request)
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
         detail = run_detail(tx, run)
-        trials, left_out = _trials(tx, run)
+        trials = _trials(tx, run, detail, sort if sort in SORTS else "number", cursor, trial)
         files = tx.artifacts.list(run.id, limit=500).items
         keys = {step.id: step.key for step in tx.steps.by_ids({file.step_id for file in files})}
         events = tx.events.newest(run.id, SHOWN_EVENTS)
@@ -96,11 +102,9 @@ def run_page(
         evidence_kinds=EVIDENCE_KINDS,
         option_labels=option_labels(),
         trials=trials,
-        trials_left_out=left_out,
         artifacts=[artifact_out(file, keys).model_dump(mode="json") for file in files],
         events=[event_out(event).model_dump(mode="json") for event in events],
         service=_service(request, context),
-        sort=sort,
         has_login=context.options.auth,
     )
     return _page(html)
@@ -124,50 +128,30 @@ def measurements_page(request: Request, context: Ctx) -> Response:
     return _page(html)
 
 
-@router.get("/login")
-def login_page(next_page: Annotated[str, Query(alias="next", max_length=200)] = "/runs") -> Response:
-    """The form that takes a token."""
-    return _page(render_login(failed=False, next_page=_own_page(next_page)))
-
-
-@router.post("/login")
-def login(
-    context: Ctx,
-    token: Annotated[str, Form(max_length=200)],
-    next_page: Annotated[str, Form(alias="next", max_length=200)] = "/runs",
-) -> Response:
-    """Keeps the token in a cookie that scripts cannot read and other sites cannot send."""
-    with context.database.begin() as tx:
-        known = token_id(tx, token.strip(), context.token_key) if context.options.auth else None
-    if known is None:
-        return _page(render_login(failed=True, next_page=_own_page(next_page)), status=403)
-    response = RedirectResponse(_own_page(next_page), status_code=303)
-    response.set_cookie(
-        COOKIE,
-        token.strip(),
-        max_age=_SESSION_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=context.settings.url.startswith("https:"),
-    )
-    return response
-
-
-@router.get("/logout")
-def logout() -> Response:
-    """Forgets the token."""
-    response = RedirectResponse("/login", status_code=303)
-    response.delete_cookie(COOKIE)
-    return response
-
-
-def _trials(tx: Transaction, run: Run) -> tuple[list[Document], int]:
-    """The trials that a page can show, and how many more there are: of a long search the best and the newest."""
+def _trials(
+    tx: Transaction, run: Run, detail: RunDetail, sort: str, cursor: str | None, first: int | None
+) -> KnownTrials:
+    """All trials as marks of the drawings, and one page of them in full."""
     chosen = chosen_trial(run)
-    rows = tx.trials.notable(run.id, first_figure(run), best=MOST_TRIALS // 2, newest=MOST_TRIALS // 2, besides=chosen)
-    counts = tx.steps.counts_by_kind([run.id])[run.id]
-    total = sum(count for (kind, _), count in counts.items() if kind == TRIAL)
-    return [trial_out(row, chosen).model_dump(mode="json") for row in rows], max(0, total - len(rows))
+    if first:
+        before = tx.steps.by_key(run.id, str(StepKey(TRIAL, first - 1)))
+        sort, cursor = "number", before.id if before else None
+    page = trial_page(tx, run, sort, cursor, TRIAL_ROWS)
+    model = chosen if chosen is not None else detail.best.trial if detail.best else None
+    row = None if model is None else tx.trials.step_of(run.id, str(StepKey(TRIAL, model)))
+    figures = drawn_figures(run.options.get("objectives") or (), OBJECTIVES)
+    return KnownTrials(
+        marks=[
+            {"number": mark.number, "state": trial_state(mark.state), "evidence": mark.evidence,
+             "figures": mark.figures, "chosen": mark.number == chosen}
+            for mark in tx.trials.marks(run.id, figures)
+        ],
+        rows=[trial_out(one, chosen).model_dump(mode="json") for one in page.items],
+        model=None if row is None else trial_out(row, chosen).model_dump(mode="json"),
+        sort=sort,
+        cursor=cursor,
+        next_cursor=page.next_cursor,
+    )  # fmt: skip
 
 
 def _in_its_turn(step: StepOut) -> Document:
@@ -185,15 +169,6 @@ def _may_enter(request: Request, context: Context) -> bool:
 def _to_login(request: Request) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/login?next={quote(request.url.path + query)}", status_code=303)
-
-
-def _own_page(target: str) -> str:
-    """Where to go after signing in: one of our own pages, whatever the link said."""
-    path = target.partition("?")[0]
-    known = path in ("/runs", "/measurements") or (
-        path.startswith("/runs/") and is_id(path.removeprefix("/runs/"), "run")
-    )
-    return target if known and target.isascii() and target.isprintable() else "/runs"
 
 
 def _page(html: str, status: int = 200) -> Response:

@@ -30,6 +30,8 @@ def bench(
     data: Annotated[Path | None, typer.Option("--data", help="folder of data, for a benchmark that reads one")] = None,
     only: Annotated[str | None, typer.Option(metavar="PATTERN", help="only rows with this in their names")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="at most so many rows")] = None,
+    options: Annotated[str | None, typer.Option(metavar="TEXT", help="options for each compilation")] = None,
+    keep: Annotated[Path | None, typer.Option(help="file of rows: found ones are added, not run again")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object a benchmark")] = False,
 ) -> int:
     """Run a benchmark and print its figures: name, machine, evidence, rows and summary."""
@@ -43,11 +45,12 @@ def bench(
         for each, benchmark in sorted(known.items()):
             print(f"{each:<12}{benchmark.summary}")
         return 0
-    narrowed = {key: value for key, value in (("only", only), ("limit", limit)) if value is not None}
+    given = {"only": only, "limit": limit, "options": options, "keep": keep}
+    asked = {key: value for key, value in given.items() if value is not None}
     for each in sorted(known) if all_ else [str(name)]:
-        if unknown := set(narrowed) - (registry.narrows(each) if narrowed else set()):
-            raise BenchError(f"the benchmark {each} takes no --{min(unknown)}: it has no rows by name")
-        figures: dict[str, Any] = registry.run(each, data, **narrowed)
+        if unknown := set(asked) - (registry.takes(each) if asked else set()):
+            raise BenchError(f"the benchmark {each} takes no --{min(unknown)}")
+        figures: dict[str, Any] = registry.run(each, data, **asked)
         if only is not None and not figures["rows"]:
             raise BenchError(f"no row of the benchmark {each} has {only!r} in its name or group")
         if as_json:

@@ -101,6 +101,7 @@ def compile(
             archive = write_output(built, out)
     print(built.report.to_json() if as_json else "\n".join(summary_lines(built.report, archive)))
     if not built.checked.passed:
-        print(f"penstock: verification failed; see {out / 'report.html'}", file=sys.stderr)
+        said = f"verification failed, {built.checked.differences()} - see {out / 'report.html'}"
+        print(f"penstock: {said}", file=sys.stderr)
         return 1
     return 0

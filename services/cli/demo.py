@@ -16,14 +16,16 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
 
-EXAMPLE = "examples/digits_mlp.py:model"
+EXAMPLE = f"{IMPORT_ROOT / 'penstock' / 'examples' / 'digits_mlp.py'}:model"
 PLATFORM = "ulx3s-85f"
 RUN_SECONDS = 1800.0
 SHORT = {"default_tile_size": "tile", "overall_unroll_size": "unroll", "unroll_along": "along"}
@@ -32,7 +34,9 @@ SHORT = {"default_tile_size": "tile", "overall_unroll_size": "unroll", "unroll_a
 def demo(
     out: Annotated[Path, typer.Option("-o", "--out", help="Folder for the package.")] = Path("out/demo"),
     trials: Annotated[int, typer.Option(help="Designs to try.", min=1, max=1000)] = 16,
-    model: Annotated[str, typer.Option(help="Another model to show.")] = EXAMPLE,
+    model: Annotated[
+        str, typer.Option(help="Another model to show.", show_default="examples/digits_mlp.py:model")
+    ] = EXAMPLE,
     platform: Annotated[str, typer.Option(help="Board or device to design for.")] = PLATFORM,
     evidence: Annotated[str, typer.Option(help="What the choice and its figures come from.")] = "open-rtl",
     max_lanes: Annotated[int, typer.Option(help="The most operations side by side; few are placed sooner.")] = 16,
@@ -46,12 +50,16 @@ def demo(
     from penstock.services.supervisor.borrowed import borrowed_stack
 
     show = Show()
-    source = ModelSource.parse(located(model))
+    if model == EXAMPLE and not find_spec("sklearn"):  # sooner than the worker would find out
+        raise ModuleNotFoundError(name="sklearn")
+    source = ModelSource.parse(model)
+    named = model.removeprefix(f"{IMPORT_ROOT / 'penstock'}{os.sep}")
     show.title("A private service: Postgres, Redis, API, worker")
     kept = os.environ.get("PENSTOCK_CACHE") or str(user_cache() / "penstock")  # a second demo builds nothing again
-    with tools_being_made_ready(), borrowed_stack(PENSTOCK_CACHE=kept) as stack, Service(stack.url) as service:
+    own = {"PENSTOCK_CACHE": kept, "PENSTOCK_ALLOW_PYTHON_MODELS": "1"}
+    with tools_being_made_ready(), borrowed_stack(**own) as stack, Service(stack.url, stack.token) as service:
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
-        show.title(f"Submit {model}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
+        show.title(f"Submit {named}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)
         options = {"platform": platform, "evidence": evidence, "max_lanes": max_lanes}
         run = service.submit_run(submitted.id, trials=trials, quantize="w8a8", **options)
@@ -110,13 +118,6 @@ class Show:
     def lines(self, *texts: str) -> None:
         for text in texts:
             print(f"   {text}", flush=True)
-
-
-def located(model: str) -> str:
-    """The model as it is named, or below the source tree when the command runs elsewhere."""
-    file, _, entry = model.partition(":")
-    beside = Path(__file__).resolve().parents[2] / file
-    return f"{beside}:{entry}" if not Path(file).exists() and beside.exists() else model
 
 
 def finish(run: Any) -> None:

@@ -26,6 +26,7 @@ from penstock.compiler.package.report import (
     WholeCheck,
 )
 from penstock.compiler.package.sections import accuracy_section
+from penstock.compiler.pipeline.first_difference import first_difference
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.pipeline.probes import gentle, make_probes, stacked
 from penstock.compiler.pipeline.verify import (
@@ -71,6 +72,16 @@ class Checked:
         whole = self.verify.whole is None or self.verify.whole.ok
         rtl = self.verify.rtl is None or self.verify.rtl.ok is True
         return levels and whole and rtl and self.verify.csim.equal is True and self.verify.pytorch.ok is not False
+
+    def differences(self) -> str:
+        """Which comparisons failed, in a few words, and where the difference from PyTorch begins."""
+        verify = self.verify
+        wrong = [f"{level.level} against {level.against}" for level in verify.levels if not level.equal]
+        wrong += ["csim against the interpreter"] if verify.csim.equal is not True else []
+        wrong += ["the SystemVerilog against the interpreter"] if verify.rtl and verify.rtl.ok is not True else []
+        wrong += [f"the accelerator against PyTorch: {verify.pytorch.note}"] if verify.pytorch.ok is False else []
+        wrong += ["the whole with its host part against PyTorch"] if verify.whole and not verify.whole.ok else []
+        return "; ".join(wrong)
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -300,6 +311,7 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
     if c is None or samples is None:
         return PytorchCheck(max_abs_error=None, tolerance=None, ok=None, note="the model came without samples")
     largest = max(_largest(y) for y in samples.outputs)
+    why = "" if c.equal or lowered.design.quantize is not None else " " + first_difference(lowered)
     return PytorchCheck(
         max_abs_error=c.max_difference,
         tolerance=c.tolerance * (largest or 1.0),
@@ -307,6 +319,7 @@ def _pytorch_section(lowered: Lowered, c: Comparison | None) -> PytorchCheck:
         samples=1,
         evidence="simulated",
         note=f"The tolerance is {c.tolerance:g} of the largest output."
-        + ("" if samples.reference == "PyTorch" else f" The reference is the {samples.reference}: no PyTorch model."),
+        + ("" if samples.reference == "PyTorch" else f" The reference is the {samples.reference}: no PyTorch model.")
+        + why,
         reference=samples.reference,
     )

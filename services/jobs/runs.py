@@ -12,8 +12,9 @@ from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
-from penstock.services.step_kinds import EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
+from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
 from penstock.services.steps.graph import (
+    check_steps,
     choosing_steps,
     in_turn,
     last_before_choice,
@@ -57,6 +58,22 @@ def start_run(
     tx: Transaction, model: Model, options: Mapping[str, Any], *, name: str, owner: str | None, most_waiting: int
 ) -> Run:
     """A run of a model with the steps that it begins with, unless too many wait already."""
+    _check_waiting(tx, most_waiting)
+    return lifecycle.submit(
+        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner
+    )
+
+
+def check_model(
+    tx: Transaction, model: Model, options: Mapping[str, Any], *, owner: str | None, most_waiting: int
+) -> Run:
+    """A run that says what is known of a model before any search."""
+    _check_waiting(tx, most_waiting)
+    name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
+    return lifecycle.submit(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
+
+
+def _check_waiting(tx: Transaction, most_waiting: int) -> None:
     counts = tx.runs.count_by_state()
     waiting = sum(counts.get(state, 0) for state in _OPEN_STATES)
     if waiting >= most_waiting:
@@ -66,9 +83,6 @@ def start_run(
             limit=f"at most {most_waiting}",
             hint="wait for some to end, or cancel some",
         )
-    return lifecycle.submit(
-        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner
-    )
 
 
 def cancel_run(tx: Transaction, run_id: str) -> Run:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
 from penstock.compiler.package.report import ExplorationReport, SynthesisInfo, TimeFigures, TrialInfo
 from penstock.compiler.platforms import Platform
@@ -15,7 +16,8 @@ from penstock.dse.evaluation.choosing import pareto_front, place_of
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.finishing.finish import Finished, finish, finish_first
-from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, usable
+from penstock.dse.finishing.placement import NO_PLACE
+from penstock.dse.rungs import RUNGS, Bench, Measured, Ranked, rank, rank_beaten, usable
 from penstock.dse.rungs.vitis import VITIS_RUNGS, profile_of, retimed
 from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
@@ -74,6 +76,15 @@ def choose(
     evidence, fallback = usable(evidence, evaluator.platform, evaluator.clock_mhz)
     progress(f"ranking the best designs, {evidence}")
     ranked = rank(evaluator, list(trials.values()), evidence, bench)
+    if any(one.beaten for one in ranked):
+        try:
+            choice = take(evaluator, trials, ranked, evidence, bench, fallback)
+            if not choice.notes:
+                return choice
+        except PenstockError as error:
+            if error.code not in NO_PLACE:
+                raise
+        ranked = rank_beaten(evaluator, ranked, evidence, bench)  # the best cannot be placed: these may be next
     return take(evaluator, trials, ranked, evidence, bench, fallback)
 
 

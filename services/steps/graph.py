@@ -16,6 +16,7 @@ from penstock.compiler.evidence import LICENSED
 from penstock.compiler.platforms import load_platform
 from penstock.db.schema.records import Model, NewStep
 from penstock.services.step_kinds import (
+    CHECK,
     EXPLORE,
     FIRST_TURN,
     IMPORT,
@@ -118,6 +119,11 @@ def measure_steps(trials: Sequence[int], turn: int = FIRST_TURN) -> tuple[NewSte
 def replay_steps(run_id: str, number: int) -> tuple[NewStep, ...]:
     """A run that evaluates a trial of another run again, and nothing else."""
     return (_step(REPLAY, payload={"run": run_id, "number": number}),)
+
+
+def check_steps() -> tuple[NewStep, ...]:
+    """A run that says what is known of its model before any search, and searches nothing."""
+    return (_step(IMPORT), _step(CHECK, needs=(IMPORT,)))
 
 
 def in_turn(key: str, turn: int) -> str:

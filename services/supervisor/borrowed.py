@@ -31,6 +31,11 @@ class BorrowedStack:
     seconds: float
     home: Path
 
+    @property
+    def token(self) -> str:
+        """The one that it made for its user."""
+        return (self.home / "token").read_text().strip()
+
 
 @contextlib.contextmanager
 def borrowed_stack(**settings: str) -> Iterator[BorrowedStack]:

@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import text
+
 from penstock.db import Database, Transaction, lifecycle
 from penstock.db.lifecycle import StepOutcome
+from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Model, NewArtifact, Run, Step, TrialSummary
 from penstock.services.steps.graph import run_steps, trial_steps
 from penstock.services.store import ContentStore
@@ -18,6 +21,17 @@ LEASE_SECONDS = 30.0
 OPTIONS = {
     "platform": "u55c", "trials": 24, "quantize": "w8a8", "seed": 7, "objectives": ["latency", "resources"],
 }  # fmt: skip
+
+_MANY_STEPS = """
+    INSERT INTO penstock.steps (id, run_id, kind, key, queue, state, payload, may_fail)
+    VALUES (:id, :run, 'trial', :key, 'explore', 'succeeded', jsonb_build_object('number', CAST(:number AS int)), true)
+"""
+_MANY_TRIALS = """
+    INSERT INTO penstock.trials (step_id, run_id, number, state, params, figures, evidence, seconds)
+    VALUES (:id, :run, :number, 'complete', jsonb_build_object('lanes', CAST(:number AS int)),
+        jsonb_build_object('latency_cycles', CAST(:x AS float8), 'latency_us', CAST(:x AS float8) / 300,
+                           'resource_share', CAST(:y AS float8)), 'modelled', 0.1)
+"""
 
 
 @dataclass
@@ -84,6 +98,19 @@ class Seeder:
     def trial(self, run: Run, number: int) -> None:
         summary = summary_of(number)
         self.finish(run, f"trial/{number:04}", StepOutcome(result={}, trial=summary))
+
+    def many_trials(self, run: Run, count: int) -> dict[int, tuple[float, float]]:
+        """Ended trials by the thousand, each with its latency in cycles and its share; no two are equal."""
+        chance = random.Random(count)
+        figures = {number: (100.0 + chance.random() * 900, chance.random()) for number in range(count)}
+        made = [
+            {"id": new_id("stp"), "run": run.id, "key": f"trial/{number:04}", "number": number, "x": x, "y": y}
+            for number, (x, y) in figures.items()
+        ]
+        with self.database.begin() as tx:
+            tx.connection.execute(text(_MANY_STEPS), made)
+            tx.connection.execute(text(_MANY_TRIALS), made)
+        return figures
 
     def complete(self, run: Run, chosen: int) -> None:
         """Finishes what comes after the trials."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import httpx
+import pytest
 
 from penstock.db.schema.ids import new_id
 from tests.api.conftest import check_problem
@@ -37,6 +39,51 @@ def test_trials_are_paged_and_the_chosen_one_is_marked(client: httpx.Client, see
     assert second["next_cursor"] is None
     assert [trial["number"] for trial in trials if trial["chosen"]] == [run.summary["chosen_trial"]]
     check_problem(client.get(f"/v1/runs/{run.id}/trials?cursor=1"), "bad-cursor", 422, "'1'")
+
+
+@pytest.mark.parametrize("sort", ["latency", "resources", "number"])
+def test_sorted_pages_hold_every_trial_once(client: httpx.Client, seeder: Seeder, sort: str) -> None:
+    run = seeder.run(trials=30)
+    seeder.explore(run, 30)
+    for number in range(20):
+        seeder.trial(run, number)
+    seen: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while not seen or cursor:
+        query = {"sort": sort, "limit": "7"} | ({"cursor": cursor} if cursor else {})
+        answer = client.get(f"/v1/runs/{run.id}/trials", params=query).json()
+        seen += answer["items"]
+        cursor = answer["next_cursor"]
+    assert sorted(trial["number"] for trial in seen) == list(range(30))
+    if sort == "number":
+        return
+    figure = {"latency": "latency_us", "resources": "resource_share"}[sort]
+    done = [trial for trial in seen if trial["figures"]]
+    assert seen[: len(done)] == done
+    assert done == sorted(done, key=lambda t: (t["state"] != "complete", t["figures"][figure], t["number"]))
+
+
+@pytest.mark.parametrize("cursor", ["x", "3:1.0:2", "0:nan:2", "0:1e999999:2", "0::1", "stp_0", "0:1.0:99999999999"])
+def test_a_cursor_of_nobody_is_refused(client: httpx.Client, seeder: Seeder, cursor: str) -> None:
+    run = seeder.run(trials=1)
+    answer = client.get(f"/v1/runs/{run.id}/trials", params={"sort": "latency", "cursor": cursor})
+    check_problem(answer, "bad-cursor", 422)
+
+
+def test_the_front_is_of_what_was_asked_for(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.finished_run(trials=24)
+    found = client.get(f"/v1/runs/{run.id}/front").json()
+    kept = [n for n in range(24) if summary_of(n).state == "complete"]
+    points = {n: (summary_of(n).figures["latency_cycles"], summary_of(n).figures["resource_share"]) for n in kept}
+    beaten = {
+        n for n, (x, y) in points.items() for a, b in points.values() if a <= x and b <= y and (a, b) != (x, y)
+    }  # fmt: skip
+    assert {(i["figures"]["latency_cycles"], i["figures"]["resource_share"]) for i in found["items"]} == {
+        points[n] for n in kept if n not in beaten
+    }
+    assert (found["compared"], found["evidence"]) == (len(kept), "modelled")
+    alone = client.get(f"/v1/runs/{run.id}/front", params={"objectives": "latency"}).json()
+    assert [i["figures"]["latency_cycles"] for i in alone["items"]] == [min(x for x, _ in points.values())]
 
 
 def test_downloads(client: httpx.Client, seeder: Seeder) -> None:

@@ -19,7 +19,7 @@ from penstock.services.supervisor.folders import open_folder
 from tests.architecture.test_hygiene import ROOT
 from tests.supervisor.stacks import Caller, get, remove, up
 
-FOLDERS = ("compiler", "db", "dse", "profiling", "services", "web")
+FOLDERS = ("compiler", "db", "dse", "examples", "profiling", "services", "web")
 
 
 def tracked(*patterns: str) -> list[str]:
@@ -102,6 +102,15 @@ def test_commands_work_from_another_folder(python: Path, tmp_path: Path) -> None
     bench = penstock(python, tmp_path, "bench")
     assert bench.returncode == 2
     assert "the benchmarks are not installed with penstock - run it from a checkout" in bench.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_finds_its_model(python: Path, tmp_path: Path) -> None:
+    example = "from penstock.services.cli.demo import EXAMPLE; print(EXAMPLE)"
+    found = subprocess.run([python, "-c", example], cwd=tmp_path, capture_output=True, text=True).stdout.strip()
+    assert Path(found.partition(":")[0]).is_relative_to(python.parents[1])
+    compiled = penstock(python, tmp_path, "compile", found, "--quantize", "w8a8", "-o", "out")
+    assert compiled.returncode == 0, compiled.stderr
 
 
 @pytest.mark.slow

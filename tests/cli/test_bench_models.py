@@ -48,6 +48,24 @@ def test_missing_libraries_are_no_failures(monkeypatch: pytest.MonkeyPatch) -> N
     assert figures.summary["compiled_pct"] is None
 
 
+def test_a_row_that_is_kept_is_not_found_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def compile_once(reference: str, quantize: str | None, out: Path, options: tuple[str, ...]) -> models.Outcome:
+        tried.append(" ".join((quantize or "fp32", *options)))
+        return models.Outcome(1.0, "lowering", "it failed", cpu_seconds=0.5)
+
+    monkeypatch.setattr(models, "compile_once", compile_once)
+    keep = tmp_path / "rows.jsonl"
+    first = models.run(only="hls4ml-jet-tagging", limit=1, keep=keep)
+    assert tried == ["fp32", "w8a8"]
+    assert first.summary["median_cpu_s"] == 0.5
+    assert models.run(only="hls4ml-jet-tagging", limit=1, keep=keep) == first
+    assert len(tried) == 2
+    models.run(only="hls4ml-jet-tagging", limit=1, keep=keep, options="--trials 2")
+    assert tried[2:] == ["fp32 --trials 2", "w8a8 --trials 2"]
+
+
 def test_a_pattern_is_for_benchmarks_with_names(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["bench", "fifo", "--only", "x"]) == 2
     assert "takes no --only" in capsys.readouterr().err

@@ -147,7 +147,7 @@ def test_doctor_tells_what_is_there() -> None:
     assert answer.returncode == (0 if said["ok"] else 1)
     assert checks["python"]["state"] == "ok"
     assert checks["[compiler]"]["state"] == "ok"
-    assert {"machine", "c++", "user", "disk", "postgres", "redis", "port", "vitis", "isolation"} <= set(checks)
+    assert {"machine", "c++", "user", "disk", "postgres", "redis", "port", "vitis", "fence"} <= set(checks)
     assert all(check["what"] for check in said["checks"])
     schema = json.loads((ROOT / "docs" / "doctor.schema.json").read_text())
     assert set(said) == set(schema["required"])

@@ -15,6 +15,7 @@ from penstock.services.cli.runs import submit
 from penstock.services.run_options import RunOptions, option_labels, said
 from penstock.services.step_kinds import STEP_KINDS
 from penstock.web.run_view import view_run
+from penstock.web.trials_view import KnownTrials
 
 COMMANDS = {"compile": compile, "explore": explore, "submit": submit}
 EMPTY_RUN = {
@@ -38,8 +39,8 @@ def test_an_option_is_taken_by_its_commands_and_the_api(name: str) -> None:
 def test_the_page_shows_options_in_the_tables_order() -> None:
     stored = RunOptions.model_validate({}).model_dump(mode="json")
     view = view_run(
-        {**EMPTY_RUN, "options": dict(sorted(stored.items()))}, trials=(), trials_left_out=0, artifacts=(), events=(),
-        workers_alive=1, sort="number", option_labels=option_labels(), step_kinds=STEP_KINDS, objectives=OBJECTIVES,
+        {**EMPTY_RUN, "options": dict(sorted(stored.items()))}, trials=KnownTrials(), artifacts=(), events=(),
+        workers_alive=1, option_labels=option_labels(), step_kinds=STEP_KINDS, objectives=OBJECTIVES,
         now=datetime.now(UTC),
     )  # fmt: skip
     shown = dict(view.options)

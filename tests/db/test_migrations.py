@@ -59,3 +59,25 @@ def test_the_tables_are_what_the_migrations_make(database_url: str) -> None:
         }
         context = MigrationContext.configure(connection, opts=compared)
         assert compare_metadata(context, metadata) == []
+
+
+def test_owners_of_before_are_named_by_their_tokens(empty_database_url: str) -> None:
+    migrate(empty_database_url, "0004")
+    database = Database(empty_database_url)
+    with database.begin() as tx:
+        for statement in (
+            "INSERT INTO penstock.tokens (id, name, prefix, digest) VALUES ('tok_1', 'ada', 'penstock_1', '')",
+            "INSERT INTO penstock.models (id, name, kind, source, owner)"
+            " VALUES ('mdl_1', 'm', 'zoo', 'zoo:m', 'tok_1')",
+            "INSERT INTO penstock.runs (id, model_id, name, state, owner)"
+            " VALUES ('run_1', 'mdl_1', 'r', 'queued', 'tok_1'), ('run_2', 'mdl_1', 'r', 'queued', NULL)",
+        ):
+            tx.connection.execute(text(statement))
+    migrate(empty_database_url)
+    with database.begin() as tx:
+        token, model = tx.tokens.get("tok_1"), tx.models.get("mdl_1")
+        assert token is not None
+        assert model is not None
+        assert (token.owner, token.scope, model.owner) == ("ada", "submit", "ada")
+        assert {run.id: run.owner for run in tx.runs.list().items} == {"run_1": "ada", "run_2": None}
+    database.close()

@@ -107,8 +107,8 @@ def test_trials_and_artifacts_come_with_the_end_of_their_step_or_not_at_all(data
 def test_tokens_are_found_while_they_may_be_used(database: Database) -> None:
     past = datetime.now(UTC) - timedelta(seconds=1)
     with database.begin() as tx:
-        good = tx.tokens.create(name="ci", prefix="pst_aaaa", digest=b"d" * 32)
-        tx.tokens.create(name="old", prefix="pst_bbbb", digest=b"d" * 32, expires_at=past)
+        good = tx.tokens.create(name="ci", prefix="pst_aaaa", digest=b"d" * 32, owner="ada", scope="submit")
+        tx.tokens.create(name="old", prefix="pst_bbbb", digest=b"d" * 32, owner="ada", scope="read", expires_at=past)
         assert tx.tokens.by_prefix("pst_aaaa") == good
         assert tx.tokens.by_prefix("pst_bbbb") is None
         assert tx.tokens.revoke(good.id)

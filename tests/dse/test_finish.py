@@ -13,8 +13,8 @@ from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.fifo import total_bits
 from penstock.dse.finishing.finish import finish, finish_first
-from penstock.dse.rungs import FRAMES, Bench, rank, simulated
-from penstock.profiling.simulated import simulate_design
+from penstock.dse.rungs import FRAMES, Bench, rank, rank_beaten, ranking, simulated
+from penstock.profiling.simulated import outlook_of, simulate_design
 from tests.compiler.designs import Dense, build_network
 
 
@@ -63,6 +63,25 @@ def test_what_a_rung_cannot_measure_comes_last_with_its_reason() -> None:
     ranked = rank(evaluator, [stuck, second], "simulated")
     assert [r.candidate for r in ranked] == [second, stuck]
     assert "stops for ever" in ranked[1].failure
+
+
+def test_long_simulations_of_designs_that_cannot_be_the_best_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluator = evaluator_of()
+    everything = rank(evaluator, candidates(evaluator), "simulated")
+    assert not any(one.beaten for one in everything), "short ones are made"
+    monkeypatch.setattr(ranking, "SHORT", 0)
+    ranked = rank(evaluator, candidates(evaluator), "simulated")
+    assert ranked[0] == everything[0]
+    beaten = [one for one in ranked if one.beaten]
+    assert beaten
+    assert all("cannot be the best" in one.failure and one.measured is None for one in beaten)
+    for one in everything:
+        assert one.measured is not None
+        network = evaluator.assembler.network(one.candidate.design)
+        least = outlook_of(network, evaluator.platform, evaluator.clock_mhz).least
+        assert least <= one.measured.latency
+        assert one.measured.interval is None or least <= one.measured.interval
+    assert rank_beaten(evaluator, ranked, "simulated", Bench()) == everything
 
 
 def test_a_finished_design_is_sized_and_placed_and_loses_no_input() -> None:

@@ -56,3 +56,13 @@ def test_a_euclidean_norm_is_a_sum_of_products() -> None:
     prepared = quantise(simplify(program))
     check_quantised(program, prepared)
     assert "math.absf" not in str(prepared.module)
+
+
+def test_a_row_of_zeros_costs_the_other_rows_of_a_norm_nothing() -> None:
+    """As padding tokens are: the factor of such a row is 1/sqrt(eps), three hundred times that of the others."""
+    x = seeded((6, 16))
+    x[2] = x[4] = 0
+    program = import_module(make(lambda: nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 4))), x)
+    check_quantised(program, quantise(simplify(program)))
+    assert program.samples is not None
+    assert max(e.share for e in layer_errors(simplify(program), program.samples)) < 0.05

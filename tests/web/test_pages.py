@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 
 import httpx
 import pytest
@@ -246,8 +247,43 @@ def test_many_trials_stay_readable(client: httpx.Client, seeder: Seeder) -> None
     run = seeder.run(trials=340)
     seeder.explore(run, 340)
     text = page(client, f"/runs/{run.id}")
-    assert "40 more trials are not shown" in text
+    assert "100 of 340 trials" in text
     assert "0 / 340" in text
+
+
+def test_every_trial_of_a_long_search_has_a_page(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=230)
+    seeder.explore(run, 230)
+    seen: list[int] = []
+    address = f"/runs/{run.id}?sort=latency"
+    while address:
+        text = page(client, address)
+        seen += [int(n) for n in re.findall(r'<tr id="trial-(\d+)"', text)]
+        following = re.search(r'href="([^"]*)">next trials', text)
+        address = following[1] if following else ""
+    assert seen == list(range(230))
+    assert '<tr id="trial-171"' in page(client, f"/runs/{run.id}?trial=171")
+
+
+def test_the_front_of_ten_thousand_trials_is_drawn_whole_on_a_small_page(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.run(trials=10_000)
+    figures = seeder.many_trials(run, 10_000)
+    text = page(client, f"/runs/{run.id}")
+    drawn = {int(n) for n in re.findall(r'class="point on-front"[^>]*><title>trial (\d+):', text)}
+    assert drawn == not_beaten(figures)
+    assert len(text) < 300_000
+    found = client.get(f"/v1/runs/{run.id}/front").json()
+    assert {item["number"] for item in found["items"]} == drawn
+    assert found["compared"] == 10_000
+
+
+def not_beaten(figures: Mapping[int, tuple[float, float]]) -> set[int]:
+    """By the definition, over the distinct points."""
+    best: dict[float, float] = {}
+    for x, y in figures.values():
+        best[x] = min(y, best.get(x, y))
+    front = {(x, y) for x, y in best.items() if not any(a < x and b <= y for a, b in best.items())}
+    return {number for number, point in figures.items() if point in front}
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def trial_out(row: TrialRow, chosen: int | None) -> TrialOut:
     number = row.number if row.number is not None else trial_number(row.key)
     return TrialOut(
         number=number,
-        state=row.state if row.state is not None else _unfinished(row.step_state),  # pyright: ignore[reportArgumentType]
+        state=row.state if row.state is not None else trial_state(row.step_state),  # pyright: ignore[reportArgumentType]
         chosen=chosen is not None and number == chosen,
         params=dict(row.params or {}),
         figures=dict(row.figures or {}),
@@ -177,7 +177,7 @@ def artifact_out(artifact: Artifact, steps: Mapping[str, str]) -> ArtifactOut:
 
 
 def event_out(event: Event) -> EventOut:
-    return EventOut(id=event.id, kind=event.kind, at=event.at, data=dict(event.data))
+    return EventOut(id=event.id, kind=event.kind, at=event.at, data=dict(event.data), actor=event.actor)
 
 
 def chosen_trial(run: Run) -> int | None:
@@ -191,14 +191,15 @@ def trial_number(key: str) -> int:
     return -1 if number is None else number
 
 
-def _unfinished(step_state: str) -> str:
+def trial_state(step_state: str) -> str:
+    """The state of a trial that has found nothing, from its step's."""
     return "complete" if step_state == StepState.SUCCEEDED else step_state
 
 
 def _run_fields(
     run: Run, model: Model, counts: Mapping[tuple[str, str], int], best: BestTrial | None
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "paused", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "owner", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),

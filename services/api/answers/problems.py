@@ -29,7 +29,10 @@ KINDS: Mapping[str, Kind] = {
     # the request itself
     "malformed-body": Kind(400, "The body cannot be read"),
     "bad-request": Kind(400, "The request cannot be read"),
+    "token-in-url": Kind(400, "A token stands in the address"),
     "unauthenticated": Kind(401, "A valid token is needed"),
+    "forbidden": Kind(403, "The token may not do this"),
+    "not-yours": Kind(403, "The run is somebody else's"),
     "cross-site-request": Kind(403, "The request comes from another site"),
     "python-models-refused": Kind(403, "This service takes no Python models"),
     "not-found": Kind(404, "There is nothing at this address"),

@@ -14,6 +14,8 @@ from starlette.routing import Match
 
 from penstock.compiler.errors import nearest
 from penstock.db.database import is_transient
+from penstock.db.repositories.base import BadCursorError
+from penstock.services.api.answers.params import bad_cursor
 from penstock.services.api.answers.problems import RETRY_SOON_SECONDS, Problem
 from penstock.services.api.answers.schemas import OPTION_NAMES
 from penstock.services.api.plumbing.logs import get_logger
@@ -173,6 +175,9 @@ def install(app: FastAPI) -> None:
         assert isinstance(error, RefusedError)
         return respond(from_refusal(error), request)
 
+    def on_cursor(request: Request, error: Exception) -> Response:
+        return respond(bad_cursor(str(error)), request)
+
     def on_database(request: Request, error: Exception) -> Response:
         if not is_transient(error) and not _has_no_tables(error):
             raise error  # a bug of ours: the outermost middleware logs it and answers
@@ -182,6 +187,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RefusedError, on_refusal)
+    app.add_exception_handler(BadCursorError, on_cursor)
     app.add_exception_handler(SQLAlchemyError, on_database)
 
 

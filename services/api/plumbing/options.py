@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ class ApiOptions:
     """Limits and doors of the API. Field docs name the variable."""
 
     auth: bool = False
-    """PENSTOCK_AUTH: on, off or auto. auto asks for tokens unless the API listens on loopback only."""
+    """PENSTOCK_AUTH: on or off; on unless it is said. On loopback too: other users of a machine reach that."""
     allowed_hosts: tuple[str, ...] = LOOPBACK_NAMES
     """PENSTOCK_ALLOWED_HOSTS: names that a Host header may carry, or *. Default: loopback names without
     tokens (another site could otherwise rebind its name to this machine), everything with tokens."""
@@ -47,8 +46,7 @@ class ApiOptions:
     @staticmethod
     def from_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> ApiOptions:
         env = os.environ if environment is None else environment
-        loopback = is_loopback(settings.api_host)
-        auth = _auth(env.get("PENSTOCK_AUTH", "").strip().lower() or "auto", loopback)
+        auth = _auth(env.get("PENSTOCK_AUTH", "").strip().lower() or "on")
         hosts = tuple(name.strip() for name in env.get("PENSTOCK_ALLOWED_HOSTS", "").split(",") if name.strip())
         default_hosts = ("*",) if auth else (*LOOPBACK_NAMES, settings.api_host)
         default = ApiOptions()
@@ -66,20 +64,10 @@ class ApiOptions:
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a listener at this address is out of reach for other machines."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _auth(word: str, loopback: bool) -> bool:
-    if word not in ("auto", "on", "off"):
-        raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on, off or auto")
-    return not loopback if word == "auto" else word == "on"
+def _auth(word: str) -> bool:
+    if word not in ("on", "off"):
+        raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on or off")
+    return word == "on"
 
 
 def _counts(env: Mapping[str, str]) -> Callable[[str, int], int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
@@ -10,9 +10,10 @@ from fastapi.responses import Response
 from penstock.db.schema.ids import is_id
 from penstock.services.api.answers.documents import artifact_out, chosen_trial, trial_out
 from penstock.services.api.answers.downloads import download
-from penstock.services.api.answers.params import PROBLEMS, Cursor, RunId, check_cursor
+from penstock.services.api.answers.params import PROBLEMS, Cursor, RunId
 from penstock.services.api.answers.problems import Problem
-from penstock.services.api.answers.schemas import ArtifactList, TrialList
+from penstock.services.api.answers.schemas import ArtifactList, TrialFront, TrialList
+from penstock.services.api.answers.trials import front_out, trial_page
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.jobs.runs import find_run
@@ -28,14 +29,32 @@ def list_trials(
     caller: Caller,
     limit: Annotated[int, Query(ge=1, le=500, description="how many to give at most")] = 200,
     cursor: Cursor = None,
+    sort: Annotated[
+        Literal["number", "latency", "throughput", "resources", "energy", "traffic"],
+        Query(description="number: as they were made; an objective: the best first, those without figures last"),
+    ] = "number",
 ) -> TrialList:
-    """The trials of a run in the order in which they were made, running and failed ones included."""
-    check_cursor(cursor, "stp")
+    """The trials of a run, running and failed ones included. A cursor belongs to the order that it was given for."""
     with context.database.begin() as tx:
         run = find_run(tx, run_id)
-        page = tx.trials.list_steps(run.id, cursor=cursor, limit=limit)
+        page = trial_page(tx, run, sort, cursor, limit)
     chosen = chosen_trial(run)
     return TrialList(items=[trial_out(row, chosen) for row in page.items], next_cursor=page.next_cursor)
+
+
+@router.get("/runs/{run_id}/front", summary="The Pareto front of a run")
+def get_front(
+    run_id: RunId,
+    context: Ctx,
+    caller: Caller,
+    objectives: Annotated[
+        list[Literal["latency", "throughput", "resources", "energy", "traffic"]] | None,
+        Query(max_length=3, description="what to compare; without any, what the run was asked to keep small"),
+    ] = None,
+) -> TrialFront:
+    """Made from all trials of the run that have ended so far, however many they are."""
+    with context.database.begin() as tx:
+        return front_out(tx, find_run(tx, run_id), objectives)
 
 
 @router.get("/runs/{run_id}/artifacts", summary="The artifacts of a run")

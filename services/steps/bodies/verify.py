@@ -64,7 +64,7 @@ def verify(context: StepContext) -> StepResult:
     if not checked.passed:
         raise PenstockError(
             code="verification-failed", what="the levels of the design do not compute the same numbers",
-            where=program.name, limit=_differences(checked.verify.model_dump()),
+            where=program.name, limit=checked.differences(),
             hint="this is a bug in Penstock; please report it with the model and the design",
         )  # fmt: skip
     folder = context.folder / "checked"
@@ -73,12 +73,3 @@ def verify(context: StepContext) -> StepResult:
         data=checked.verify.model_dump(mode="json"),
         outputs={EMITTED: Output(emitted, TREE_MEDIA_TYPE), CHECKED: Output(folder, TREE_MEDIA_TYPE)},
     )
-
-
-def _differences(verify: Json) -> str:
-    """Which comparisons failed, in a few words."""
-    wrong = [f"{level['level']} against {level['against']}" for level in verify["levels"] if not level["equal"]]
-    wrong += ["csim against the interpreter"] if not verify["csim"]["equal"] else []
-    wrong += ["the SystemVerilog against the interpreter"] if verify["rtl"] and not verify["rtl"]["ok"] else []
-    wrong += ["the accelerator against PyTorch"] if verify["pytorch"]["ok"] is False else []
-    return "; ".join(wrong)

@@ -1,0 +1,60 @@
+"""All trials of a run, however many: their pages in any order, what a drawing needs of them, the front of them all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.db import Transaction
+from penstock.db.repositories.trials import TrialMark, TrialRow
+from penstock.db.schema.records import Page, Run
+from penstock.dse.evaluation.choosing import pareto_front
+from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
+from penstock.services.api.answers.documents import chosen_trial
+from penstock.services.api.answers.params import check_cursor
+from penstock.services.api.answers.schemas import FrontTrial, TrialFront
+
+BY_NUMBER = "number"
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A trial that keeps every limit, as choosing sees it."""
+
+    mark: TrialMark
+    values: tuple[float, ...]
+    constraints: dict[str, float] = field(default_factory=dict[str, float])
+    feasible: bool = True
+
+
+def trial_page(tx: Transaction, run: Run, sort: str, cursor: str | None, limit: int) -> Page[TrialRow]:
+    """One page of the trials; `sort` is the name of an objective, or everything is by number."""
+    objective = OBJECTIVES.get(sort)
+    if objective is not None:
+        return tx.trials.by_figures(run.id, (objective.plotted, objective.figure), cursor=cursor, limit=limit)
+    check_cursor(cursor, "stp")
+    return tx.trials.list_steps(run.id, cursor=cursor, limit=limit)
+
+
+def front_out(tx: Transaction, run: Run, asked: Sequence[str] | None) -> TrialFront:
+    """What no other trial beats in all objectives; figures of different evidence are not compared."""
+    names = list(dict.fromkeys(asked or run.options.get("objectives") or DEFAULT_OBJECTIVES))
+    names = [name for name in names if name in OBJECTIVES] or list(DEFAULT_OBJECTIVES)
+    figures = [OBJECTIVES[name].figure for name in names]
+    marks = [
+        mark for mark in tx.trials.marks(run.id, figures)
+        if mark.state == "complete" and all(figure in mark.figures for figure in figures)
+    ]  # fmt: skip
+    evidence = Counter(mark.evidence for mark in marks).most_common(1)[0][0] if marks else None
+    compared = [Compared(m, tuple(m.figures[f] for f in figures)) for m in marks if m.evidence == evidence]
+    chosen = chosen_trial(run)
+    return TrialFront(
+        objectives=names,
+        evidence=evidence,
+        compared=len(compared),
+        items=[
+            FrontTrial(number=one.mark.number, figures=dict(one.mark.figures), chosen=one.mark.number == chosen)
+            for one in pareto_front(compared)
+        ],
+    )
