@@ -18,13 +18,12 @@ from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
-from penstock.dse.support.budgets import SIMULATIONS
+from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 from penstock.services.goals import Limits, ObjectiveNames, check_goal
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
 
 DEFAULT_PLATFORM = "u55c"
-DEFAULT_TRIALS = 24
 MOST_TRIALS = 10_000
 MOST_LANES = 1_000_000
 MOST_FIFO_SIMULATIONS = 100_000
@@ -108,9 +107,24 @@ class RunOptions(RequestBody):
         ),
     ] = Field(DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service")
     trials: Annotated[
-        StrictInt,
-        Said("designs to try", (COMPILE, EXPLORE, SUBMIT), defaults={COMPILE: 48, EXPLORE: 100}, most=100_000),
-    ] = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
+        StrictInt | None,
+        Said(
+            "designs to try [default: as many as suit the space]",
+            (COMPILE, EXPLORE, SUBMIT),
+            most=100_000,
+            absent="as many as suit the space",
+        ),
+    ] = Field(None, ge=1, le=MOST_TRIALS, description="designs to try; null: as many as suit the space")
+    gap: Annotated[
+        float,
+        Said(
+            "stop searching with a design so many percent above what none can be below", (COMPILE, EXPLORE, SUBMIT),
+            label="stop at a gap of",
+        ),
+    ] = Field(
+        DEFAULT_GAP, ge=0, le=1000, allow_inf_nan=False,
+        description="percent above the lower bound of the first objective at which the search ends; 0: only at it",
+    )  # fmt: skip
     quantize: Annotated[
         QuantisationName | None,
         Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
