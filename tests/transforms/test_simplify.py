@@ -139,10 +139,10 @@ def test_what_is_not_canonical_is_refused_by_name(what: str) -> None:
     assert "net" in caught.value.where
 
 
-def test_windows_name_the_layer() -> None:
+def test_what_convolutions_cannot_name_the_layer() -> None:
     module = nn.Sequential()
-    module.add_module("stem", nn.Conv2d(1, 2, 3))
-    with pytest.raises(PenstockError, match="window or stride") as caught:
+    module.add_module("stem", nn.ConvTranspose2d(1, 2, 3, stride=2))
+    with pytest.raises(PenstockError, match=r"aten\.convolution is not supported") as caught:
         simplify(import_module(module, seeded((1, 1, 6, 6))))
     assert caught.value.where == "layer 'stem' of net"
 
