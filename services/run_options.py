@@ -177,6 +177,9 @@ class RunOptions(RequestBody):
         description="hw: for the card, or the open route's board; hw_emu: for the card's emulation; none; "
         f"null: for the card where the evidence is {one_of(LICENSED)}, for a board of the open route always",
     )
+    priority: Annotated[StrictInt, Said("among your own runs the higher one goes first", (SUBMIT,))] = Field(
+        0, ge=-10, le=10, description="among the runs of its owner the higher one goes first"
+    )
 
     @model_validator(mode="after")
     def _limits_agree(self) -> Self:

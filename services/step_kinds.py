@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
 SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "replay", "check"
+VITIS_HLS, VIVADO = "vitis_hls", "vivado"
 
 FIRST_TURN = 1
 """Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
@@ -30,6 +31,8 @@ class StepFacts:
     may_fail: bool = False
     """One that fails costs itself, not the run."""
     held_by_pause: bool = False
+    licence: str | None = None
+    """Of which tool it takes a licence while it runs."""
     delivers: bool = False
     """What it makes is what people fetch."""
 
@@ -47,7 +50,7 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     SHORTLIST: StepFacts("the designs that a tool is to look at; fans out into measurements", "explore", chooses=True),
     MEASURE: StepFacts(
         "what the tool says of one trial's design; a failure is noted on the trial", "profile",
-        chooses=True, many=True, may_fail=True,
+        chooses=True, many=True, may_fail=True, licence=VITIS_HLS,
     ),
     SELECT: StepFacts(
         "closes the study; ranks the best trials by the evidence asked for; sizes the chosen one's FIFOs and places "
@@ -60,7 +63,7 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     ),
     LINK: StepFacts(
         "the bitstream by v++, for platforms with a shell; if it fails the package says why", "build",
-        "`bitstream` (tree), `bitstream.json`", chooses=True, may_fail=True,
+        "`bitstream` (tree), `bitstream.json`", chooses=True, may_fail=True, licence=VIVADO,
     ),
     PACKAGE: StepFacts(
         "report and archive", "build", "`*.penstock.zip`, `report.json`, `report.html`", chooses=True, delivers=True
@@ -71,6 +74,9 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     ),
 }  # fmt: skip
 """In the order in which a run has them."""
+
+LICENCES = tuple(dict.fromkeys(kind.licence for kind in STEP_KINDS.values() if kind.licence))
+"""What an administrator may count: see `PENSTOCK_LICENCES`."""
 
 QUEUES = tuple(dict.fromkeys(kind.queue for kind in STEP_KINDS.values()))
 

@@ -17,11 +17,13 @@ from penstock.db.schema.tables import runs
 
 
 class Runs(Repository):
-    def create(self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None) -> Run:
+    def create(
+        self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None, priority: int = 0
+    ) -> Run:
         """A queued run without steps; penstock.db.lifecycle.submit makes one with its graph."""
         row = {
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
-            "options": dict(options or {}), "owner": owner,
+            "options": dict(options or {}), "owner": owner, "priority": priority,
         }  # fmt: skip
         run = self._only(Run, insert(runs).values(row).returning(runs))
         self.scope.locked_runs.add(run.id)

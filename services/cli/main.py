@@ -44,6 +44,8 @@ COMMANDS: dict[str, Command] = {
     "resume": Command("penstock.services.cli.searches", "let a paused run go on"),
     "extend": Command("penstock.services.cli.searches", "add trials to a run, also after its end"),
     "replay": Command("penstock.services.cli.searches", "evaluate a trial again and compare"),
+    "login": Command("penstock.services.cli.token", "print a link that signs a browser in, once"),
+    "token": Command("penstock.services.cli.token", "make, list, revoke and rotate tokens of a service"),
     "bench": Command("penstock.services.cli.bench", "run a benchmark and print its figures"),
     "doctor": Command("penstock.services.cli.doctor", "check what this machine has and lacks"),
     "demo": Command("penstock.services.cli.demo", "take an example from PyTorch to a package, on a private service"),

@@ -9,6 +9,7 @@ from penstock.db import Transaction, lifecycle
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
 from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
@@ -54,19 +55,35 @@ def check_trials(trials: int, most: int) -> None:
 
 
 def start_run(
-    tx: Transaction, model: Model, options: Mapping[str, Any], *, name: str, owner: str | None, most_waiting: int
+    tx: Transaction,
+    model: Model,
+    options: Mapping[str, Any],
+    *,
+    name: str,
+    owner: str | None,
+    most_waiting: int,
+    quotas: Quotas = NO_QUOTAS,
 ) -> Run:
-    """A run of a model with the steps that it begins with, unless too many wait already."""
+    """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
+    check_quotas(tx, owner, quotas, runs=1, trials=asked_trials(options))
     _check_waiting(tx, most_waiting)
     return lifecycle.submit(
-        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner
-    )
+        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner,
+        priority=int(options.get("priority") or 0),
+    )  # fmt: skip
 
 
 def check_model(
-    tx: Transaction, model: Model, options: Mapping[str, Any], *, owner: str | None, most_waiting: int
+    tx: Transaction,
+    model: Model,
+    options: Mapping[str, Any],
+    *,
+    owner: str | None,
+    most_waiting: int,
+    quotas: Quotas = NO_QUOTAS,
 ) -> Run:
     """A run that says what is known of a model before any search."""
+    check_quotas(tx, owner, quotas, runs=1)
     _check_waiting(tx, most_waiting)
     name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
     return lifecycle.submit(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
@@ -104,9 +121,10 @@ def pause_or_resume(tx: Transaction, run_id: str, change: Callable[[Transaction,
     return run
 
 
-def extend_run(tx: Transaction, run_id: str, count: int, most: int) -> Run:
+def extend_run(tx: Transaction, run_id: str, count: int, most: int, quotas: Quotas = NO_QUOTAS) -> Run:
     """Give a run further trials; one that had chosen chooses again."""
     run = tx.runs.lock(find_run(tx, run_id).id)
+    check_quotas(tx, run.owner if run else None, quotas, trials=count)
     model = tx.models.get(run.model_id) if run is not None else None
     if run is None or model is None:
         raise no_run(run_id)

@@ -46,7 +46,7 @@ def run_steps(model: Model, options: Mapping[str, Any], turn: int = FIRST_TURN) 
         _step(IMPORT),
         _step(EXPLORE, needs=(IMPORT,)),
         *shortlist,
-        replace(select, queue=STEP_KINDS[MEASURE].queue) if measured else select,
+        replace(select, queue=STEP_KINDS[MEASURE].queue, licence=STEP_KINDS[MEASURE].licence) if measured else select,
         _step(VERIFY, needs=(SELECT,), turn=turn),
         *link,
         _step(PACKAGE, needs=(VERIFY, LINK) if linked else (VERIFY,), turn=turn),
@@ -62,7 +62,7 @@ def _step(
     payload = fields.pop("payload", {}) | ({} if key.turn == FIRST_TURN else {"turn": turn})
     return NewStep(
         kind, str(key), facts.queue, payload, tuple(in_turn(need, turn) for need in needs),
-        may_fail=facts.may_fail, **fields,
+        may_fail=facts.may_fail, licence=facts.licence, **fields,
     )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ class StackPlan:
     workers: int
     database_url: str | None
     redis_url: str | None
+    allow_python: bool = False
 
 
 class Stack:
@@ -45,6 +46,7 @@ class Stack:
         self.keeper = Keeper(say)
         self.listener: socket.socket | None = None
         self.url = ""
+        self.database_url = ""
         self.servers: dict[str, str] = {}
         self.hurry = False
 
@@ -55,7 +57,9 @@ class Stack:
         self.url = f"http://{reachable(self.plan.host)}:{port}"
         self.home.announce(self.url)
         environment = programs.shared_environment(self.home.root, self.url, self.plan.host, port)
-        environment["PENSTOCK_DATABASE_URL"] = self._postgres()
+        if self.plan.allow_python:
+            environment["PENSTOCK_ALLOW_PYTHON_MODELS"] = "1"
+        environment["PENSTOCK_DATABASE_URL"] = self.database_url = self._postgres()
         environment["PENSTOCK_REDIS_URL"] = self._redis()
         logs, descriptor = self.home.logs, self.listener.fileno()
         # These two load libraries for seconds before they look at a table: time enough to migrate.

@@ -45,7 +45,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "services": (
         "services",
-        "services.steps services.supervisor services.api.answers",
+        "services.steps.fence services.steps services.supervisor services.api.answers",
         "services.jobs services.worker",
         "services.steps.bodies services.api.plumbing",
         "services.api.routes services.cli",

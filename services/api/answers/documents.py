@@ -177,7 +177,7 @@ def artifact_out(artifact: Artifact, steps: Mapping[str, str]) -> ArtifactOut:
 
 
 def event_out(event: Event) -> EventOut:
-    return EventOut(id=event.id, kind=event.kind, at=event.at, data=dict(event.data))
+    return EventOut(id=event.id, kind=event.kind, at=event.at, data=dict(event.data), actor=event.actor)
 
 
 def chosen_trial(run: Run) -> int | None:
@@ -199,7 +199,7 @@ def trial_state(step_state: str) -> str:
 def _run_fields(
     run: Run, model: Model, counts: Mapping[tuple[str, str], int], best: BestTrial | None
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "paused", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "owner", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),

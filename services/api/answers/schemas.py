@@ -20,6 +20,7 @@ from penstock.services.run_options import (
 )
 
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
+ScopeName = Literal["read", "submit", "admin"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
 
 
@@ -136,6 +137,7 @@ class RunOut(Given):
     id: str
     name: str
     state: RunStateName
+    owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
     paused: bool = Field(description="its trials are held back until it is resumed")
     model: ModelRef
     options: dict[str, Any]
@@ -222,6 +224,34 @@ class EventOut(Given):
     kind: str
     at: datetime
     data: dict[str, Any]
+    actor: str | None = Field(None, description="who asked for it; null: the service itself")
+
+
+class MeOut(Given):
+    owner: str | None = Field(description="null: this service asks for no tokens")
+    scope: ScopeName
+
+
+class LoginLink(Given):
+    url: str = Field(description="to be opened with a browser")
+    expires_at: datetime | None = Field(description="null: it is only the address of the pages; no token is asked for")
+
+
+class AuditOut(Given):
+    id: int
+    at: datetime
+    actor: str = Field(description="the owner of the token; `operator NAME` for commands on the service's own machine")
+    token_id: str | None
+    action: str
+    target: str
+    status: int | None = Field(description="how the request ended; null for commands")
+    request_id: str | None
+    client: str | None = Field(description="the address that it came from")
+
+
+class AuditList(Given):
+    items: list[AuditOut]
+    next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")
 
 
 class RunList(Given):

@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.plumbing.logs import get_logger
+from penstock.services.api.plumbing.tokens import is_well_formed
 
 log = get_logger()
 
@@ -29,6 +31,7 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_TOKEN = re.compile(r"penstock_[0-9A-Za-z]+")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
@@ -123,6 +126,30 @@ class BodyLimit:
             limit=f"at most {limit} bytes here",
             hint="send a smaller file, or have the operator raise the limit",
         )
+
+
+class NoTokenInUrl:
+    """Refuses a token in an address: addresses are logged, remembered and passed on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _holds_token(scope):
+            problem = Problem(
+                "token-in-url",
+                "the address of this request holds a token",
+                where="address",
+                hint="send it as `Authorization: Bearer …`, and have this one replaced: `penstock token rotate ID`",
+            )
+            await problem.response(instance="", request_id=scope["state"]["request_id"])(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+
+def _holds_token(scope: Scope) -> bool:
+    address = unquote(scope["path"] + "?" + scope.get("query_string", b"").decode("latin-1"))
+    return any(is_well_formed(word) for word in _TOKEN.findall(address))
 
 
 class SameSite:

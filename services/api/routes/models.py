@@ -19,11 +19,12 @@ from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, C
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, NewCheck, RunDetail, ZooReference
 from penstock.services.api.plumbing import idempotency
-from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.auth import Caller, Who
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
 from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
+from penstock.services.jobs.quotas import check_quotas
 from penstock.services.run_options import LONGEST_NAME
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
@@ -110,12 +111,13 @@ def check_model(
     idempotency.check_key(idempotency_key)
     options = asked.model_dump(mode="json")
     fingerprint = idempotency.request_hash(f"POST /v1/models/{model_id}/check", options)
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
             model = find_model(tx, model_id, where="path")
             intake(context).check_disk()
-            run = runs.check_model(tx, model, options, owner=caller, most_waiting=context.options.max_waiting_runs)
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
@@ -171,17 +173,18 @@ def intake(context: Context) -> Intake:
     )
 
 
-def _take_file(context: Context, caller: str | None, key: str | None, form: FormData) -> JSONResponse:
+def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -> JSONResponse:
     upload, entry, name = _parts(form)
     return _create(context, caller, key, model_file(intake(context), upload.file, upload.filename or "", entry, name))
 
 
-def _create(context: Context, caller: str | None, key: str | None, model: NewModel) -> JSONResponse:
+def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> JSONResponse:
     fingerprint = idempotency.request_hash("POST /v1/models", model.identity)
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
-            document = model_out(model.create(tx, caller))
+            check_quotas(tx, caller.owner, context.options.quotas)
+            document = model_out(model.create(tx, caller.owner))
             return idempotency.json_response(document, 201, {"Location": document.url})
 
         return idempotency.once(tx, caller=caller, key=key, fingerprint=fingerprint, work=work)

@@ -34,14 +34,16 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
     idempotency.check_key(idempotency_key)
     runs.check_trials(asked.trials, context.options.max_trials)
     fingerprint = idempotency.request_hash("POST /v1/runs", asked.model_dump(mode="json"))
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
             model = find_model(tx, asked.model, where="body.model")
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
-            most = context.options.max_waiting_runs
-            run = runs.start_run(tx, model, options, name=asked.name, owner=caller, most_waiting=most)
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.start_run(
+                tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
+            )
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
@@ -101,7 +103,8 @@ def cancel_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
 
     Asking twice is fine; a run that was over before is a 409.
     """
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
+        caller.check_may_change(find_run(tx, run_id))
         return run_detail(tx, runs.cancel_run(tx, run_id))
 
 
