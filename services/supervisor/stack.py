@@ -35,6 +35,7 @@ class StackPlan:
     database_url: str | None
     redis_url: str | None
     allow_python: bool = False
+    api_processes: int = 1
 
 
 class Stack:
