@@ -5,6 +5,7 @@ Imports nothing heavy, so that the command line and the API start quickly.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -106,6 +107,12 @@ class Settings:
     def token_file(self) -> Path:
         """The token of whoever started the service with `penstock up`, readable by its user only."""
         return self.home / "token"
+
+    def own_token(self) -> str:
+        """What that file holds; empty where there is none that this user may read."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self.token_file.read_text().strip()
+        return ""
 
     def require_database_url(self) -> str:
         if not self.database_url:

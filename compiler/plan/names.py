@@ -63,6 +63,10 @@ def concat_name(first: str) -> str:
     return f"concat.{first}"
 
 
+def slide_name(tensor: str, dim: int) -> str:
+    return f"windows.{tensor}.{dim}"
+
+
 def reshaped_name(tensor: str, shape: tuple[int, ...]) -> str:
     return f"{tensor}.as.{'x'.join(str(size) for size in shape)}"
 

@@ -14,6 +14,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of, unique_name
@@ -46,6 +47,7 @@ class DropUnitDims(Rewrite):
         plans = {op: _plan(op) for op in editor.generics()}  # made while the old shapes are still there
         slices = [op for op in editor.block.ops if isinstance(op, tensor.ExtractSliceOp)]
         cuts = {op: cut_dims(op)[0] for op in slices}
+        windows = {op: shape_of(op.source) for op in editor.block.ops if isinstance(op, SlideOp)}
         for argument in list(editor.block.args):
             if without_units(shape_of(argument)) != shape_of(argument):
                 editor.retype(argument, _reduced(argument))
@@ -56,6 +58,8 @@ class DropUnitDims(Rewrite):
                 _reduce_slice(op, cuts[op], unique_name(f"{layer_of(op)}.part", editor.taken_layers()))
             elif isinstance(op, tensor.ConcatOp):
                 _reduce_concat(op, f"{layer_of(op)}.part", editor.taken_layers())
+            elif isinstance(op, SlideOp):
+                _reduce_windows(op, windows[op])
             else:
                 _reduce(op)
 
@@ -137,6 +141,24 @@ def _reduce_slice(op: tensor.ExtractSliceOp, dim: int, layer: str) -> None:
     wanted = without_units(shape_of(op.result))
     if shape_of(new[0].results[0]) != wanted:
         new.extend(_copy(new[0].results[0], wanted, place, layer))
+    replace(op, new)
+
+
+def _reduce_windows(op: SlideOp, old: tuple[int, ...]) -> None:
+    """Windows slide along their dim even if it has one element, or there is one window."""
+    by = op.by.data
+    kept = [d for d, size in enumerate(old) if size != 1 or d == by.dim]
+    new: list[Operation] = []
+    source = op.source
+    if shape_of(source) != (wanted := tuple(old[d] for d in kept)):
+        new.append(reshape(source, wanted))
+        source = new[-1].results[0]
+    along = by.along(kept.index(by.dim))
+    new.append(SlideOp(source, along, op.fill, tensor_of(along.shape(wanted), _reduced(op.result).element_type)))
+    new[-1].attributes.update(op.attributes)
+    made = along.shape(wanted)
+    if made != without_units(made):
+        new.append(reshape(new[-1].results[0], without_units(made)))
     replace(op, new)
 
 

@@ -11,6 +11,7 @@ from math import prod
 from xdsl.ir import OpResult
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.scaling import scaling_of
@@ -123,6 +124,11 @@ class Fitter:
     @cached_property
     def dims(self) -> Dims:
         return Dims(self.graph)
+
+    @cached_property
+    def frames(self) -> Mapping[str, tuple[int, ...]]:
+        """The loops of each kernel along the rows and columns of a frame."""
+        return spatial_loops(self.graph)
 
     def trips(self, op: TensorOp, sizes: Sizes) -> tuple[int, ...]:
         if not sizes:

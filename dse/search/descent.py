@@ -81,7 +81,7 @@ class _Descent:
     def _anchors(self, op: TensorOp, state: DescentState) -> list[KernelWalk]:
         """Walks with one slow dim, for all other kernels to fall in with."""
         here = state[0][op.layer]
-        return [replace(here, outer=w.outer, fine=w.fine) for w in walks_of(op) if len(w.outer) == 1]
+        return [replace(here, outer=w.outer, fine=w.fine) for w in self._walks_of(op) if len(w.outer) == 1]
 
     def _best_of(
         self, moves: Sequence[DescentState], best: Evaluation, state: DescentState
@@ -104,7 +104,8 @@ class _Descent:
         kinds += [(self.adders[-1], True, compact) for compact in (False, True) if len(self.adders) > 1]
         for adders, mixed, compact in kinds:
             plain = KernelWalk((), adders=adders, mixed=mixed, compact=compact)
-            walks = {op.layer: replace(plain, outer=next(walks_of(op)).outer) for op in self.fitter.heavy}
+            firsts = {op.layer: next(self._walks_of(op)) for op in self.fitter.heavy}
+            walks = {layer: replace(plain, outer=walk.outer, frame=walk.frame) for layer, walk in firsts.items()}
             with suppress(PenstockError):  # one that does not even fit without padding is passed over
                 for sizes in (NO_PADDING, self.fitter.padding(walks, self.limits)):
                     evaluation = self.evaluate((walks, sizes))
@@ -120,10 +121,13 @@ class _Descent:
     def _other_walks(self, op: TensorOp, state: DescentState) -> Iterator[DescentState]:
         """Another order for one kernel: alone, and with all around it in step."""
         walks, sizes = state
-        for walk in walks_of(op):
+        for walk in self._walks_of(op):
             alone = {**walks, op.layer: replace(walks[op.layer], outer=walk.outer, fine=walk.fine)}
             yield alone, sizes
             yield follow(alone, op, self.graph), sizes
+
+    def _walks_of(self, op: TensorOp) -> Iterator[KernelWalk]:
+        return walks_of(op, self.fitter.frames.get(op.layer, ()))
 
     def _small_moves(self, op: TensorOp, state: DescentState) -> Iterator[DescentState]:
         """The same order with other lanes."""

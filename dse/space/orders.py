@@ -31,11 +31,19 @@ Streams = tuple[tuple[AffineMap, ITensorType], ...]
 """The operands that other kernels make: how they are indexed, and the order that they are made in."""
 
 
-def order_of(op: TensorOp, scheme: str) -> LoopOrder:
-    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest."""
-    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
-    reduction = list(op.reductions)
-    return tuple(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction)
+def order_of(op: TensorOp, scheme: str, outer: LoopOrder = ()) -> LoopOrder:
+    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest.
+
+    A frame's rows and columns, `outer`, stay outside of all else: so frames pass place by place.
+    """
+    parallel = [d for d in range(len(op.trips)) if d not in op.reductions and d not in outer]
+    reduction = [d for d in op.reductions if d not in outer]
+    return (*outer, *(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction))
+
+
+def tiles_of(trips: LoopOrder, size: int, outer: LoopOrder = ()) -> LoopOrder:
+    """Every dim's largest divisor up to a size; along a frame's rows and columns one place."""
+    return tuple(1 if d in outer else max(n for n in divisors(trip) if n <= size) for d, trip in enumerate(trips))
 
 
 def order_choices(op: TensorOp) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import KernelDesign, WeightStore
 from penstock.compiler.platforms import Platform, Resources
 from penstock.compiler.schedule import OperatorLibrary
@@ -98,8 +99,10 @@ class Pacing:
         scheme = ORDER_PARALLEL if scheme == ORDER_CONNECTED else scheme
         order = order_of(op, scheme) if own == AS_OTHERS else named_order(own)
         moving = [d for d in order if op.trips[d] > 1]
+        frame = self._frames.get(op.layer, ())
         return KernelWalk(
-            tuple(moving[: int(settings[SLOW_DIMS])]),
+            frame or tuple(moving[: int(settings[SLOW_DIMS])]),
+            frame=frame,
             slowness=_BOOST ** int(settings.get(f"boost.{op.layer}", 0)),
             adders=str(settings.get("adders", "")),
             fine=not settings[LANES_ON_SLOWEST],
@@ -107,6 +110,10 @@ class Pacing:
             mixed=bool(settings.get(MIXED_ADDERS, False)),
             compact=bool(settings.get(MIXED_ADDERS, False)),
         )
+
+    @cached_property
+    def _frames(self) -> Mapping[str, tuple[int, ...]]:
+        return spatial_loops(self.graph)
 
     @cached_property
     def _leading(self) -> tuple[TensorOp, ...]:

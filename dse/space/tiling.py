@@ -16,6 +16,7 @@ from math import ceil, prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
+from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform
@@ -47,6 +48,7 @@ from penstock.dse.space.orders import (
     order_choices,
     order_of,
     same_lanes,
+    tiles_of,
     walk_alike,
 )
 from penstock.dse.space.paced import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
@@ -110,7 +112,7 @@ class TilingSpace:
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
             table |= {f"boost.{op.layer}": (0, 1, 2) for op in self.heavy}
         if self.options.per_kernel and len(self.heavy) <= _MOST_ORDERED_KERNELS:
-            orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy}
+            orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy if op.layer not in self.spatial}
             table |= {name: values for name, values in orders.items() if len(values) > 2}
         return table
 
@@ -159,9 +161,7 @@ class TilingSpace:
 
     @cached_property
     def weights(self) -> WeightStore:
-        if self.options.weights is not None:
-            return self.options.weights
-        return weights_placement(self.graph, self.platform)
+        return self.options.weights or weights_placement(self.graph, self.platform)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
@@ -181,8 +181,7 @@ class TilingSpace:
         guess, sizes = self.default_params(), self.choices["overall_unroll_size"]
         bolder = sizes[sizes.index(guess["overall_unroll_size"]) + 1 :][:1]
         settings = [guess, *({**guess, "overall_unroll_size": n} for n in bolder)]
-        settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}]
-        settings += [{**guess, "allocation": ALIGNED}]
+        settings += [{**guess, "unroll_along": DIMS_BALANCED, "connect": True}, {**guess, "allocation": ALIGNED}]
         other_operators = {name: self.choices[name][1] for name in self.choices if name in PARAMETERS.values()}
         settings += [{**guess, "padding": True}] if "padding" in self.choices else []
         settings += [{**setting, **other_operators} for setting in settings[:2] if other_operators]
@@ -204,9 +203,8 @@ class TilingSpace:
         """A cautious estimate of how many lanes of the dearest reduction the device holds."""
         costs = [lane_cost(op, self.library) for op in self.heavy]
         limits = self.platform.limits
-        by_dsp = [limits.dsp // c.dsp for c in costs if c.dsp]
-        by_lut = [limits.lut // (2 * c.lut) for c in costs if c.lut]
-        return max(1, min([*by_dsp, *by_lut], default=self.max_lanes))
+        fit = [limits.dsp // c.dsp for c in costs if c.dsp] + [limits.lut // (2 * c.lut) for c in costs if c.lut]
+        return max(1, min(fit, default=self.max_lanes))
 
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
@@ -237,7 +235,7 @@ class TilingSpace:
                 kernels[op.layer] = self.options.kernels[op.layer]
                 continue
             bindings = self._bindings(op, settings)
-            order = order_of(op, str(settings["order"]))
+            order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
             kernel = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
@@ -267,7 +265,7 @@ class TilingSpace:
         own = str(settings.get(f"order.{op.layer}", AS_OTHERS))
         if own != AS_OTHERS:
             return replace(kernel, order=named_order(own))
-        if settings["order"] != ORDER_CONNECTED or not op.reductions:
+        if settings["order"] != ORDER_CONNECTED or not op.reductions or op.layer in self.spatial:
             return kernel
         producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self.graph.makers.get(v))]
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
@@ -322,7 +320,12 @@ class TilingSpace:
         return Dims(self.graph)
 
     def _tiles(self, op: TensorOp, size: int, sizes: Mapping[int, int]) -> tuple[int, ...]:
-        return tuple(max(d for d in divisors(trip) if d <= size) for trip in self._trips(op, sizes))
+        return tiles_of(self._trips(op, sizes), size, self.spatial.get(op.layer, ()))
+
+    @cached_property
+    def spatial(self) -> Mapping[str, LoopOrder]:
+        """The loops along a frame's rows and columns, which are walked one step at a time."""
+        return spatial_loops(self.graph)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
         """Of the loops, padded."""
@@ -352,8 +355,8 @@ class TilingSpace:
         operations = self.graph.operations
         busiest = max(op.work for op in operations)
         most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
-        along: Along = DIMS_PARALLEL if settings["unroll_along"] == DIMS_PARALLEL else DIMS_BALANCED
-        along = DIMS_REDUCTION if settings["unroll_along"] == DIMS_REDUCTION else along
+        named: dict[Value, Along] = {DIMS_PARALLEL: "parallel", DIMS_REDUCTION: "reduction"}
+        along = named.get(settings["unroll_along"], DIMS_BALANCED)
         key = (most, along, *tiles.values())
         if key not in self._aligned_before:
             allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}

@@ -14,6 +14,7 @@ from penstock.compiler.program import Program
 from penstock.dse.evaluation.choosing import pareto_front
 from penstock.dse.evaluation.constraints import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.finishing.finish import Finished, finish, finish_first
 from penstock.dse.finishing.placement import NO_PLACE
@@ -245,6 +246,7 @@ def find_design(
         program, platform.name, clock_mhz=clock_mhz, quantize=quantize, options=options, goal=settings.goal
     )
     check_reachable(evaluator)
+    check_room(evaluator)
 
     def tried(trial: Tried, _: int) -> None:
         progress(trial.number + 1)

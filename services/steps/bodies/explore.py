@@ -11,6 +11,7 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.constraints import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.rungs import usable
 from penstock.dse.search.start import starting_settings
 from penstock.services.run_options import RunOptions
@@ -40,6 +41,7 @@ def explore(context: StepContext) -> StepResult:
     program.save(folder)
     evaluator = make_evaluator(program, options)
     check_reachable(evaluator)
+    check_room(evaluator)
     known = known_settings(context, evaluator, context.store.put_tree(folder).sha256)
     context.check()
     size = _queue_first(context, evaluator, known)
