@@ -32,7 +32,7 @@ LONGEST_NAME = 200
 
 MODEL_HELP = "FILE.py:FUNCTION, FILE.onnx, FILE.mlir, zoo:NAME?KEY=VALUE, or hf:, timm:, torchvision:, torch.nn:NAME"
 
-COMPILE, EXPLORE, SUBMIT, CHECK = "compile", "explore", "submit", "check"
+COMPILE, EXPLORE, SUBMIT, CHECK, SPACE = "compile", "explore", "submit", "check", "space"
 EXTENDED = "extended"
 """How many trials were added to a run after its start: kept beside its options."""
 
@@ -102,8 +102,8 @@ class RunOptions(RequestBody):
         PlatformName,
         Said(
             f"device to design for [default: {DEFAULT_PLATFORM}]",
-            (COMPILE, EXPLORE, SUBMIT, CHECK),
-            defaults={COMPILE: None, EXPLORE: None, CHECK: None},
+            (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),
+            defaults={COMPILE: None, EXPLORE: None, CHECK: None, SPACE: None},
         ),
     ] = Field(DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service")
     trials: Annotated[
@@ -127,7 +127,11 @@ class RunOptions(RequestBody):
     )  # fmt: skip
     quantize: Annotated[
         QuantisationName | None,
-        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
+        Said(
+            "w8a8: eight-bit weights and activations",
+            (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),
+            absent="as the model is",
+        ),
     ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
@@ -137,6 +141,7 @@ class RunOptions(RequestBody):
         Said(
             f"{one_of(tuple(OBJECTIVES))}; up to {('', 'one', 'two', 'three')[MOST_OBJECTIVES]}, "
             "the most important first",
+            (EXPLORE, SUBMIT, SPACE),
             flag="--objective",
         ),
     ] = list(DEFAULT_OBJECTIVES)
@@ -144,6 +149,7 @@ class RunOptions(RequestBody):
         Limits,
         Said(
             "a hard limit such as dsp<=0.5 or latency_us<=20; may be repeated",
+            (EXPLORE, SUBMIT, SPACE),
             flag="--limit",
             absent="those of the platform",
         ),
@@ -160,7 +166,7 @@ class RunOptions(RequestBody):
     ] = Field(True, description="begin with the best settings of earlier runs of the same model on the same platform")
     max_lanes: Annotated[
         StrictInt | None,
-        Said("the most operations side by side", (COMPILE, EXPLORE, SUBMIT), label="most lanes"),
+        Said("the most operations side by side", (COMPILE, EXPLORE, SUBMIT, SPACE), label="most lanes"),
     ] = Field(
         None,
         ge=2,
