@@ -5,6 +5,7 @@ Imports nothing heavy, so that the command line and the API start quickly.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +38,8 @@ class Settings:
     """PENSTOCK_API_PORT."""
     trusted_proxies: tuple[str, ...] = ()
     """PENSTOCK_TRUSTED_PROXIES: addresses whose X-Forwarded-For and -Proto are believed; nobody's unless named."""
+    api_processes: int = 1
+    """PENSTOCK_API_PROCESSES: how many `penstock up` starts on the same address; each has streams of its own."""
     url: str = "http://127.0.0.1:8750"
     """PENSTOCK_URL: where the command line finds the service."""
     lease_seconds: float = 30.0
@@ -105,6 +108,12 @@ class Settings:
         """The token of whoever started the service with `penstock up`, readable by its user only."""
         return self.home / "token"
 
+    def own_token(self) -> str:
+        """What that file holds; empty where there is none that this user may read."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self.token_file.read_text().strip()
+        return ""
+
     def require_database_url(self) -> str:
         if not self.database_url:
             raise SettingError("PENSTOCK_DATABASE_URL is not set: start the stack with `penstock up`, or set it")
@@ -140,6 +149,7 @@ class Settings:
             api_host=host,
             api_port=port,
             trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
+            api_processes=read("API_PROCESSES", _count, 1),
             url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,

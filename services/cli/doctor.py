@@ -185,7 +185,7 @@ def fence() -> Check:
         return Check("fence", "limited", what, "unset PENSTOCK_FENCE unless the service runs in a container of its own")
     problem = fence_problem()
     if problem:
-        return Check("fence", "problem", f"no model can be imported by the service: {problem}", fence_advice())
+        return Check("fence", "limited", f"no model can be imported by the service: {problem}", fence_advice())
     return Check("fence", "ok", "models are imported with no network, no files of this machine, and limits")
 
 

@@ -6,7 +6,6 @@ With `--json` a command prints exactly one JSON document on stdout; progress goe
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -149,17 +148,13 @@ def connect(url: str | None = None) -> Service:
     """The service that the environment, or `--url`, names."""
     settings = Settings.from_environment()
     address = url or settings.url
-    return Service(address, os.environ.get("PENSTOCK_TOKEN") or local_token(settings.home, address))
+    return Service(address, os.environ.get("PENSTOCK_TOKEN") or local_token(settings, address))
 
 
-def local_token(home: Path, url: str) -> str:
+def local_token(settings: Settings, url: str) -> str:
     """The token that `penstock up` left for its own user, if that service is the one at this address."""
-    running = Home(home).running()
-    if running is None or running.url.rstrip("/") != url.rstrip("/"):
-        return ""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return (home / "token").read_text().strip()
-    return ""
+    running = Home(settings.home).running()
+    return settings.own_token() if running is not None and running.url.rstrip("/") == url.rstrip("/") else ""
 
 
 def resolve(service: Service, run: str) -> str:

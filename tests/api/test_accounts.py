@@ -17,7 +17,6 @@ from penstock.services.api.plumbing.accounts import (
     create,
     ensure_local_token,
     first_link,
-    read_local_token,
     revoke,
     rotate,
     state_of,
@@ -204,7 +203,7 @@ def test_tokens_are_replaced_and_end(database: Database, settings: Settings) -> 
 
 
 def test_ones_own_service_has_a_token_in_a_private_file(database: Database, settings: Settings) -> None:
-    assert read_local_token(settings) == ""
+    assert settings.own_token() == ""
     made = ensure_local_token(database, settings)
     assert settings.token_file.stat().st_mode & 0o777 == 0o600
     assert ensure_local_token(database, settings).id == made.id, "the same at the next start"

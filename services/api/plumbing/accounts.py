@@ -5,7 +5,6 @@ Everything that is changed here is written to the audit log, under the name of t
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 import os
 import secrets
@@ -101,20 +100,13 @@ def ensure_local_token(database: Database, settings: Settings) -> Token:
     """The token of whoever runs the service on their own machine: in a file that only they can read."""
     key = load_key(settings.secret_file)
     with database.begin() as tx:
-        known = usable_token(tx, read_local_token(settings), key)
+        known = usable_token(tx, settings.own_token(), key)
         if known is not None:
             return known
         made = _make(tx, settings, LOCAL, getpass.getuser(), "admin", None)
         _note(tx, "token.create", f"{made.record.id} {LOCAL}, admin")
     _write_private(settings.token_file, made.secret + "\n")
     return made.record
-
-
-def read_local_token(settings: Settings) -> str:
-    """The token in its file; empty where there is none that this user may read."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return settings.token_file.read_text().strip()
-    return ""
 
 
 def make_ticket(tx: Transaction, key: bytes, token_id: str, good_for: timedelta) -> tuple[str, datetime]:
