@@ -136,9 +136,9 @@ class GoalBounds:
         return high
 
     def binding(self, cycles: float, *, around: bool) -> tuple[str, ...]:
-        """The resources that are too few for so many cycles; none where it is lanes that are."""
+        """The resources that are too few for so many cycles; none where it is lanes that are, or time itself."""
         share, prices = self._cost(cycles, around=around)
-        return tuple(name for name in ("dsp", "lut") if prices[name]) if share > 1 + _SLACK else ()
+        return tuple(name for name in ("dsp", "lut") if prices[name]) if 1 + _SLACK < share < inf else ()
 
     def check_possible(self) -> None:
         """An error where not even one lane a kernel keeps to the limits: no design does."""
@@ -215,8 +215,11 @@ class GoalBounds:
 
     def _said(self, name: str, figure: str, value: float) -> str:
         if name == OPERATORS:
-            names = self.binding(value - 1, around=figure == "latency_cycles")
+            around = figure == "latency_cycles"
+            names = self.binding(value - 1, around=around)
             amounts = " and ".join(f"{self.limits[one]:,} {one}" for one in names)
+            if self._cost(value - 1, around=around)[0] == inf:  # a kernel would have no cycle left to work in
+                return self._said(CHAIN, figure, value)
             if not names:
                 amounts = f"{self.evaluator.space.options.max_lanes} lanes"
             return f"the model's arithmetic takes as long with {amounts}"
