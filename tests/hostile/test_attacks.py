@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import psutil
 import pytest
 
 from penstock.services.steps.fence.probe import fence_problem
+from tests.fixtures.waiting import wait_until
 from tests.hostile.behind_fence import SMALL, as_ordinary_user, behind_fence, open_folder
 
 pytestmark = pytest.mark.skipif(bool(fence_problem()), reason=f"no fence here: {fence_problem()}")
@@ -168,10 +168,8 @@ def test_no_other_output_comes_out(folder: Path, script: str) -> None:
 
 def assert_nothing_lives(folder: Path) -> None:
     """No process of the fence is left: their command lines name the folder's stage."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        alive = [p for p in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(p.info["cmdline"] or ())]
-        if not alive:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"still alive: {alive}")
+
+    def none() -> bool:
+        return not any(str(folder) in " ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
+
+    wait_until(none)

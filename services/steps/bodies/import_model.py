@@ -64,6 +64,7 @@ def import_model(context: StepContext) -> StepResult:
     if not result.ok:
         raise _failure(result, limits)
     load_checked(out, make_context(), limits.out_bytes)
+    (out / _ERROR).unlink(missing_ok=True)  # a success has none, unless foreign code wrote it
     return StepResult({"seconds": round(result.seconds, 3)}, {PROGRAM: Output(out, TREE_MEDIA_TYPE)})
 
 
