@@ -19,8 +19,10 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.interpreter.windows import slide
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import evaluate
@@ -137,6 +139,8 @@ def execute(op: Operation, values: ValueArrays) -> Array:
             runs = max(len(x) for x in parts)
             spread = [np.broadcast_to(x, (runs, *x.shape[1:])) for x in parts]
             return np.concatenate(spread, axis=op.dim.value.data + 1)
+        case SlideOp():
+            return slide(values[op.source], op, lead=1)
         case arith.ConstantOp():
             constant = evaluate(op, [])
             return constant[None] if isa(op.result.type, TensorType) else constant

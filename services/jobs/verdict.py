@@ -17,8 +17,9 @@ from penstock.compiler.pipeline.check_quantised import check_quantised
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.least_room import check_room
 from penstock.services.jobs.model import check_reference
 
 _BRAM18_BYTES, _URAM_BYTES = 18 * 1024 // 8, 288 * 1024 // 8
@@ -57,6 +58,7 @@ def judge(
         stage("modelling a first design")
         evaluator = Evaluator.create(canonical, platform.name, clock_mhz=clock_mhz, quantize=quantize)
         check_reachable(evaluator)
+        check_room(evaluator)
         size = _size(graph, platform, evaluator.space.weights)
         found = found.model_copy(update={"size": size, "accelerator": _operations(graph)})
         estimate = _estimate(evaluator)

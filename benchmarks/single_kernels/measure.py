@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.single_kernels.requests import CoreRun
 from penstock.compiler.arrays import Array
 from penstock.compiler.schedule import NestSchedule, PortSchedule
-from penstock.profiling.open_rtl.kernels import CoreRun
 from penstock.profiling.open_rtl.run import Job, RtlRun, simulate_many
 from penstock.profiling.open_rtl.verilate import TOGETHER, BuiltProgram, build_many
 from penstock.profiling.protocol import ProfilingError
