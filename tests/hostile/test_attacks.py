@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from penstock import IMPORT_ROOT
 from penstock.services.steps.fence.probe import fence_problem
 from tests.fixtures.waiting import wait_until
 from tests.hostile.behind_fence import SMALL, as_ordinary_user, behind_fence, open_folder
@@ -164,6 +165,17 @@ def test_no_other_output_comes_out(folder: Path, script: str) -> None:
     ended = behind_fence(folder, ["-c", script], outputs=OUTPUTS)
     assert set(ended.outputs) <= {"plain"}
     assert "the output" in ended.said
+
+
+def test_where_the_kernel_forbids_the_fence_the_reason_is_told() -> None:
+    """As in a container: a filter of system calls that refuses new namespaces; the command is not run."""
+    code = (
+        "from penstock.services.steps.fence import linux, probe, seccomp\n"
+        "linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)\nseccomp.install()\nprint(probe.fence_problem(), probe.fence_advice())"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, cwd=IMPORT_ROOT)
+    assert "new namespaces: Operation not permitted" in answer.stdout, answer
+    assert "PENSTOCK_FENCE=off" in answer.stdout or "sysctl" in answer.stdout
 
 
 def assert_nothing_lives(folder: Path) -> None:
