@@ -171,7 +171,8 @@ def test_where_the_kernel_forbids_the_fence_the_reason_is_told() -> None:
     """As in a container: a filter of system calls that refuses new namespaces; the command is not run."""
     code = (
         "from penstock.services.steps.fence import linux, probe, seccomp\n"
-        "linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)\nseccomp.install()\nprint(probe.fence_problem(), probe.fence_advice())"
+        "linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)\nseccomp.install()\n"
+        "print(probe.fence_problem(), probe.fence_advice())"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, cwd=IMPORT_ROOT)
     assert "new namespaces: Operation not permitted" in answer.stdout, answer
