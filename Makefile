@@ -30,7 +30,7 @@ demo: $(STAMP) ## a model becomes an explored, verified, packaged accelerator (o
 	@$(BIN)/penstock demo
 
 up: $(STAMP) ## start the whole service on this machine; Ctrl-C stops it
-	@$(BIN)/penstock up
+	@$(BIN)/penstock up --allow-python
 
 test: $(STAMP) ## the fast tests, on real Postgres, Redis and Celery
 	@$(BIN)/python -m pytest -q -m "not slow" -n $(JOBS) --dist worksteal

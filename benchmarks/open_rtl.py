@@ -15,15 +15,15 @@ from contextlib import contextmanager
 import numpy as np
 
 from benchmarks.registry import Figures, Value
+from benchmarks.single_kernels.area import measure_area
+from benchmarks.single_kernels.cycles import cycles_of
+from benchmarks.single_kernels.measure import Measurement
+from benchmarks.single_kernels.requests import prepare
 from benchmarks.small_kernels import CLOCK, PLATFORM, alone, distinct_kernels, lowered, matrix_product
 from benchmarks.systolic import elements, operands, systolic_array
 from penstock.compiler.backend.rtl.emit import emit_rtl
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
-from penstock.profiling.open_rtl.area import measure_area
-from penstock.profiling.open_rtl.kernels import prepare
-from penstock.profiling.open_rtl.measure import Measurement
-from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
 from penstock.profiling.open_rtl.run import simulate_rtl
 from penstock.profiling.open_rtl.tools import find_yosys
 from penstock.profiling.open_rtl.verilate import build
@@ -81,15 +81,14 @@ def _own_cache() -> Iterator[None]:
 def _kernels() -> tuple[float, list[Mapping[str, Value]]]:
     """Cycles of many kernels, once and once again. What is built once a machine is built before."""
     requests = list(distinct_kernels())
-    profiler = OpenRtlProfiler()
-    _sound(profiler.cycles_many([alone("warm up", lowered(matrix_product(*WARM_UP), (2, 4, 4), (1, 1, 1)))]))
-    first = _pass("kernels", profiler, requests)
-    return float(str(first["kernels_per_minute"])), [first, _pass("the same kernels again", profiler, requests)]
+    _sound(cycles_of([alone("warm up", lowered(matrix_product(*WARM_UP), (2, 4, 4), (1, 1, 1)))]))
+    first = _pass("kernels", requests)
+    return float(str(first["kernels_per_minute"])), [first, _pass("the same kernels again", requests)]
 
 
-def _pass(what: str, profiler: OpenRtlProfiler, requests: Sequence[ProfileRequest]) -> Mapping[str, Value]:
+def _pass(what: str, requests: Sequence[ProfileRequest]) -> Mapping[str, Value]:
     cpu, began = _cpu_seconds(), time.monotonic()
-    found = _sound(profiler.cycles_many(requests))
+    found = _sound(cycles_of(requests))
     seconds, cpu = time.monotonic() - began, _cpu_seconds() - cpu
     return {
         "what": what,
@@ -142,7 +141,7 @@ def _systolic() -> Mapping[str, Value]:
 def _broadcast() -> Mapping[str, Value]:
     """The compiler's own nest with 16 × 16 lanes, output stationary: operands are broadcast to all lanes."""
     module = lowered(matrix_product(SIDE, SIDE, SIDE), (SIZE, SIZE, SIDE), (SIZE, SIZE, 1))
-    (found,) = _sound(OpenRtlProfiler().cycles_many([alone("array", module)]))
+    (found,) = _sound(cycles_of([alone("array", module)]))
     return _array_row(
         "array of one nest: operands are broadcast, output stationary", found.latency, round(found.build_s, 1),
         round(found.run_s, 1),
@@ -169,7 +168,7 @@ def _areas() -> Iterator[Mapping[str, Value]]:
         m, n, k = shape
         module = lowered(matrix_product(m, n, k), *WALKS[lanes])
         kernel = prepare(alone("area", module))
-        (found,) = _sound(OpenRtlProfiler().cycles_many([alone("area", module)]))
+        (found,) = _sound(cycles_of([alone("area", module)]))
         for family in ("xcup", "ecp5"):
             area = measure_area(kernel.design, family)
             have = (area.logic_lut, area.resources.ff, area.resources.dsp, area.resources.bram18)

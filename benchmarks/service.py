@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 600.0
 
 def run() -> Figures:
     began = time.monotonic()
-    with borrowed_stack() as stack, Service(stack.url) as service:
+    with borrowed_stack() as stack, Service(stack.url, stack.token) as service:
         ready = time.monotonic() - began
         model = service.submit_model(ModelSource.parse(MODEL))
         submitted = service.submit_run(model.id, trials=TRIALS, quantize="w8a8", platform="u55c")

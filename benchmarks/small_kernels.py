@@ -8,11 +8,11 @@ from itertools import product
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from benchmarks.single_kernels.requests import part_request
 from penstock.compiler.design import Design, KernelDesign
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.pipeline import lower
 from penstock.compiler.program import Port, Program, Signature
-from penstock.profiling.open_rtl.kernels import part_request
 from penstock.profiling.protocol import ProfileRequest
 
 PLATFORM, CLOCK = "ecp5-85k", 100.0

@@ -20,11 +20,12 @@ from penstock.db.repositories.base import Scope
 from penstock.db.repositories.events import Events
 from penstock.db.repositories.idempotency import Idempotency
 from penstock.db.repositories.models import Models
-from penstock.db.repositories.outbox import Outbox
 from penstock.db.repositories.profiles import Profiles
+from penstock.db.repositories.queues import Queues
 from penstock.db.repositories.rung_pairs import RungPairs
 from penstock.db.repositories.runs import Runs
 from penstock.db.repositories.sessions import Sessions
+from penstock.db.repositories.shares import Shares
 from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
 from penstock.db.repositories.trials import Trials
@@ -51,7 +52,8 @@ class Transaction:
         self.runs = Runs(scope)
         self.steps = Steps(scope)
         self.attempts = Attempts(scope)
-        self.outbox = Outbox(scope)
+        self.queues = Queues(scope)
+        self.shares = Shares(scope)
         self.artifacts = Artifacts(scope)
         self.trials = Trials(scope)
         self.profiles = Profiles(scope)

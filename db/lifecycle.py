@@ -6,18 +6,24 @@ does; claiming and ending what workers do; reaping what the janitor does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from penstock.db.database import Transaction
+from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
-
-HELD_BY_PAUSE = ("trial",)
-"""Kinds of steps that a paused run does not start."""
+WORKER_LOST = "worker-lost"
+LOSSES_ALLOWED = 12
+"""Workers that a step may lose without evidence against it: one that kills them in a way nobody sees ends here."""
+_LONGEST_DELAY = 60.0
+_LOOKS = 8
+"""How often a claim looks again whose run had nothing left once it was locked: others were faster."""
 
 _GOING = (RunState.QUEUED, RunState.RUNNING)
 
@@ -39,12 +45,20 @@ class StepOutcome:
 
 
 def submit(
-    tx: Transaction, *, model_id: str, name: str, steps: Sequence[NewStep], options: Json, owner: str | None
+    tx: Transaction,
+    *,
+    model_id: str,
+    name: str,
+    steps: Sequence[NewStep],
+    options: Json,
+    owner: str | None,
+    priority: int = 0,
 ) -> Run:
     """Create a run with its graph; what needs nothing is queued at once."""
-    run = tx.runs.create(model_id=model_id, name=name, options=options, owner=owner)
+    run = tx.runs.create(model_id=model_id, name=name, options=options, owner=owner, priority=priority)
+    tx.shares.begin(run.id, owner)
     _add_steps(tx, run.id, steps)
-    _release(tx, tx.steps.releasable(run.id))
+    _release(tx, run.id)
     return run
 
 
@@ -64,8 +78,7 @@ def pause_run(tx: Transaction, run_id: str) -> Run | None:
     run = tx.runs.lock(run_id)
     if run is None or run.state not in _GOING:
         return run
-    if tx.runs.set_paused(run_id, True):
-        tx.outbox.remove([step.id for step in tx.steps.waiting(run_id) if step.kind in HELD_BY_PAUSE])
+    tx.runs.set_paused(run_id, True)
     return tx.runs.get(run_id)
 
 
@@ -74,8 +87,7 @@ def resume_run(tx: Transaction, run_id: str) -> Run | None:
     run = tx.runs.lock(run_id)
     if run is None or not tx.runs.set_paused(run_id, False):
         return run
-    queued = [s for s in tx.steps.waiting(run_id) if s.kind in HELD_BY_PAUSE and s.state == StepState.QUEUED]
-    tx.outbox.add([(step.id, step.queue) for step in queued])
+    tx.queues.announce()
     return tx.runs.get(run_id)
 
 
@@ -85,30 +97,59 @@ def extend_run(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> Run:
     assert run is not None, "whoever chose the steps has seen the run"
     if run.state in RUN_TERMINAL:
         tx.runs.transition("extend", run_id)
+        tx.shares.begin(run_id, run.owner)
     _add_steps(tx, run_id, steps)
-    _release(tx, tx.steps.releasable(run_id))
+    _release(tx, run_id)
     after = tx.runs.get(run_id)
     assert after is not None, "it was there a moment ago, and is locked"
     return after
 
 
-def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
-    """Take a queued step under a new fence; None if there is nothing to take (a duplicate message).
+def claim_next(
+    tx: Transaction, queues: Sequence[str], *, worker: str, lease_seconds: float, licences: Mapping[str, int]
+) -> Step | None:
+    """Take the step that is to be done next under a new fence; None if nothing of these queues may be done now.
 
-    `worker` names this one claim.
+    `worker` names this one claim; `licences` says how many there are of what is counted.
     """
-    known = tx.steps.get(step_id)
-    if known is not None and known.state == StepState.RUNNING and known.owner == worker:
+    known = tx.queues.held_by(worker)
+    if known is not None:
         return known  # this claim was committed although its connection broke before the answer
+    if licences:
+        tx.queues.lock_licences()
+    wanted = Wanted(queues, taken_licences(tx, licences))
+    for _ in range(_LOOKS):
+        run_id = tx.queues.next_run(wanted)
+        if run_id is None:
+            return None
+        run = tx.runs.lock(run_id)
+        step = tx.queues.next_step(run_id, wanted)
+        if run is not None and step is not None:
+            return _claim(tx, run, step, worker, lease_seconds)
+    return None
+
+
+def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
+    """Take one particular step, if it is queued and its run is not paused; due or not."""
+    known = tx.steps.get(step_id)
     if known is None or known.state != StepState.QUEUED:
         return None
     run = tx.runs.lock(known.run_id)
     step = tx.steps.for_claim(step_id)
-    if run is None or step is None or _is_held(run, step):
+    if run is None or step is None or (run.paused and step.kind in HELD_BY_PAUSE):
         return None
+    return _claim(tx, run, step, worker, lease_seconds)
+
+
+def taken_licences(tx: Transaction, licences: Mapping[str, int]) -> tuple[str, ...]:
+    """Those of which none is free."""
+    used = tx.queues.licences_in_use() if licences else {}
+    return tuple(name for name, count in licences.items() if used.get(name, 0) >= count)
+
+
+def _claim(tx: Transaction, run: Run, step: Step, worker: str, lease_seconds: float) -> Step:
     claimed = tx.steps.claim(step, worker=worker, lease_seconds=lease_seconds)
     tx.attempts.start(claimed.id, claimed.fence, claimed.attempt, worker)
-    tx.outbox.remove([claimed.id])
     if run.state == RunState.QUEUED:
         tx.runs.transition("start", run.id)
     return claimed
@@ -133,7 +174,7 @@ def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> Step:
         tx.runs.merge_summary(step.run_id, outcome.run_summary)
     if run.state == RunState.RUNNING:
         _add_steps(tx, step.run_id, outcome.new_steps)
-        _release(tx, tx.steps.releasable(step.run_id))
+        _release(tx, step.run_id)
     _settle_run(tx, step.run_id)
     return ended
 
@@ -154,12 +195,15 @@ def retry(tx: Transaction, step: Step, error: Json, *, delay_seconds: float = 0.
     return _requeue(tx, step, "retry", error, delay_seconds)
 
 
-def hand_back(tx: Transaction, step: Step, reason: Json, *, delay_seconds: float = 0.0) -> Step:
-    """Give a step to another worker without counting the attempt: this worker ends, or a service is away."""
+def hand_back(tx: Transaction, step: Step, reason: Json, *, delay_seconds: float = 0.0, patient: bool = False) -> Step:
+    """Give a step to another worker without counting the attempt: this worker ends, or a service is away.
+
+    `patient` is for what people put right, such as a full disk or a taken licence: however long that takes.
+    """
     run = _locked(tx, step)
     if step.cancel_requested or run.state != RunState.RUNNING:
         return _stopped(tx, step)
-    if step.fence >= _CLAIMS_ALLOWED:
+    if step.fence >= _CLAIMS_ALLOWED and not patient:
         return _give_up(tx, step, "poison", _evidence(tx, step, reason))
     return _requeue(tx, step, "hand_back", reason, delay_seconds, attempt=step.attempt - 1)
 
@@ -177,13 +221,40 @@ def reap(tx: Transaction, expired: Step) -> Step | None:
         return None
     if step.cancel_requested or run.state != RunState.RUNNING:
         return _stopped(tx, step)
+    return _lost(tx, step, None)
+
+
+def lose(tx: Transaction, step_id: str, fence: int, evidence: Json | None) -> Step | None:
+    """Take a step from a worker that is known to be dead, with what is known of why; None if it has it no more.
+
+    A lost worker is not the step's fault until that is shown: a crash of its own process, or the kernel's kill for want
+    of memory, uses up an attempt. Anything else, such as a kill from outside or the end of a machine, gives the attempt
+    back and has the step wait, longer each time; after many such losses the step is given up all the same.
+    """
+    known = tx.steps.get(step_id)
+    run = tx.runs.lock(known.run_id) if known else None
+    step = tx.steps.get(step_id)
+    if run is None or step is None or step.state != StepState.RUNNING or step.fence != fence:
+        return None
+    if step.cancel_requested or run.state != RunState.RUNNING:
+        return _stopped(tx, step)
+    return _lost(tx, step, evidence)
+
+
+def _lost(tx: Transaction, step: Step, evidence: Json | None) -> Step:
+    if evidence is not None:
+        if step.attempt >= step.max_attempts:
+            return _give_up(tx, step, "poison", _evidence(tx, step, evidence))
+        return _requeue(tx, step, "lose", evidence, 1.0)
     error = {
-        "code": "worker-lost", "what": f"worker {step.owner} stopped renewing its lease",
-        "hint": "it was killed, ran out of memory, or lost its network",
+        "code": WORKER_LOST, "what": f"worker {step.owner} stopped renewing its lease",
+        "hint": "it was killed, its machine ended, or it lost its network",
     }  # fmt: skip
-    if step.attempt >= step.max_attempts:
+    losses = tx.attempts.losses(step.id, WORKER_LOST) + 1
+    if losses >= LOSSES_ALLOWED:
         return _give_up(tx, step, "poison", _evidence(tx, step, error))
-    return _requeue(tx, step, "lose", error, 0.0)
+    delay = 0.0 if losses == 1 else min(2.0 ** (losses - 2), _LONGEST_DELAY)
+    return _requeue(tx, step, "lose", error, delay, attempt=step.attempt - 1)
 
 
 def _locked(tx: Transaction, step: Step) -> Run:
@@ -198,43 +269,35 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
         return
     created = tx.steps.create(run_id, steps)
     named = {key for step in steps for key in (*step.needs, *step.needed_by)}
-    ids = tx.steps.ids_by_key(run_id, sorted(named - created.keys())) | created
+    elsewhere = sorted(named - created.keys())
+    ids = (tx.steps.ids_by_key(run_id, elsewhere) if elsewhere else {}) | created
     missing = sorted(named - ids.keys())
     if missing:
         raise GraphError(f"steps of {run_id} need {', '.join(missing)}, which the run does not have")
     targets = {key for step in steps for key in step.needed_by} - created.keys()
-    blocked = {step.key for step in tx.steps.waiting(run_id) if step.state == StepState.BLOCKED}
-    if targets - blocked:
-        raise GraphError(f"{', '.join(sorted(targets - blocked))} of {run_id} cannot get new needs: started")
+    started = targets - tx.steps.blocked_keys(run_id, sorted(targets)) if targets else set[str]()
+    if started:
+        raise GraphError(f"{', '.join(sorted(started))} of {run_id} cannot get new needs: started")
     tx.steps.add_edges(
         [(created[step.key], ids[key]) for step in steps for key in step.needs]
         + [(ids[key], created[step.key]) for step in steps for key in step.needed_by]
     )
 
 
-def _release(tx: Transaction, ready: Sequence[Step]) -> None:
-    if ready:
-        _publish(tx, tx.steps.release(ready[0].run_id, ready))
-
-
-def _publish(tx: Transaction, queued: Sequence[Step], delay_seconds: float = 0.0) -> None:
-    """Have queued steps sent to the workers, but for those that a pause holds: their rows come when it ends."""
-    runs = {run_id: tx.runs.get(run_id) for run_id in {step.run_id for step in queued}}
-    going = [step for step in queued if not _is_held(runs[step.run_id], step)]
-    tx.outbox.add([(step.id, step.queue) for step in going], delay_seconds)
-
-
-def _is_held(run: Run | None, step: Step) -> bool:
-    return run is not None and run.paused and step.kind in HELD_BY_PAUSE
+def _release(tx: Transaction, run_id: str) -> None:
+    """Queue whatever waited for what is done now."""
+    if tx.steps.release(run_id):
+        tx.queues.announce()
 
 
 def _requeue(
     tx: Transaction, step: Step, name: str, error: Json, delay_seconds: float, attempt: int | None = None
 ) -> Step:
-    values = {} if attempt is None else {"attempt": attempt}
+    values: dict[str, Any] = {"due_at": tx.steps.from_now(delay_seconds)}
+    values |= {} if attempt is None else {"attempt": attempt}
     queued = tx.steps.transition(name, step, fence=step.fence, values=values, data={"error": dict(error)})
     _end_attempt(tx, step, name, error)
-    _publish(tx, [queued], delay_seconds)
+    tx.queues.announce()
     return queued
 
 
@@ -247,7 +310,7 @@ def _give_up(tx: Transaction, step: Step, name: str, error: Json) -> Step:
     assert run is not None, f"a foreign key keeps the run of {step.id}"
     if run.state == RunState.RUNNING:
         if step.may_fail:
-            _release(tx, tx.steps.releasable(step.run_id))
+            _release(tx, step.run_id)
         else:
             tx.runs.transition("fail", step.run_id, error={**error, "step": step.key})
             _stop_steps(tx, step.run_id)
@@ -263,10 +326,7 @@ def _stopped(tx: Transaction, step: Step) -> Step:
 
 
 def _stop_steps(tx: Transaction, run_id: str) -> None:
-    waiting = tx.steps.waiting(run_id)
-    for step in waiting:
-        tx.steps.transition("cancel", step)
-    tx.outbox.remove([step.id for step in waiting])
+    tx.steps.cancel_waiting(run_id)
     tx.steps.request_cancel(run_id)
 
 
@@ -280,7 +340,9 @@ def _settle_run(tx: Transaction, run_id: str) -> None:
 
 
 def _end_attempt(tx: Transaction, step: Step, outcome: str, error: Json | None = None) -> None:
-    tx.attempts.finish(step.id, step.fence, outcome, error)
+    """Note how it ended, and what it cost its run and its owner."""
+    told = json.dumps(dict(error)) if error else None
+    tx.shares.charge(step.run_id, step.id, step.fence, outcome, told)
 
 
 def _evidence(tx: Transaction, step: Step, last: Json) -> Json:
@@ -294,7 +356,7 @@ def _evidence(tx: Transaction, step: Step, last: Json) -> Json:
         }
         for a in tx.attempts.list(step.id)
     ]  # fmt: skip
-    what = f"gave up after {step.attempt} attempts; the last one: {last.get('what', '')}"
+    what = f"gave up after {len(attempts)} attempts; the last one: {last.get('what', '')}"
     return {
         "code": "poison", "what": what,
         "where": step.key, "hint": last.get("hint", "see the attempts"), "attempts": attempts,

@@ -50,6 +50,9 @@ class RunSummary(Summarised):
 
     # explore
     warm_start: list[FigureOrigin] | None = None
+    modelled: int | None = None
+    trials_planned: int | None = None
+    stopped: str | None = None
     # select
     chosen_trial: int | None = None
     evidence: str | None = None
@@ -68,6 +71,9 @@ class RunSummary(Summarised):
     on_front: int | None = None
     fallback: str | None = None
     why: list[str] | None = None
+    bound: Figure | None = None
+    bound_reason: str | None = None
+    gap_pct: float | None = None
     left_out: list[str] | None = None
     rung_errors: list[dict[str, Any]] | None = None
     measurements: str | None = None
@@ -79,6 +85,8 @@ class RunSummary(Summarised):
     accelerator_accuracy: float | None = None
     # a replay, which is a run of its own
     replay: Replayed | None = None
+    # a check, likewise: as docs/check.schema.json says
+    check: dict[str, Any] | None = None
 
     def written(self) -> dict[str, Any]:
         """What a step has to say; the fields that it does not know are left as they are."""

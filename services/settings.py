@@ -5,14 +5,15 @@ Imports nothing heavy, so that the command line and the API start quickly.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
-from penstock.services.step_kinds import QUEUES
+from penstock.services.step_kinds import LICENCES, QUEUES
 
 T = TypeVar("T")
 
@@ -35,6 +36,10 @@ class Settings:
     """PENSTOCK_API_HOST."""
     api_port: int = 8750
     """PENSTOCK_API_PORT."""
+    trusted_proxies: tuple[str, ...] = ()
+    """PENSTOCK_TRUSTED_PROXIES: addresses whose X-Forwarded-For and -Proto are believed; nobody's unless named."""
+    api_processes: int = 1
+    """PENSTOCK_API_PROCESSES: how many `penstock up` starts on the same address; each has streams of its own."""
     url: str = "http://127.0.0.1:8750"
     """PENSTOCK_URL: where the command line finds the service."""
     lease_seconds: float = 30.0
@@ -42,15 +47,18 @@ class Settings:
     heartbeat_seconds: float = 5.0
     """PENSTOCK_HEARTBEAT_SECONDS: how often a worker renews its lease and looks for a cancellation."""
     reaper_seconds: float = 2.0
-    """PENSTOCK_REAPER_SECONDS: how often expired leases and lost messages are looked for."""
-    republish_seconds: float = 10.0
-    """PENSTOCK_REPUBLISH_SECONDS: age at which a queued step whose message is missing is published again."""
+    """PENSTOCK_REAPER_SECONDS: how often expired leases are looked for."""
     stop_seconds: float = 5.0
     """PENSTOCK_STOP_SECONDS: how long a Python body may go on after a cancel before its process is ended."""
     outage_seconds: float = 600.0
     """PENSTOCK_OUTAGE_SECONDS: how long a worker keeps its work while the database cannot be reached."""
     licence_seconds: float = 60.0
     """PENSTOCK_LICENCE_SECONDS: wait for a tool's licence that is taken; each further wait of a step is longer."""
+    licences: Mapping[str, int] = field(default_factory=dict[str, int])
+    """PENSTOCK_LICENCES: how many of each tool's licences the service may use at once, such as vitis_hls=2,vivado=1.
+    The same for all workers and the dispatcher; what is not named is not counted."""
+    work_disk_bytes: int = 64 << 20
+    """PENSTOCK_WORK_DISK_BYTES: free space below which a worker begins no step."""
     tool_hours: float = 4.0
     """PENSTOCK_TOOL_HOURS: the most that one measurement by an HLS tool may take."""
     build_hours: float = 24.0
@@ -64,7 +72,13 @@ class Settings:
     tool_keep: Literal["never", "failed", "always"] = "never"
     """PENSTOCK_TOOL_KEEP: work folders below PENSTOCK_TOOL_FOLDER that stay for two weeks, for a look."""
     allow_python_models: bool = False
-    """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; off in shared stacks."""
+    """PENSTOCK_ALLOW_PYTHON_MODELS: they execute their submitter's code; `penstock up --allow-python` sets it."""
+    fence: Literal["required", "off"] = "required"
+    """PENSTOCK_FENCE: off imports models without a fence of Penstock's own, where a container is the fence."""
+    import_seconds: int = 120
+    """PENSTOCK_IMPORT_SECONDS: what an import may compute; by the clock it may take four times as long."""
+    import_memory_gb: float = 4.0
+    """PENSTOCK_IMPORT_MEMORY_GB: what an import may hold; half of that is the most that may come out of it."""
     profiles_kept: int = 100_000
     """PENSTOCK_PROFILES_KEPT: measured kernels that are kept; what a run cites is kept beyond that."""
     profiles_days: float = 180.0
@@ -88,6 +102,17 @@ class Settings:
     def secret_file(self) -> Path:
         """The key of token digests; made by the API at its first start, readable by its user only."""
         return self.home / "secret.key"
+
+    @property
+    def token_file(self) -> Path:
+        """The token of whoever started the service with `penstock up`, readable by its user only."""
+        return self.home / "token"
+
+    def own_token(self) -> str:
+        """What that file holds; empty where there is none that this user may read."""
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self.token_file.read_text().strip()
+        return ""
 
     def require_database_url(self) -> str:
         if not self.database_url:
@@ -123,14 +148,17 @@ class Settings:
             redis_url=read("REDIS_URL", _url, None),
             api_host=host,
             api_port=port,
+            trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
+            api_processes=read("API_PROCESSES", _count, 1),
             url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,
             reaper_seconds=read("REAPER_SECONDS", _positive, 2.0),
-            republish_seconds=read("REPUBLISH_SECONDS", _positive, 10.0),
             stop_seconds=read("STOP_SECONDS", _positive, 5.0),
             outage_seconds=read("OUTAGE_SECONDS", _positive, 600.0),
             licence_seconds=read("LICENCE_SECONDS", _positive, 60.0),
+            licences=read("LICENCES", _amounts, {}),
+            work_disk_bytes=read("WORK_DISK_BYTES", _count, 64 << 20),
             tool_hours=read("TOOL_HOURS", _positive, 4.0),
             build_hours=read("BUILD_HOURS", _positive, 24.0),
             tool_memory_gb=read("TOOL_MEMORY_GB", _positive, None),
@@ -138,6 +166,9 @@ class Settings:
             tool_folder=read("TOOL_FOLDER", _folder, None),
             tool_keep=read("TOOL_KEEP", _keep, "never"),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
+            fence=read("FENCE", _fence, "required"),
+            import_seconds=read("IMPORT_SECONDS", _count, 120),
+            import_memory_gb=read("IMPORT_MEMORY_GB", _positive, 4.0),
             profiles_kept=read("PROFILES_KEPT", _count, 100_000),
             profiles_days=read("PROFILES_DAYS", _positive, 180.0),
             queues=read("QUEUES", _names, QUEUES),
@@ -198,6 +229,14 @@ def _keep(text: str) -> Literal["never", "failed", "always"]:
             raise ValueError("expected never, failed or always")
 
 
+def _fence(text: str) -> Literal["required", "off"]:
+    match text.lower():
+        case "required" | "off" as word:
+            return word
+        case _:
+            raise ValueError("expected required or off")
+
+
 def _count(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -226,6 +265,16 @@ def _names(text: str) -> tuple[str, ...]:
     if not names:
         raise ValueError("expected at least one name")
     return names
+
+
+def _amounts(text: str) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for part in _names(text):
+        name, _, count = part.partition("=")
+        if name.strip() not in LICENCES or not count.strip().isdecimal() or int(count) < 1:
+            raise ValueError(f"expected NAME=COUNT with a count from 1, and a name of {', '.join(LICENCES)}")
+        found[name.strip()] = int(count)
+    return found
 
 
 def _reachable(host: str) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 IMPORT, EXPLORE, TRIAL, SELECT, VERIFY, PACKAGE = "import", "explore", "trial", "select", "verify", "package"
-SHORTLIST, MEASURE, LINK, REPLAY = "shortlist", "measure", "link", "replay"
+SHORTLIST, MEASURE, LINK, REPLAY, CHECK = "shortlist", "measure", "link", "replay", "check"
+VITIS_HLS, VIVADO = "vitis_hls", "vivado"
 
 FIRST_TURN = 1
 """Trials that are added after a design was chosen begin another turn: its choice, its check and its package."""
@@ -30,13 +31,16 @@ class StepFacts:
     may_fail: bool = False
     """One that fails costs itself, not the run."""
     held_by_pause: bool = False
+    licence: str | None = None
+    """Of which tool it takes a licence while it runs."""
     delivers: bool = False
     """What it makes is what people fetch."""
 
 
 STEP_KINDS: Mapping[str, StepFacts] = {
     IMPORT: StepFacts(
-        "the user's model → program, in a process without network, secrets or database", "import", "`program` (tree)"
+        "the user's model → program, behind a fence: no network, no files of the machine, limits of everything",
+        "import", "`program` (tree)"
     ),
     EXPLORE: StepFacts(
         "quantises and simplifies; opens the study; fans out into trials", "explore", "`prepared` (tree)"
@@ -47,7 +51,7 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     SHORTLIST: StepFacts("the designs that a tool is to look at; fans out into measurements", "explore", chooses=True),
     MEASURE: StepFacts(
         "what the tool says of one trial's design; a failure is noted on the trial", "profile",
-        chooses=True, many=True, may_fail=True,
+        chooses=True, many=True, may_fail=True, licence=VITIS_HLS,
     ),
     SELECT: StepFacts(
         "closes the study; ranks the best trials by the evidence asked for; sizes the chosen one's FIFOs and places "
@@ -60,14 +64,20 @@ STEP_KINDS: Mapping[str, StepFacts] = {
     ),
     LINK: StepFacts(
         "the bitstream by v++, for platforms with a shell; if it fails the package says why", "build",
-        "`bitstream` (tree), `bitstream.json`", chooses=True, may_fail=True,
+        "`bitstream` (tree), `bitstream.json`", chooses=True, may_fail=True, licence=VIVADO,
     ),
     PACKAGE: StepFacts(
         "report and archive", "build", "`*.penstock.zip`, `report.json`, `report.html`", chooses=True, delivers=True
     ),
     REPLAY: StepFacts("the only step of a run of its own: evaluates a trial of another run again", "explore"),
+    CHECK: StepFacts(
+        "after the import the only step of a run of its own: what is known of a model before any search", "explore"
+    ),
 }  # fmt: skip
 """In the order in which a run has them."""
+
+LICENCES = tuple(dict.fromkeys(kind.licence for kind in STEP_KINDS.values() if kind.licence))
+"""What an administrator may count: see `PENSTOCK_LICENCES`."""
 
 QUEUES = tuple(dict.fromkeys(kind.queue for kind in STEP_KINDS.values()))
 

@@ -131,9 +131,9 @@ def render_problem(document: Mapping[str, Any]) -> str:
     return _page("problem.html", service=None, has_login=False, problem=document)
 
 
-def render_login(*, failed: bool, next_page: str) -> str:
+def render_login(*, failure: str, next_page: str) -> str:
     """The form that takes a token."""
-    return _page("login.html", service=None, has_login=False, failed=failed, next_page=next_page)
+    return _page("login.html", service=None, has_login=False, failure=failure, next_page=next_page)
 
 
 def _page(template: str, **values: Any) -> str:

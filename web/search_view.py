@@ -63,12 +63,15 @@ class Search:
     replayed: Document | None
     """The run evaluated a trial again: what it found, and in lines what differs."""
     replay: tuple[str, ...]
+    checked: Document | None
+    """The run only looked at its model: what it found, and in lines what is refused or worth knowing."""
+    check: tuple[str, ...]
 
 
 def view_search(run: Document) -> Search:
     state, paused = run["state"], bool(run["paused"])
     going = state in ("queued", "running")
-    found = run["summary"].get("replay")
+    found, checked = run["summary"].get("replay"), run["summary"].get("check")
     searched = any(step["kind"] == "explore" and step["state"] == "succeeded" for step in run["steps"])
     return Search(
         by_latency=(run["options"].get("objectives") or ["latency"])[0] == "latency",
@@ -78,6 +81,8 @@ def view_search(run: Document) -> Search:
         warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start", ())),
         replayed=found if isinstance(found, dict) else None,
         replay=_replay_lines(found) if isinstance(found, dict) else (),
+        checked=checked if isinstance(checked, dict) else None,
+        check=_check_lines(checked) if isinstance(checked, dict) else (),
     )
 
 
@@ -119,3 +124,14 @@ def _known(axis: ObjectiveAxis, trials: Sequence[Document]) -> ObjectiveAxis:
 def _replay_lines(found: Document) -> tuple[str, ...]:
     rows = [f"{row['figure']}: {row['then']} then, {row['now']} now" for row in found["differs"]]
     return (*rows, *(f"Changed since: {words}" for words in found["changed"]))
+
+
+def _check_lines(found: Document) -> tuple[str, ...]:
+    refusals = [f"{one['where']}: {one['what']} ({one['limit']}). {one['hint']}" for one in found["refusals"]]
+    size, estimate = found["size"], found["estimate"]
+    lines = [f"{size['parameters']:,} parameters, {size['operations']} operations on the accelerator"] if size else []
+    if estimate:
+        share = max(estimate["shares"].values(), default=0.0)
+        first = f"{estimate['latency_us']:,.4g} µs and {share:.0%} of {found['platform']} [{estimate['evidence']}]"
+        lines.append(f"The first design of a search would take {first}")
+    return (*refusals, *lines, *found["notes"])

@@ -1,4 +1,4 @@
-"""The design to start from: whole dims as one tile, one lane, parameters on the chip where they fit."""
+"""The design to start from: whole dims as one tile, frames place by place, one lane, parameters on chip if they fit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from math import prod
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design.record import Design, KernelDesign, WeightStore
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.platforms import Platform, load_platform
@@ -18,15 +19,13 @@ def default_design(
 ) -> Design:
     """Legal for every canonical program; slow on purpose, the search takes it from there."""
     weights = weights or weights_placement(graph, load_platform(platform))
-    kernels = {
-        operation.layer: KernelDesign(
-            tile=operation.trips,
-            unroll=(1,) * len(operation.trips),
-            order=tuple(range(len(operation.trips))),
-            weights=weights,
-        )
-        for operation in graph.operations
-    }
+    spatial = spatial_loops(graph)
+    kernels: dict[str, KernelDesign] = {}
+    for op in graph.operations:
+        outer = spatial.get(op.layer, ())
+        tile = tuple(1 if d in outer else trip for d, trip in enumerate(op.trips))
+        order = (*outer, *(d for d in range(len(op.trips)) if d not in outer))
+        kernels[op.layer] = KernelDesign(tile=tile, unroll=(1,) * len(tile), order=order, weights=weights)
     return Design(platform=platform, clock_mhz=clock_mhz, kernels=kernels, quantize=quantize)
 
 

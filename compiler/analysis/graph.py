@@ -17,6 +17,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.window import Slide, SlideOp
 from penstock.compiler.errors import PenstockError
 
 
@@ -115,7 +116,22 @@ class Reshape:
         return (self.source,)
 
 
-Node = TensorOp | Slice | Concat | Reshape
+@dataclass(frozen=True)
+class Windows:
+    """All windows along a dim of a tensor: see `dialects/window.py`."""
+
+    source: SSAValue
+    result: SSAValue
+    by: Slide
+    fill: Attribute
+    """What lies outside the tensor."""
+
+    @property
+    def inputs(self) -> tuple[SSAValue, ...]:
+        return (self.source,)
+
+
+Node = TensorOp | Slice | Concat | Reshape | Windows
 
 
 @dataclass(frozen=True)
@@ -182,6 +198,8 @@ def read_graph(module: ModuleOp) -> Graph:
                 nodes.append(_slice(op))
             case tensor.ConcatOp():
                 nodes.append(Concat(tuple(op.inputs), op.result, op.dim.value.data))
+            case SlideOp():
+                nodes.append(Windows(op.source, op.result, op.by.data, op.fill))
             case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
                 nodes.append(Reshape(op.operands[0], op.results[0]))
             case _:

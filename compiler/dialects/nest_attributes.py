@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xdsl.ir import Data
 from xdsl.irdl import irdl_attr_definition
@@ -22,17 +23,26 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Term:
-    """One comparison of a guard: the counter of loop `loop` against a constant."""
+    """One comparison of a guard: the counter of loop `loop` against a constant.
+
+    With `every` it is the counter's remainder by that number which is compared.
+    """
 
     loop: int
     comparison: str
     value: int
+    every: int = 0
 
     def holds(self, counters: Sequence[int]) -> bool:
-        return COMPARISONS[self.comparison](counters[self.loop], self.value)
+        return self.of(counters[self.loop])
+
+    def of(self, counter: Any) -> Any:
+        """Whether it holds for a counter, or for each of an array of them."""
+        return COMPARISONS[self.comparison](counter % self.every if self.every else counter, self.value)
 
     def __str__(self) -> str:
-        return f"d{self.loop} {self.comparison} {self.value}"
+        remainder = f" mod {self.every}" if self.every else ""
+        return f"d{self.loop}{remainder} {self.comparison} {self.value}"
 
 
 @irdl_attr_definition
@@ -54,8 +64,9 @@ class GuardAttr(Data[tuple[Term, ...]]):
             dim = parser.parse_identifier()
             if not re.fullmatch("d[0-9]+", dim):
                 parser.raise_error(f"a guard compares a loop counter such as d0 with a constant, not {dim}")
+            every = parser.parse_integer() if parser.parse_optional_keyword("mod") else 0
             comparison = parser.parse_keyword_in(COMPARISONS, "a guard compares a loop counter with a constant")
-            return Term(int(dim[1:]), comparison, parser.parse_integer())
+            return Term(int(dim[1:]), comparison, parser.parse_integer(), every)
 
         return tuple(parser.parse_comma_separated_list(parser.Delimiter.ANGLE, term))
 

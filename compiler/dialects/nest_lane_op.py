@@ -21,6 +21,6 @@ class BuiltOf:
 class LaneOp(IRDLOperation):
     """An operation that says itself what it is built of."""
 
-    def built_of(self, bits: Sequence[int]) -> BuiltOf:
-        """Given the widths that its operands really have."""
+    def built_of(self, bits: Sequence[int]) -> BuiltOf | None:
+        """Given the widths that its operands really have; None for what is only wires."""
         raise AssertionError(f"{self.name} does not say what it is built of")

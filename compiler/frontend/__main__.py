@@ -21,6 +21,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend import import_model
 from penstock.compiler.transforms.canonicalise import simplify
 
+_NO_MEMORY = "can't allocate memory"
+"""What PyTorch's allocator says, in a RuntimeError."""
+
 IMPORTED, REFUSED, USAGE, INTERNAL = 0, 1, 2, 3
 
 
@@ -42,9 +45,13 @@ def main(arguments: list[str]) -> int:
         except PenstockError as error:
             _write_error(folder, error.to_dict())
             return REFUSED
+        except MemoryError as error:
+            _write_error(folder, _too_large(error, reference))
+            return REFUSED
         except Exception as error:  # noqa: BLE001  (a disposable process: the parent reads it from the file)
-            _write_error(folder, _internal(error, reference))
-            return INTERNAL
+            too_large = isinstance(error, RuntimeError) and _NO_MEMORY in str(error)
+            _write_error(folder, _too_large(error, reference) if too_large else _internal(error, reference))
+            return REFUSED if too_large else INTERNAL
     return IMPORTED
 
 
@@ -62,6 +69,14 @@ def _private_temporary_folder() -> Generator[None]:
                 del os.environ["TMPDIR"]
             else:
                 os.environ["TMPDIR"] = before
+
+
+def _too_large(error: Exception, reference: str) -> dict[str, str]:
+    described = PenstockError(
+        code="import-memory", what="the model needs more memory than its import may have", where=reference,
+        limit=" ".join(str(error).split())[-200:], hint="make the model smaller, or allow its import more memory",
+    )  # fmt: skip
+    return described.to_dict()
 
 
 def _internal(error: Exception, reference: str) -> dict[str, str]:

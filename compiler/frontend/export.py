@@ -17,6 +17,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.constant_look_ups import replace_constant_look_ups
 from penstock.compiler.frontend.decompositions import decomposition_table
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.loader import describe
@@ -95,6 +96,7 @@ def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgra
             begin("decompose")
             program: ExportedProgram = exported.run_decompositions(decomposition_table())
             _drop_what_is_known(program)
+            replace_constant_look_ups(program)
     except GuardOnDataDependentSymNode as error:
         raise PenstockError(
             code="data-dependent",

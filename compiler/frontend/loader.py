@@ -26,6 +26,7 @@ from penstock.compiler.reference import (
     LinalgReference,
     ModelReference,
     OnnxReference,
+    ZooReference,
     check_file,
 )
 
@@ -50,8 +51,17 @@ def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedMode
         elif isinstance(reference, LibraryReference):
             returned = _library_model(reference)
         else:
-            returned = zoo.build(reference)
+            returned = _zoo_model(reference)
         return _check(returned, reference.name, where)
+
+
+def _zoo_model(reference: ZooReference) -> Any:
+    """Looked at without memory first: an option is a number, and so may be any size."""
+    from penstock.compiler.frontend.libraries.fence import shapes_only
+
+    with shapes_only(str(reference)):
+        zoo.build(reference)
+    return zoo.build(reference)
 
 
 def _library_model(reference: LibraryReference) -> Any:

@@ -29,6 +29,12 @@ def reductions() -> dict[Any, Callable[..., Any]]:
         aten.cumsum.default: _running_sums,
         aten.cumprod.default: _running_products,
         aten._cdist_forward.default: _distances,
+        aten.any.default: _any,
+        aten.any.dim: _any,
+        aten.any.dims: _any,
+        aten.all.default: _all,
+        aten.all.dim: _all,
+        aten.all.dims: _all,
     }
 
 
@@ -38,6 +44,22 @@ def _is_float(x: torch.Tensor) -> bool:
 
 def _amin(x: torch.Tensor, dims: list[int] | None = None, keepdim: bool = False) -> Any:
     return aten.neg.default(aten.amax.default(aten.neg.default(x), dims or [], keepdim))
+
+
+def _any(x: torch.Tensor, dims: int | list[int] | None = None, keepdim: bool = False) -> Any:
+    """A maximum of zeros and ones; numbers that are no float stay for the host."""
+    if x.dtype != torch.bool:
+        return _any(aten.ne.Scalar(x, 0), dims, keepdim) if _is_float(x) else NotImplemented
+    ones = aten._to_copy.default(x, dtype=torch.float32)
+    along = [dims] if isinstance(dims, int) else list(dims) if dims else list(range(x.dim()))
+    return aten.gt.Scalar(aten.amax.default(ones, along, keepdim), 0.5)
+
+
+def _all(x: torch.Tensor, dims: int | list[int] | None = None, keepdim: bool = False) -> Any:
+    if x.dtype != torch.bool and not _is_float(x):
+        return NotImplemented
+    missing = aten.logical_not.default(x) if x.dtype == torch.bool else aten.eq.Scalar(x, 0)
+    return aten.logical_not.default(_any(missing, dims, keepdim))
 
 
 def _min(x: torch.Tensor, dim: int, keepdim: bool = False) -> Any:

@@ -23,9 +23,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.host_regions import ExportedGraph, Regions, find_regions, is_numbered, reach
 from penstock.compiler.frontend.lift import state_value
 from penstock.compiler.frontend.loaded import LoadedModel
-from penstock.compiler.frontend.name_layers import unique_name
 from penstock.compiler.frontend.origins import op_name, origin_of
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.names import Names
 from penstock.compiler.runtime.penstock_runtime.host import is_pure
 
 
@@ -58,6 +58,7 @@ def split_off_host(
         seen = _run(program, graph, model, wanted) if model.has_weights else _shapes_only(wanted)
         split = _split(cut, model, seen, answers, names) if on_host else None
         cut.apply(seen, on_host=on_host)
+    _drop_unused(program, set(graph.inputs))
     _check_inputs(program, model)
     return split
 
@@ -93,7 +94,7 @@ class _Cut:
             if node in self.graph.inputs and node.meta["val"].dtype == torch.float32:
                 continue
             with graph.inserting_before(first):
-                placeholder = graph.placeholder(unique_name(node.name, {n.name for n in graph.nodes}))
+                placeholder = graph.placeholder(Names(n.name for n in graph.nodes).take(node.name))
             added[placeholder] = _port_name(node)
             argument = TensorArgument(placeholder.name)
             if node in self.regions.folded:
@@ -110,7 +111,7 @@ class _Cut:
                 OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(n.name), None) for n in self.leaving
             ]
         graph.eliminate_dead_code()
-        self._drop_unused(on_host)
+        _drop_unused(self.program, set() if on_host else set(self.graph.inputs))
         self._rename(added)
         graph.lint()
         self.program.graph_module.recompile()
@@ -138,28 +139,30 @@ class _Cut:
         taken = {n.name for n in (*self.program.graph.nodes, *self.graph.inputs)}
         specs = self.program.graph_signature.input_specs
         for node, wanted in added.items():
-            taken.discard(node.name)
-            name, old = unique_name(wanted, taken), node.name
+            old = node.name
+            taken.remove(old)
+            name = Names(taken).take(wanted)
             taken.add(name)
             node.name = node.target = name
             place = next(i for i, spec in enumerate(specs) if spec.arg.name == old)
             specs[place] = InputSpec(specs[place].kind, TensorArgument(name), specs[place].target)
-
-    def _drop_unused(self, drop_inputs: bool) -> None:
-        signature = self.program.graph_signature
-        unused = {
-            n.name for n in self.program.graph.nodes
-            if n.op == "placeholder" and not n.users and (drop_inputs or n not in self.graph.inputs)
-        }  # fmt: skip
-        for node in [n for n in self.program.graph.nodes if n.name in unused]:
-            self.program.graph.erase_node(node)
-        signature.input_specs[:] = [spec for spec in signature.input_specs if spec.arg.name not in unused]
 
     def input_values(self) -> list[tuple[Node, bool]]:
         """The nodes whose values the host sends, in the order of the accelerator's arguments; whether as conditions."""
         plain = [n for n in self.graph.inputs if n in self.entering and n.meta["val"].dtype == torch.float32]
         others = [n for n in self.entering if n not in plain and n not in self.regions.folded]
         return [(n, n.meta["val"].dtype == torch.bool) for n in (*plain, *others)]
+
+
+def _drop_unused(program: ExportedProgram, kept: set[Node]) -> None:
+    """Take out all other placeholders that nothing reads: a model may have buffers that it does not use."""
+    unused = [n for n in program.graph.nodes if n.op == "placeholder" and not n.users and n not in kept]
+    names = {n.name for n in unused}
+    for node in unused:
+        program.graph.erase_node(node)
+    signature = program.graph_signature
+    signature.input_specs[:] = [spec for spec in signature.input_specs if spec.arg.name not in names]
+    program.graph_module.recompile()
 
 
 def _split(

@@ -53,7 +53,7 @@ class Stretch:
         if guard not in self._guards:
             holds = np.ones(self.count, bool)
             for term in guard.terms:
-                holds &= nest.COMPARISONS[term.comparison](cast(Any, self.counters[term.loop]), term.value)
+                holds &= term.of(self.counters[term.loop])
             self._guards[guard] = holds
         return self._guards[guard]
 

@@ -23,8 +23,10 @@ from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.itensor import ITensorType
 from penstock.compiler.dialects.itensor_types import unpack as numbers
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.interpreter.lanes import run_body, spread, tree
 from penstock.compiler.interpreter.slices import cut, join
+from penstock.compiler.interpreter.windows import slide
 from penstock.compiler.layout import pack, unpack
 from penstock.compiler.scalars.number_types import numpy_dtype
 
@@ -87,6 +89,9 @@ def _step(
         case itensor.ReassociateOp():
             slices = streams.pop(op.source)
             streams[op.result] = slices.reshape(len(slices), *_kind(op.result).element_shape)
+        case SlideOp():
+            whole = join(streams.pop(op.source), _kind(op.source), str(op.sym_name))
+            streams[op.result] = cut(slide(whole, op), _kind(op.result))
         case itensor.TaskOp():
             operands = [
                 tensors[v] if isinstance(v.type, TensorType) else join(streams.pop(v), _kind(v), op.sym_name.data)

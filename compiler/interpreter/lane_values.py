@@ -42,6 +42,10 @@ def _within(op: nest.WithinOp, counters: Counters) -> Evaluate:
     return run
 
 
+def _stack(op: nest.StackOp, counters: Counters) -> Evaluate:
+    return lambda inputs: np.stack(np.broadcast_arrays(*inputs), axis=-1)
+
+
 def _map(op: nest.MapOp, counters: Counters) -> Evaluate:
     block, shape = op.body.block, tuple(op.result.type.get_shape())
     projections = [batched(m.data) for m in op.lanes]
@@ -68,6 +72,7 @@ def _reduce(op: nest.ReduceOp, counters: Counters) -> Evaluate:
 LANE_VALUES: dict[type[Operation], Callable[[Any, Counters], Evaluate]] = {
     nest.ConstantOp: _constant,
     nest.WithinOp: _within,
+    nest.StackOp: _stack,
     nest.MapOp: _map,
     nest.ReduceOp: _reduce,
 }

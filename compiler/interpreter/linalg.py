@@ -19,14 +19,16 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
+from penstock.compiler.interpreter.windows import slide
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import evaluate
 
 ValueArrays = dict[SSAValue, Array]
-Observer = Callable[[SSAValue, Array], None]
+ValueObserver = Callable[[SSAValue, Array], None]
 
 
 def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
@@ -34,7 +36,7 @@ def run(program: Program, inputs: Sequence[Array]) -> list[Array]:
     return [output[0] for output in run_many(program, [np.asarray(x)[None] for x in inputs])]
 
 
-def run_many(program: Program, inputs: Sequence[Array], observe: Observer | None = None) -> list[Array]:
+def run_many(program: Program, inputs: Sequence[Array], observe: ValueObserver | None = None) -> list[Array]:
     """Like `run` for many independent runs at once: each input has a leading axis of runs, and so has each output.
 
     `observe` is called with the result of every generic.
@@ -137,6 +139,8 @@ def execute(op: Operation, values: ValueArrays) -> Array:
             runs = max(len(x) for x in parts)
             spread = [np.broadcast_to(x, (runs, *x.shape[1:])) for x in parts]
             return np.concatenate(spread, axis=op.dim.value.data + 1)
+        case SlideOp():
+            return slide(values[op.source], op, lead=1)
         case arith.ConstantOp():
             constant = evaluate(op, [])
             return constant[None] if isa(op.result.type, TensorType) else constant

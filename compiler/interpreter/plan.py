@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import networkx as nx
 import numpy as np
@@ -166,7 +166,7 @@ class NestPlan:
             if term.loop < loop:
                 guards.append(term.holds(first))
             elif term.loop == loop:
-                guards.append(bytes(cast(Any, nest.COMPARISONS[term.comparison](cast(Any, trips), term.value))))
+                guards.append(bytes(term.of(trips)))
         moved = [a.number(first) - self.base(o.memory, first) for o, a in self.access.items()]
         places = [o.place.data.eval(first, []) for o in self.ops if isinstance(o, nest.WithinOp)]
         return stop - start, tuple(guards), tuple(moved), tuple(places)

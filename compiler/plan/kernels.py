@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import SSAValue
 
-from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.analysis.parts import part_of
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import LayoutAttr
@@ -32,6 +32,7 @@ from penstock.compiler.plan.parts import (
     Order,
     Part,
     Reshaping,
+    Sliding,
     Storing,
     Stream,
 )
@@ -123,6 +124,8 @@ class KernelPlanner:
                 return [(v, of(self._orders.part(node, n))) for v, n in zip(node.sources, sizes, strict=True)]
             case Reshape():
                 return [(node.source, of(self._orders.reshaped(node)[0]))]
+            case Windows():
+                return [(node.source, of(self._orders.slid(node)[0]))]
 
     def _member(self, node: Node, wanted: Sequence[tuple[SSAValue, Order]]) -> None:
         match node:
@@ -141,6 +144,12 @@ class KernelPlanner:
                 name = names.reshaped_name(self.tensors.names[node.source], tensor_type(node.result).get_shape())
                 does = Reshaping(self.table.of(self._orders.reshaped(node)[1]))
                 part = self._add(name, does, [self._take(*wanted[0])])
+                self._finish(part.name, node.result, part.outputs[0])
+
+            case Windows():
+                name = names.slide_name(self.tensors.names[node.source], node.by.dim)
+                target = self.table.of(self._orders.slid(node)[1])
+                part = self._add(name, Sliding(node.by, node.fill, wanted[0][1], target), [self._take(*wanted[0])])
                 self._finish(part.name, node.result, part.outputs[0])
 
     def _chunk(self, node: Slice, wanted: tuple[SSAValue, Order]) -> None:

@@ -63,6 +63,11 @@ def concat_name(first: str) -> str:
     return f"concat.{first}"
 
 
+def slide_name(tensor: str, dim: int) -> str:
+    """Of what lays out windows along a dim."""
+    return f"{tensor}.windows{dim}"
+
+
 def reshaped_name(tensor: str, shape: tuple[int, ...]) -> str:
     return f"{tensor}.as.{'x'.join(str(size) for size in shape)}"
 

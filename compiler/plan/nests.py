@@ -23,8 +23,10 @@ from penstock.compiler.plan.parts import (
     Loading,
     Order,
     Reshaping,
+    Sliding,
     Storing,
 )
+from penstock.compiler.plan.slide_nests import build_slide
 
 
 def build_part(
@@ -47,6 +49,8 @@ def build_part(
             starts = accumulate(sizes[:-1], initial=0)
             parts = [Range(start, size, [fifo]) for start, size, fifo in zip(starts, sizes, inputs, strict=True)]
             return _alone(build_concat(does.whole.kind, does.dim, parts, outputs[0]))
+        case Sliding(by, fill, source, target):
+            return _alone(build_slide((source.kind, target.kind), by, fill, inputs[0], outputs[0]))
         case Computing():
             fifos, roms = iter(inputs), iter(memories)
             sources = [

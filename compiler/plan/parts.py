@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from penstock.compiler.analysis.loops import LoopPlan
 from penstock.compiler.analysis.tasks import Computation
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
+from penstock.compiler.dialects.window import Slide
 from penstock.compiler.names import Names, c_name
 from penstock.compiler.plan.names import channel_name
 
@@ -129,6 +130,20 @@ class Reshaping:
         return (self.target,)
 
 
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """Lays out the windows along a dim of a stream, as it passes."""
+
+    by: Slide
+    fill: Attribute
+    source: Order
+    target: Order
+
+    @property
+    def makes(self) -> tuple[Order, ...]:
+        return (self.target,)
+
+
 @dataclass(frozen=True, eq=False)
 class Computing:
     """One computation under one schedule. Two are equal where they are the same object; equal kernels share theirs."""
@@ -149,7 +164,7 @@ class Computing:
         return (self.result,)
 
 
-Does = Loading | Storing | Converting | Chunking | Concatenating | Forking | Reshaping | Computing
+Does = Loading | Storing | Converting | Chunking | Concatenating | Sliding | Forking | Reshaping | Computing
 """What a part does: with the number of its readers, all that its nests depend on."""
 
 FREE = (Forking, Reshaping)

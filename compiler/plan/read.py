@@ -12,6 +12,7 @@ from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor, unpack
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.plan.orders import OrderTable
 from penstock.compiler.plan.parts import (
     Chunking,
@@ -24,6 +25,7 @@ from penstock.compiler.plan.parts import (
     Order,
     Part,
     Reshaping,
+    Sliding,
     Storing,
     Stream,
     Transfer,
@@ -75,6 +77,8 @@ class _Reader:
                 return Forking(self._orders(op.copies))
             case itensor.ReassociateOp():
                 return Reshaping(self._order(op.result))
+            case SlideOp():
+                return Sliding(op.by.data, op.fill, self._order(op.source), self._order(op.result))
             case itensor.TaskOp():
                 return self._computing(op)
             case _:

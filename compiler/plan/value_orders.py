@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import gcd
+from math import gcd, prod
 
 from xdsl.ir import Attribute, SSAValue
 
-from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
-from penstock.compiler.analysis.loops import LoopPlan
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
+from penstock.compiler.analysis.loops import LoopPlan, canonical_itensor
 from penstock.compiler.analysis.parts import divisible, joined, part_of, row_major
+from penstock.compiler.analysis.spatial import chained_dims, window_readers
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
@@ -54,6 +55,8 @@ class ValueOrders:
                     self.made[node.result] = joined(self.of(node.sources[0]), node.dim, node.parts)
                 case Reshape():
                     self.made[node.result] = self.reshaped(node)[1]
+                case Windows():
+                    self.made[node.result] = self.slid(node)[1]
                 case TensorOp():
                     pass
 
@@ -83,9 +86,60 @@ class ValueOrders:
         )
         return source, result
 
+    def slid(self, node: Windows) -> tuple[ITensorType, ITensorType]:
+        """Place by place along all dims that windows slide along, at each all channels, the places of a window at once.
+
+        Several dims slide one after the other, so all these slides walk alike.
+        """
+        along, shape = chained_dims(self.graph, node), tensor_type(node.source).get_shape()
+        made = tensor_type(node.result).get_shape()
+        given = _rank_of_frame(self.graph, node)
+        channels = [d for d in range(given) if d not in along]
+        lanes = self._lanes(node, along, channels)
+        orders: list[ITensorType] = []
+        for sizes in (shape, made):
+            element = [1 if d < given else size for d, size in enumerate(sizes)]
+            if channels:
+                element[channels[-1]] = lanes
+            walk = [(sizes[d] // element[d], element[d], d) for d in (*along, *channels)]
+            orders.append(canonical_itensor(element, dtype_of(node.source), walk))
+        return orders[0], orders[1]
+
+    def _lanes(self, node: Windows, along: Sequence[int], channels: Sequence[int]) -> int:
+        """Channels at a time: as its readers take them, and so many that the windows keep up with their readers."""
+        if not channels:
+            return 1
+        shape, dim = tensor_type(node.source).get_shape(), channels[-1]
+        frame = prod(shape[d] + 2 * node.by.before * (d == node.by.dim) for d in (*along, *channels))
+        lanes, pace = 1, frame
+        for reader in window_readers(self.graph, node):
+            unroll = self.design.kernels[reader.layer].unroll
+            loops = [m[dim] for v, m in zip(reader.inputs, reader.operand_dims, strict=True) if self._comes(v, node)]
+            lanes = max(lanes, *(unroll[loop] for loop in loops if loop is not None))
+            pace = min(pace, prod(trip // n for trip, n in zip(reader.trips, unroll, strict=True)))
+        fitting = [n for n in range(lanes, shape[dim] + 1) if shape[dim] % n == 0 and n % lanes == 0]
+        return next((n for n in fitting if frame <= pace * n), shape[dim])
+
+    def _comes(self, value: SSAValue, node: Windows) -> bool:
+        """Whether a tensor is the windows of a slide, or further windows of them."""
+        makers = {one.result: one for one in self.nodes if isinstance(one, Windows)}
+        while (maker := makers.get(value)) is not None:
+            if maker is node:
+                return True
+            value = maker.source
+        return False
+
     def part(self, node: Concat, size: int) -> ITensorType:
         """The order in which a source of a concatenation is wanted."""
         return part_of(self.made[node.result], node.dim, size)
+
+
+def _rank_of_frame(graph: Graph, node: Windows) -> int:
+    """How many dims the tensor has from which all windows are made: the others are places of windows."""
+    makers = {one.result: one for one in graph.nodes if isinstance(one, Windows)}
+    while (before := makers.get(node.source)) is not None:
+        node = before
+    return len(tensor_type(node.source).get_shape())
 
 
 def dtype_of(value: SSAValue) -> Attribute:

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from penstock.compiler.evidence import Route
-
-Synthesis = Literal["ecp5", "xcup"]
-"""As what yosys synthesises a core by itself."""
 
 
 @dataclass(frozen=True)
@@ -21,9 +17,6 @@ class Family:
     """Whose tools build it: our SystemVerilog by open tools, or our C++ by AMD's."""
     operators: str
     """The library of `compiler/schedule/operators` whose figures hold on it."""
-    synthesis: Synthesis
-    has_open_clock: bool
-    """Whether open place and route says which clock a core reaches."""
     has_xrt: bool
     """Whether a package for it has a host program for AMD's runtime."""
     block: str
@@ -42,12 +35,9 @@ FAMILIES: Mapping[str, Family] = {
     family.name: family
     for family in (
         Family(
-            "ultrascale-plus", route="vitis", operators="vitis-ultrascale-plus", synthesis="xcup",
-            has_open_clock=False, has_xrt=True, block="BRAM18", pair="BRAM36",
+            "ultrascale-plus", route="vitis", operators="vitis-ultrascale-plus", has_xrt=True, block="BRAM18",
+            pair="BRAM36",
         ),
-        Family(
-            "ecp5", route="open", operators="open-ecp5", synthesis="ecp5", has_open_clock=True, has_xrt=False,
-            block="DP16KD",
-        ),
+        Family("ecp5", route="open", operators="open-ecp5", has_xrt=False, block="DP16KD"),
     )
 }  # fmt: skip

@@ -114,6 +114,10 @@ class _Flattener:
                 self._reduce(statement)
             case Other(op, inputs, result):
                 made = op.built_of([self._bits(v) for v in inputs])
+                if made is None:
+                    self.steps_of[result] = self._inputs(inputs)
+                    self.bits_of[result] = max(self._bits(v) for v in inputs)
+                    return
                 row = self.library.find(made.operator, made.operand_bits)
                 self._add(result, op.name, inputs, [(made.count, row)], made.bits, made.operand_bits)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from penstock.compiler.dialects.nest import GuardAttr
+from penstock.compiler.dialects.nest import GuardAttr, Term
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class TokenPattern:
             terms = [t for t in guard.terms if t.loop == loop]
             runs = ((0, trips[loop]),)
             for term in terms:
-                runs = _narrow(runs, term.comparison, term.value)
+                runs = _every(runs, term) if term.every else _narrow(runs, term.comparison, term.value)
             levels.append(PatternLevel(runs, stride))
             stride *= trips[loop]
         return TokenPattern(tuple(reversed(levels)))
@@ -73,19 +73,6 @@ class TokenPattern:
     def last(self) -> int:
         return self.iteration(self.count - 1)
 
-    @cached_property
-    def periods(self) -> tuple[tuple[int, int], ...]:
-        """(how often, after how many iterations again) from the innermost level out, merged where regular."""
-        merged: list[tuple[int, int]] = []
-        for level in reversed(self.levels):
-            if level.count == 1:
-                continue
-            if merged and merged[-1][0] * merged[-1][1] == level.stride and len(level.runs) == 1:
-                merged[-1] = (merged[-1][0] * level.count, merged[-1][1])
-            else:
-                merged.append((level.count, level.stride))
-        return tuple(merged)
-
 
 def _narrow(runs: tuple[tuple[int, int], ...], comparison: str, value: int) -> tuple[tuple[int, int], ...]:
     """The part of the runs where the comparison with `value` holds."""
@@ -100,3 +87,15 @@ def _narrow(runs: tuple[tuple[int, int], ...], comparison: str, value: int) -> t
         else:
             kept.append((max(first, low), last if high is None else min(last, high)))
     return tuple((first, last - first + 1) for first, last in kept if last >= first)
+
+
+def _every(runs: tuple[tuple[int, int], ...], term: Term) -> tuple[tuple[int, int], ...]:
+    """The part of the runs where a comparison of remainders holds: single counters, mostly."""
+    kept: list[tuple[int, int]] = []
+    for counter in (first + i for first, length in runs for i in range(length)):
+        if term.of(counter):
+            if kept and sum(kept[-1]) == counter:
+                kept[-1] = (kept[-1][0], kept[-1][1] + 1)
+            else:
+                kept.append((counter, 1))
+    return tuple(kept)

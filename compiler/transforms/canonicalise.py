@@ -20,6 +20,7 @@ from penstock.compiler.transforms.move_slices import MoveSlices
 from penstock.compiler.transforms.quantise import QuantiseW8A8
 from penstock.compiler.transforms.raise_extracts import RaiseExtracts
 from penstock.compiler.transforms.raise_fills import RaiseFills
+from penstock.compiler.transforms.raise_windows import RaiseWindows
 from penstock.compiler.transforms.rewrite import Rewrite, run_rewrites
 from penstock.compiler.transforms.simplify_bodies import SimplifyBodies
 from penstock.compiler.transforms.split_loops import SplitLoops
@@ -28,6 +29,7 @@ from penstock.compiler.transforms.split_slices import SplitSlices
 SIMPLIFY: tuple[Rewrite, ...] = (
     DropDeadResults(),
     RaiseExtracts(),
+    RaiseWindows(),
     CheckSupported(),
     RaiseFills(),
     InlineConstants(),

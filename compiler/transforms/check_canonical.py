@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 from xdsl.utils.hints import isa
 
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.scalars.operations import REDUCTIONS, is_scalar_op, row_of
@@ -52,7 +53,7 @@ class CheckCanonical(Rewrite):
                 case func.ReturnOp():
                     for value in op.arguments:
                         _check_returned(editor, value, editor.program.name)
-                case tensor.CollapseShapeOp() | tensor.ExpandShapeOp():
+                case tensor.CollapseShapeOp() | tensor.ExpandShapeOp() | SlideOp():
                     pass
                 case _:
                     raise unsupported(op, editor.program.name, f"the operation {op.name}")

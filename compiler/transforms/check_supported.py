@@ -12,6 +12,7 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr
 from xdsl.utils.hints import isa
 
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import Mistakes
 from penstock.compiler.scalars.operations import is_scalar_op
 from penstock.compiler.transforms.check_canonical import SOURCE, unsupported
@@ -20,7 +21,8 @@ from penstock.compiler.transforms.generics import maps_of
 from penstock.compiler.transforms.parts import is_static
 from penstock.compiler.transforms.rewrite import Rewrite
 
-_MOVES = (linalg.FillOp, tensor.EmptyOp, tensor.CollapseShapeOp, tensor.ExpandShapeOp, tensor.ConcatOp, func.ReturnOp)
+_RESHAPES = (tensor.CollapseShapeOp, tensor.ExpandShapeOp)
+_MOVES = (linalg.FillOp, tensor.EmptyOp, *_RESHAPES, tensor.ConcatOp, SlideOp, func.ReturnOp)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.names import Names
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.generics import (
     PARALLEL,
     build_generic,
@@ -46,6 +48,7 @@ class DropUnitDims(Rewrite):
         plans = {op: _plan(op) for op in editor.generics()}  # made while the old shapes are still there
         slices = [op for op in editor.block.ops if isinstance(op, tensor.ExtractSliceOp)]
         cuts = {op: cut_dims(op)[0] for op in slices}
+        windows = {op: shape_of(op.source) for op in editor.block.ops if isinstance(op, SlideOp)}
         for argument in list(editor.block.args):
             if without_units(shape_of(argument)) != shape_of(argument):
                 editor.retype(argument, _reduced(argument))
@@ -53,9 +56,11 @@ class DropUnitDims(Rewrite):
             if isinstance(op, linalg.GenericOp):
                 plans[op].apply(op)
             elif isinstance(op, tensor.ExtractSliceOp):
-                _reduce_slice(op, cuts[op], unique_name(f"{layer_of(op)}.part", editor.taken_layers()))
+                _reduce_slice(op, cuts[op], editor.free_layer(f"{layer_of(op)}.part"))
             elif isinstance(op, tensor.ConcatOp):
-                _reduce_concat(op, f"{layer_of(op)}.part", editor.taken_layers())
+                _reduce_concat(op, f"{layer_of(op)}.part", Names(editor.layers()))
+            elif isinstance(op, SlideOp):
+                _reduce_windows(op, windows[op])
             else:
                 _reduce(op)
 
@@ -140,7 +145,25 @@ def _reduce_slice(op: tensor.ExtractSliceOp, dim: int, layer: str) -> None:
     replace(op, new)
 
 
-def _reduce_concat(op: tensor.ConcatOp, layer: str, taken: set[str]) -> None:
+def _reduce_windows(op: SlideOp, old: tuple[int, ...]) -> None:
+    """Windows slide along their dim even if it has one element, or there is one window."""
+    by = op.by.data
+    kept = [d for d, size in enumerate(old) if size != 1 or d == by.dim]
+    new: list[Operation] = []
+    source = op.source
+    if shape_of(source) != (wanted := tuple(old[d] for d in kept)):
+        new.append(reshape(source, wanted))
+        source = new[-1].results[0]
+    along = by.along(kept.index(by.dim))
+    new.append(SlideOp(source, along, op.fill, tensor_of(along.shape(wanted), _reduced(op.result).element_type)))
+    new[-1].attributes.update(op.attributes)
+    made = along.shape(wanted)
+    if made != without_units(made):
+        new.append(reshape(new[-1].results[0], without_units(made)))
+    replace(op, new)
+
+
+def _reduce_concat(op: tensor.ConcatOp, layer: str, names: Names) -> None:
     """A part of one element along the joined dim has that dim, and it alone, with one element."""
     dim, shape = op.dim.value.data, shape_of(op.result)
     place = sum(size != 1 for size in shape[:dim])
@@ -150,8 +173,7 @@ def _reduce_concat(op: tensor.ConcatOp, layer: str, taken: set[str]) -> None:
         wanted = [size for size in shape if size != 1]
         wanted[place] = _elements(source) * wanted[place] // _elements(op.result)
         if shape_of(source) != tuple(wanted):
-            new.extend(_copy(source, tuple(wanted), place, unique_name(layer, taken)))
-            taken.add(layer_of(new[-1]))
+            new.extend(_copy(source, tuple(wanted), place, names.take(layer)))
             source = new[-1].results[0]
         parts.append(source)
     replace(op, [*new, concat_along(parts, place, op)])

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.linalg import ops as linalg
-from xdsl.ir import SSAValue
 
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
-from penstock.compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
+from penstock.compiler.transforms.editor import LAYER, Editor, layer_of
 from penstock.compiler.transforms.generics import (
+    body_ops,
     build_generic,
     is_elementwise,
     iterators_of,
@@ -84,12 +84,14 @@ def _fuse(editor: Editor, producer: linalg.GenericOp, consumer: linalg.GenericOp
         block.insert_arg(argument.type, index + 1 + offset)
         for offset, argument in enumerate(producer.body.block.args[:-1])
     ]
-    mapping: dict[SSAValue, SSAValue] = dict(zip(producer.body.block.args, arguments, strict=False))
+    for own, argument in zip(producer.body.block.args, arguments, strict=False):
+        own.replace_all_uses_with(argument)
     first = block.first_op
     assert first is not None
-    for op in list(producer.body.block.ops)[:-1]:
-        block.insert_op_before(op.clone(mapping), first)
-    replaced.replace_all_uses_with(mapping.get(yielded(producer), yielded(producer)))
+    for op in body_ops(producer):  # moved: nobody else reads the producer
+        op.detach()
+        block.insert_op_before(op, first)
+    replaced.replace_all_uses_with(yielded(producer))
     block.erase_arg(replaced)
     fused = build_generic(inputs, consumer.outputs[0], maps, iterators_of(consumer), block, layer)
     fused.attributes[LAYER] = StringAttr(layer)
@@ -104,4 +106,4 @@ def _fused_name(editor: Editor, producer: linalg.GenericOp, consumer: linalg.Gen
     place, dot, _ = first.rpartition(".")
     kind = re.sub(r"_\d+$", "", last.rpartition(".")[2])
     name = f"{place if dot else first}.{kind}"
-    return unique_name(name, editor.taken_layers() - {first, last})
+    return editor.free_layer(name, leaving={first, last})

@@ -19,7 +19,7 @@ from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, read_graph
+from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, Windows, read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.types import tensor_type
@@ -61,6 +61,15 @@ class Dims:
                                 blocked |= dict.fromkeys([(source, dim), (node.result, dim)], (what, "cuts it"))
                             else:
                                 sets.join((source, dim), (node.result, dim))
+                case Windows():
+                    rank, reason = len(tensor_type(node.source).get_shape()), ("a window", "slides along it")
+                    for dim in range(rank):
+                        if dim == node.by.dim:
+                            blocked |= dict.fromkeys([(node.source, dim), (node.result, dim)], reason)
+                        else:
+                            sets.join((node.source, dim), (node.result, dim))
+                    if node.by.size > 1:
+                        blocked[node.result, rank] = ("a window", "has its places")
                 case Reshape():
                     for value in (node.source, node.result):
                         for dim in range(len(tensor_type(value).get_shape())):

@@ -16,7 +16,7 @@ import numpy as np
 from xdsl.dialects.linalg import ops as linalg
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp
+from penstock.compiler.analysis.graph import Concat, Graph, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import is_scalar_op, row_of
@@ -190,6 +190,10 @@ class _Contents:
         match self.nodes[value]:
             case Slice() | Reshape() as node:
                 return self._read(node.source, place)
+            case Windows() as node:
+                fill: Any = node.fill
+                outside = np.array(fill.value.data, numpy_dtype(node.source.type))
+                return joined([self._read(node.source, place), outside])
             case Concat() as node:
                 return joined([self._read(source, place) for source in node.sources])
             case TensorOp() as node:

@@ -9,6 +9,7 @@ from xdsl.dialects import tensor
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.transforms.editor import LAYER, shape_of, tensor_of
 
 PartShape = tuple[int, ...]
@@ -20,8 +21,8 @@ def is_slice_or_concat(op: object) -> bool:
 
 
 def moves_data(op: object) -> bool:
-    """Whether an operation only cuts, joins or reshapes: its integers are its sources', at their scale."""
-    return is_slice_or_concat(op) or isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp)
+    """Whether an operation only cuts, joins, reshapes or repeats: its integers are its sources', at their scale."""
+    return is_slice_or_concat(op) or isinstance(op, tensor.CollapseShapeOp | tensor.ExpandShapeOp | SlideOp)
 
 
 def is_static(op: tensor.ExtractSliceOp) -> bool:

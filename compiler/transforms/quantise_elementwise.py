@@ -189,8 +189,13 @@ def _in_floats(state: Quantiser, op: linalg.GenericOp, returned: bool) -> tuple[
             where=f"layer '{layer_of(op)}'",
             hint="compile without --quantize",
         )
-    if returned or (op.results[0] in state.uneven and _spread_by_readers(op)):
+    if returned:
         return builder.build(state, result, {}), None
+    if op.results[0] in state.uneven and _spread_by_readers(op):
+        # within the measured range, as eight bits would be: a variance that was rounded to 0 gives 1/sqrt(eps)
+        largest = state.ranges[op.results[0]]
+        result = _emit(builder, arith.MaximumfOp, result, -largest)
+        return builder.build(state, _emit(builder, arith.MinimumfOp, result, largest), {}), None
     step, mask = state.step(op.results[0]), state.masks.get(op.results[0])
     scaled = _emit(builder, arith.MulfOp, result, 1.0 / step)
     result = _emit(builder, arith.MaximumfOp, scaled, -128.0 if mask is None else -float(LEVELS))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
+import numpy as np
 from xdsl.dialects import tensor
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
-from penstock.compiler.transforms.editor import Editor, shape_of
+from penstock.compiler.dialects.window import SlideOp
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, moves_data, slice_along
+from penstock.compiler.transforms.quantise_reductions import I8
 from penstock.compiler.transforms.quantiser import Code, Quantiser
 from penstock.compiler.transforms.reshapes import reshape
 
@@ -38,6 +44,12 @@ def quantise_parts(state: Quantiser, op: Operation) -> None:
         new: Operation = slice_along(sources[0], dim, bounds(op)[0][dim], bounds(op)[1][dim], op)
     elif isinstance(op, tensor.ConcatOp):
         new = concat_along(sources, op.dim.value.data, op)
+    elif isinstance(op, SlideOp):
+        fill: Any = op.fill
+        lowest = np.clip(np.rint(fill.value.data / float(codes[0].scale.flat[0])), -code.bound, code.bound)
+        kind = tensor_of(shape_of(op.result), I8)
+        new = SlideOp(sources[0], op.by.data, IntegerAttr(int(lowest), I8), kind)
+        new.attributes.update(op.attributes)
     else:
         new = reshape(sources[0], shape_of(op.results[0]))
         new.attributes.update(op.attributes)

@@ -156,12 +156,10 @@ def _same(x: SSAValue, y: SSAValue) -> bool:
 
 
 def _key(op: Operation) -> tuple[Any, ...]:
-    return (
-        op.name,
-        tuple(id(operand) for operand in op.operands),
-        tuple(sorted((name, str(value)) for name, value in op.properties.items())),
-        tuple(str(result.type) for result in op.results),
-    )
+    if isinstance(op, arith.ConstantOp):
+        return op.name, str(op.value)  # as text: 0.0 equals -0.0, and is another constant
+    operands, types = (id(operand) for operand in op.operands), (result.type for result in op.results)
+    return op.name, *operands, frozenset(op.properties.items()), *types
 
 
 def _accumulator_first(op: linalg.GenericOp) -> None:

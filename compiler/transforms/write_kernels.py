@@ -18,6 +18,7 @@ from penstock.compiler.analysis.graph import Graph, read_graph
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.itensor import LayoutAttr, ScheduleAttr
+from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.plan.computations import task_body
 from penstock.compiler.plan.names import kernel_name
 from penstock.compiler.plan.parts import (
@@ -30,6 +31,7 @@ from penstock.compiler.plan.parts import (
     Order,
     Part,
     Reshaping,
+    Sliding,
     Storing,
     Stream,
     Transfer,
@@ -151,6 +153,8 @@ class _KernelWriter:
                 return itensor.ForkOp(part.name, streams[0], len(copies))
             case Reshaping(target):
                 return itensor.ReassociateOp(part.name, streams[0], target.kind)
+            case Sliding(by, fill, _, target):
+                return SlideOp(streams[0], by, fill, target.kind, part.name)
             case Chunking(dim, starts, _, makes):
                 return itensor.ChunkOp(part.name, streams[0], dim, starts, [_kind(order) for order in makes])
             case Concatenating(dim, _, whole):

@@ -15,13 +15,17 @@ from penstock.db.schema.records import Json, Page, Run
 from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
 from penstock.db.schema.tables import runs
 
+_INTAKE = 0x696E74616B65  # "intake"
+
 
 class Runs(Repository):
-    def create(self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None) -> Run:
+    def create(
+        self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None, priority: int = 0
+    ) -> Run:
         """A queued run without steps; penstock.db.lifecycle.submit makes one with its graph."""
         row = {
             "id": new_id("run"), "model_id": model_id, "name": name, "state": RunState.QUEUED,
-            "options": dict(options or {}), "owner": owner,
+            "options": dict(options or {}), "owner": owner, "priority": priority,
         }  # fmt: skip
         run = self._only(Run, insert(runs).values(row).returning(runs))
         self.scope.locked_runs.add(run.id)
@@ -56,6 +60,15 @@ class Runs(Repository):
 
     def count_by_state(self) -> dict[str, int]:
         return self._pairs(select(runs.c.state, func.count()).group_by(runs.c.state))
+
+    def count_going(self) -> int:
+        """How many runs are not over; among any number of those that are."""
+        going = select(func.count()).where(runs.c.state.in_((RunState.QUEUED, RunState.RUNNING)))
+        return self.connection.execute(going).scalar_one()
+
+    def lock_intake(self) -> None:
+        """Let one submission at a time count runs, until the transaction ends."""
+        self.connection.execute(select(func.pg_advisory_xact_lock(_INTAKE)))
 
     def merge_summary(self, run_id: str, values: Json) -> None:
         """Add facts about the result, such as the chosen trial, to what the list of runs shows."""

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, insert, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Integer,
+    Select,
+    Text,
+    and_,
+    cast,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, NewStep, Page, Step
 from penstock.db.schema.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
-from penstock.db.schema.tables import step_edges, steps
+from penstock.db.schema.tables import events, step_edges, steps
 
+# One statement for any number: a search has thousands of trials, and whoever waits for the run's lock waits for them.
+_CREATE = text("""
+    WITH made AS (
+        INSERT INTO penstock.steps (id, run_id, kind, key, queue, state, payload, may_fail, max_attempts, licence)
+        SELECT id, :run, kind, key, queue, 'blocked', payload, may_fail, max_attempts, licence
+        FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS row (
+            id text, kind text, key text, queue text, payload jsonb, may_fail boolean, max_attempts integer,
+            licence text
+        )
+        RETURNING id, key
+    )
+    INSERT INTO penstock.events (run_id, kind, data, actor)
+    SELECT :run, 'step.create', jsonb_build_object('from', NULL, 'to', 'blocked', 'step', id, 'key', key), :actor
+    FROM made ORDER BY id
+""")
+_CONNECT = text("""
+    INSERT INTO penstock.step_edges (step_id, needs_id)
+    SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
+""")
 _OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
 
 
@@ -24,28 +59,32 @@ class Steps(Repository):
         self.scope.require_lock(run_id)
         rows = [
             {
-                "id": new_id("stp"), "run_id": run_id, "kind": step.kind, "key": step.key,
-                "queue": step.queue, "state": StepState.BLOCKED, "payload": dict(step.payload),
-                "may_fail": step.may_fail, "max_attempts": step.max_attempts,
+                "id": new_id("stp"), "kind": step.kind, "key": step.key, "queue": step.queue,
+                "payload": dict(step.payload), "may_fail": step.may_fail, "max_attempts": step.max_attempts,
+                "licence": step.licence,
             }
             for step in new_steps
         ]  # fmt: skip
         if rows:
-            self.connection.execute(insert(steps), rows)
-        created = {"from": None, "to": StepState.BLOCKED}
-        Events(self.scope).add_many(
-            run_id, [("step.create", created | {"step": row["id"], "key": row["key"]}) for row in rows]
-        )
-        return {row["key"]: row["id"] for row in rows}
+            values = {"run": run_id, "rows": json.dumps(rows), "actor": self.scope.actor}
+            self.connection.execute(_CREATE, values)
+        return {str(row["key"]): str(row["id"]) for row in rows}
 
     def add_edges(self, edges: Sequence[tuple[str, str]]) -> None:
         """Each pair is (step, step that it needs)."""
         if edges:
-            rows = [{"step_id": step, "needs_id": needs} for step, needs in edges]
-            self.connection.execute(insert(step_edges), rows)
+            ends, needs = [step for step, _ in edges], [need for _, need in edges]
+            self.connection.execute(_CONNECT, {"ends": ends, "needs": needs})
 
     def get(self, step_id: str) -> Step | None:
         return self._first(Step, select(steps).where(steps.c.id == step_id))
+
+    def blocked_keys(self, run_id: str, keys: Sequence[str]) -> set[str]:
+        """Those of the steps that still wait for others."""
+        statement = select(steps.c.key).where(
+            steps.c.run_id == run_id, steps.c.key.in_(keys), steps.c.state == StepState.BLOCKED
+        )
+        return set(self.connection.execute(statement).scalars())
 
     def by_key(self, run_id: str, key: str) -> Step | None:
         return self._first(Step, select(steps).where(steps.c.run_id == run_id, steps.c.key == key))
@@ -99,15 +138,6 @@ class Steps(Repository):
         statement = select(func.coalesce(func.max(number) + 1, 0)).where(steps.c.run_id == run_id, steps.c.kind == kind)
         return self.connection.execute(statement).scalar_one()
 
-    def running_by_queue(self) -> dict[str, int]:
-        """How many steps of each queue are being worked on."""
-        statement = (
-            select(steps.c.queue, func.count().label("steps"))
-            .where(steps.c.state == StepState.RUNNING)
-            .group_by(steps.c.queue)
-        )
-        return {row.queue: row.steps for row in self.connection.execute(statement)}
-
     def running_by_worker(self) -> dict[str, tuple[int, datetime]]:
         """For each worker that holds leases, how many steps it runs and until when it is believed alive."""
         statement = (
@@ -157,26 +187,48 @@ class Steps(Repository):
         Events(self.scope).add(step.run_id, f"step.{name}", event | dict(data or {}))
         return after
 
-    def release(self, run_id: str, ready: Sequence[Step]) -> tuple[Step, ...]:
-        """The move `release` of many blocked steps of a run at once, each with its event."""
+    def release(self, run_id: str) -> int:
+        """The move `release` of every blocked step of the run whose needs are all done; returns how many.
+
+        One statement, whatever their number: the fan-in is counted from the rows of what is not done yet.
+        """
+        need = steps.alias("need")
+        undone = ~or_(need.c.state == StepState.SUCCEEDED, and_(need.c.state == StepState.FAILED, need.c.may_fail))
+        waits = exists().where(
+            need.c.run_id == run_id, undone, step_edges.c.step_id == steps.c.id, step_edges.c.needs_id == need.c.id
+        )
+        ready = select(steps.c.id, steps.c.state).where(
+            steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~waits
+        )
+        return self._move_many("release", run_id, ready)
+
+    def cancel_waiting(self, run_id: str) -> int:
+        """The move `cancel` of every step of the run that has not started; returns how many."""
+        waiting = select(steps.c.id, steps.c.state).where(
+            steps.c.run_id == run_id, steps.c.state.in_((StepState.BLOCKED, StepState.QUEUED))
+        )
+        return self._move_many("cancel", run_id, waiting)
+
+    def _move_many(self, name: str, run_id: str, moving: Select[Any, Any]) -> int:
+        """One move of many steps with an event for each, without a row of them leaving the database."""
         self.scope.require_lock(run_id)
-        move = STEP_TRANSITIONS["release"]
-        where = (steps.c.id.in_([step.id for step in ready]), steps.c.state.in_(move.sources))
+        move = STEP_TRANSITIONS[name]
+        before = moving.cte("before")
         changes = {"state": move.target} | _stamps(move.target)
-        after = self._all(Step, update(steps).where(*where).values(changes).returning(steps))
-        if len(after) != len(ready):
-            left = {step.id for step in ready} - {step.id for step in after}
-            raise TransitionRefusedError(min(left), move.name, None)
-        released = sorted(after, key=lambda step: step.id)
-        Events(self.scope).add_many(
-            run_id,
-            [
-                ("step.release", {"from": StepState.BLOCKED, "to": step.state, "step": step.id, "key": step.key,
-                                  "attempt": step.attempt, "fence": step.fence})
-                for step in released
-            ],
+        moved = (
+            update(steps)
+            .where(steps.c.id == before.c.id, steps.c.state.in_(move.sources))
+            .values(changes)
+            .returning(steps.c.id, steps.c.key, steps.c.attempt, steps.c.fence, before.c.state.label("was"))
+            .cte("moved")
+        )
+        data = func.jsonb_build_object(
+            "from", moved.c.was, "to", literal(str(move.target)), "step", moved.c.id, "key", moved.c.key,
+            "attempt", moved.c.attempt, "fence", moved.c.fence,
         )  # fmt: skip
-        return tuple(released)
+        row = select(literal(run_id), literal(f"step.{name}"), data, literal(self.scope.actor, Text))
+        told = insert(events).from_select(["run_id", "kind", "data", "actor"], row.order_by(moved.c.id))
+        return self.connection.execute(told).rowcount
 
     def for_claim(self, step_id: str) -> Step | None:
         """The step if it is queued and no other transaction has it; locked."""
@@ -191,6 +243,11 @@ class Steps(Repository):
             "started_at": func.coalesce(steps.c.started_at, func.now()),
         }  # fmt: skip
         return self.transition("claim", step, values=values, data={"worker": worker})
+
+    @staticmethod
+    def from_now(seconds: float) -> ColumnElement[Any]:
+        """A time by the database's clock."""
+        return _from_now(seconds)
 
     def hold(self, step_id: str, fence: int) -> bool:
         """Lock the step against the loss of its lease until the transaction ends; False if lost already."""
@@ -255,28 +312,6 @@ class Steps(Repository):
         """Whether any step of the run may still move."""
         found = exists().where(steps.c.run_id == run_id, steps.c.state.in_(_OPEN))
         return bool(self.connection.execute(select(found)).scalar_one())
-
-    def waiting(self, run_id: str) -> tuple[Step, ...]:
-        """The run's steps that have not started."""
-        statement = select(steps).where(
-            steps.c.run_id == run_id, steps.c.state.in_((StepState.BLOCKED, StepState.QUEUED))
-        )
-        return self._all(Step, statement.order_by(steps.c.id))
-
-    def releasable(self, run_id: str, among: Sequence[str] | None = None) -> tuple[Step, ...]:
-        """Blocked steps of the run whose every need is done: the fan-in, counted from the rows."""
-        need = steps.alias("need")
-        done = or_(need.c.state == StepState.SUCCEEDED, and_(need.c.may_fail, need.c.state == StepState.FAILED))
-        unfinished = exists().where(step_edges.c.step_id == steps.c.id, need.c.id == step_edges.c.needs_id, ~done)
-        statement = select(steps).where(steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~unfinished)
-        if among is not None:
-            statement = statement.where(steps.c.id.in_(among))
-        return self._all(Step, statement.order_by(steps.c.id))
-
-    def queue_depths(self) -> dict[str, int]:
-        """How many steps wait in each queue."""
-        statement = select(steps.c.queue, func.count()).where(steps.c.state == StepState.QUEUED).group_by(steps.c.queue)
-        return self._pairs(statement)
 
     def live_fences(self, step_ids: Sequence[str]) -> dict[str, int]:
         """The fences of those of the steps that are running: whose work folders must stay."""

@@ -89,6 +89,10 @@ class Run:
     finished_at: datetime | None
     paused: bool
     """Its trials wait; whatever else it consists of goes on."""
+    priority: int
+    """Among the runs of its owner the higher one comes first."""
+    used: float
+    """Seconds that its steps took, counted from where its owner's other runs stood when it began."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +127,16 @@ class Step:
     queued_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
+    due_at: datetime
+    licence: str | None
 
 
 @dataclass(frozen=True)
 class NewStep:
     """A step to add to a run. `needs` and `needed_by` are keys of steps of the same run.
 
-    With `may_fail` the steps that need it go on without it when it fails, and so does the run.
+    With `may_fail` the steps that need it go on without it when it fails, and so does the run. `licence` names what it
+    takes one of while it runs, of which there are so many.
     """
 
     kind: str
@@ -140,6 +147,7 @@ class NewStep:
     needed_by: tuple[str, ...] = ()
     may_fail: bool = False
     max_attempts: int = 3
+    licence: str | None = None
 
 
 @dataclass(frozen=True)
@@ -157,10 +165,14 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class OutboxEntry:
-    id: int
-    step_id: str
-    queue: str
+class Usage:
+    """What an owner has going and kept: open runs, their trials, bytes of content; seconds of steps this month."""
+
+    owner: str
+    runs: int
+    trials: int
+    bytes: int
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 class StepState(StrEnum):
     BLOCKED = "blocked"  # waits for steps that it needs
-    QUEUED = "queued"  # ready; an outbox row carries it to the workers
+    QUEUED = "queued"  # ready, once it is due: a worker that is free takes it
     RUNNING = "running"  # claimed by one worker under a lease
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -54,8 +54,12 @@ STEP_TRANSITIONS = _table(
     Transition("fail", (_S.RUNNING,), _S.FAILED, "an error that another attempt would only repeat"),
     Transition("retry", (_S.RUNNING,), _S.QUEUED, "an error that another attempt may not meet"),
     Transition("hand_back", (_S.RUNNING,), _S.QUEUED, "its worker cannot go on; not counted as an attempt"),
-    Transition("lose", (_S.RUNNING,), _S.QUEUED, "its lease expired: the worker is gone"),
-    Transition("poison", (_S.RUNNING,), _S.FAILED, "its last attempt was lost or failed too"),
+    Transition(
+        "lose", (_S.RUNNING,), _S.QUEUED, "its worker is gone; counted as an attempt only where that was its own fault"
+    ),
+    Transition(
+        "poison", (_S.RUNNING,), _S.FAILED, "its last attempt crashed or failed too, or it lost very many workers"
+    ),
     Transition("cancel", (_S.BLOCKED, _S.QUEUED), _S.CANCELLED, "its run was stopped before it started"),
     Transition("stop", (_S.RUNNING,), _S.CANCELLED, "its worker saw that the run was stopped"),
 )

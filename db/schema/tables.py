@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Double,
     ForeignKey,
@@ -116,6 +117,8 @@ runs = Table(
     _at("started_at"),
     _at("finished_at"),
     Column("paused", Boolean, nullable=False, server_default=text("false")),
+    Column("priority", Integer, nullable=False, server_default=text("0")),
+    Column("used", Double, nullable=False, server_default=text("0")),
     Index("runs_model", "model_id"),
     Index("runs_state", "state", "id"),
     Index("runs_owner", "owner", "id"),
@@ -150,7 +153,16 @@ steps = Table(
     _at("started_at"),
     _at("finished_at"),
     UniqueConstraint("run_id", "key"),
+    Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("licence", Text),
     Index("steps_counts", "run_id", "kind", "state"),
+    Index("steps_queued", "run_id", "queue", "id", postgresql_where=text("state = 'queued'")),
+    Index(
+        "steps_undone",
+        "run_id",
+        "id",
+        postgresql_where=text("NOT (state = 'succeeded' OR state = 'failed' AND may_fail)"),
+    ),
     Index("steps_leases", "lease_until", postgresql_where=text("state = 'running'")),
     Index("steps_open", "run_id", postgresql_where=text("state IN ('blocked', 'queued', 'running')")),
     Index("steps_reusable", "kind", "input_hash", postgresql_where=text("state = 'succeeded'")),
@@ -179,16 +191,20 @@ attempts = Table(
     _json("error", nullable=True),
 )
 
-outbox = Table(
-    "outbox",
+shares = Table(
+    "shares",
     metadata,
-    Column("id", BigInteger, primary_key=True, autoincrement=True),
-    Column("step_id", Text, ForeignKey(f"{SCHEMA}.steps.id", ondelete="CASCADE"), nullable=False, unique=True),
-    Column("queue", Text, nullable=False),
-    Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    _at("published_at"),
-    Index("outbox_unpublished", "id", postgresql_where=text("published_at IS NULL")),
-    Index("outbox_published", "queue", "published_at", postgresql_where=text("published_at IS NOT NULL")),
+    Column("owner", Text, primary_key=True),
+    Column("used", Double, nullable=False, server_default=text("0")),
+)
+
+usage = Table(
+    "usage",
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("month", Date, primary_key=True),
+    Column("steps", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),
 )
 
 artifacts = Table(

@@ -32,7 +32,8 @@ def shared_dims(consumer: TensorOp, producer: TensorOp) -> dict[int, int]:
 def follow(walks: Mapping[str, KernelWalk], start: TensorOp, graph: Graph) -> dict[str, KernelWalk]:
     """The walks when whoever makes or reads what `start` does goes in its order, and so on from neighbour to neighbour.
 
-    A kernel whose slowest dim is a reduction gives its results at the end, in whatever order.
+    A kernel whose slowest dim is a reduction gives its results at the end, in whatever order. One that goes through a
+    frame goes through it place by place.
     """
     found = dict(walks)
     edges = [(p, c, shared_dims(c, p)) for c in graph.operations for v in c.inputs if (p := graph.makers.get(v))]
@@ -50,7 +51,7 @@ def follow(walks: Mapping[str, KernelWalk], start: TensorOp, graph: Graph) -> di
             if not wanted:
                 continue
             met.add(other.layer)
-            if other.layer in found:
+            if other.layer in found and not found[other.layer].frame:
                 found[other.layer] = replace(found[other.layer], outer=wanted, fine=walks[start.layer].fine)
             waiting.append((other, wanted))
     return found

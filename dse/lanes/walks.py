@@ -22,7 +22,8 @@ class KernelWalk:
     with the fewest words an iteration, not those that add up most. A `fine` walk has no lanes along its outermost dim,
     so that whatever lanes a neighbour has there, both pass the same slices in the same order. The elementwise
     kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
-    what comes in bursts is gone sooner.
+    what comes in bursts is gone sooner. Along the rows and columns of a `frame` there are no lanes: it passes place by
+    place.
     """
 
     outer: tuple[int, ...]
@@ -33,14 +34,18 @@ class KernelWalk:
     hurry: int = 1
     mixed: bool = False
     compact: bool = False
+    frame: tuple[int, ...] = ()
 
     @property
     def without_lanes(self) -> tuple[int, ...]:
-        return self.outer[:1] if self.fine else ()
+        return self.frame or (self.outer[:1] if self.fine else ())
 
 
-def walks_of(op: TensorOp) -> Iterator[KernelWalk]:
+def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:
     """Every choice of one or two outermost dims; where results come in order is where the next kernel can start."""
+    if frame:
+        yield KernelWalk(frame, frame=frame)
+        return
     dims = [d for d, trip in enumerate(op.trips) if trip > 1]
     for fine in (False, True):
         for count in (2, 1):

@@ -15,8 +15,8 @@ from penstock.compiler.pipeline.verify import make_inputs, verify_rtl
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs.open_rtl import WholeCore, build_all
 from penstock.dse.rungs.rung import FRAMES, Bench, Measured
-from penstock.profiling.open_rtl.profiler import route_digest
 from penstock.profiling.open_rtl.tools import find_cxx, find_verilator
+from penstock.profiling.open_rtl.version import route_digest
 from penstock.profiling.protocol import Profile, ProfileRequest
 
 TOOL = "penstock-open-rtl-design"

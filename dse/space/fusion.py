@@ -18,7 +18,7 @@ import networkx as nx
 from xdsl.ir import SSAValue
 
 from penstock.compiler.analysis.converting import converter_bits
-from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
@@ -107,6 +107,8 @@ def fusion_graph(graph: Graph, design: Design) -> FusionGraph:
             case Concat():
                 for source, (_, size) in zip(node.sources, node.parts, strict=True):
                     trace(source, orders.part(node, size), reader, bits)
+            case Windows():
+                trace(node.source, orders.slid(node)[0], reader, bits)
             case Reshape():
                 trace(node.source, orders.reshaped(node)[0], reader, bits)
 

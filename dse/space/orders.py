@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.converting import converter_bits
-from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.loops import LoopPlan, TileLoop
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.itensor_types import ITensorType
@@ -31,11 +31,19 @@ Streams = tuple[tuple[AffineMap, ITensorType], ...]
 """The operands that other kernels make: how they are indexed, and the order that they are made in."""
 
 
-def order_of(op: TensorOp, scheme: str) -> LoopOrder:
-    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest."""
-    parallel = [d for d in range(len(op.trips)) if d not in op.reductions]
-    reduction = list(op.reductions)
-    return tuple(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction)
+def order_of(op: TensorOp, scheme: str, outer: LoopOrder = ()) -> LoopOrder:
+    """Of the tile loops. Point loops always have their reductions outside, so that partial sums rest.
+
+    A frame's rows and columns, `outer`, stay outside of all else: so frames pass place by place.
+    """
+    parallel = [d for d in range(len(op.trips)) if d not in op.reductions and d not in outer]
+    reduction = [d for d in op.reductions if d not in outer]
+    return (*outer, *(reduction + parallel if scheme == ORDER_REDUCTION else parallel + reduction))
+
+
+def tiles_of(trips: LoopOrder, size: int, outer: LoopOrder = ()) -> LoopOrder:
+    """Every dim's largest divisor up to a size; along a frame's rows and columns one place."""
+    return tuple(1 if d in outer else max(n for n in divisors(trip) if n <= size) for d, trip in enumerate(trips))
 
 
 def order_choices(op: TensorOp) -> tuple[str, ...]:
@@ -101,6 +109,25 @@ def corresponding(
     if not pairs or any(consumer.trips[c] != producer.trips[p] for c, p in pairs):
         return None
     return dict(pairs)
+
+
+def follow_producer(
+    graph: Graph, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], *, connect: bool
+) -> KernelDesign:
+    """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
+    for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
+        producer = graph.makers.get(value)
+        if producer is None or producer.layer not in kernels:
+            continue
+        dims = corresponding(producer, op, operand_dims)
+        if dims is None:
+            continue
+        made = kernels[producer.layer]
+        if not op.reductions and len(dims) == len(op.trips):
+            return walk_alike(kernel, made, dims)
+        if connect and op.reductions:
+            return same_lanes(op, kernel, made, dims)
+    return kernel
 
 
 def walk_alike(kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:

@@ -18,8 +18,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.package.bitstream import Bitstream, ChipUsage
 from penstock.compiler.platforms import load_platform
 from penstock.profiling.cache import CacheStore, content_key, runs_folder
+from penstock.profiling.open_rtl.device import Device, device_of
 from penstock.profiling.open_rtl.failures import failed
-from penstock.profiling.open_rtl.fmax import Device, device_of
 from penstock.profiling.open_rtl.tools import Tool, find_ecppack, find_nextpnr_ecp5, find_yosys
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.tool_runner import ToolCommand, ToolResult, ToolRunner, clean_environment

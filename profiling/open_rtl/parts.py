@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from penstock.compiler.platforms import Resources
-from penstock.profiling.open_rtl.area import resources_of
+from penstock.profiling.open_rtl.cells import resources_of
 
 CORE = "core."
 """How the core's instance is called in a board's top."""

@@ -37,7 +37,8 @@ class ToolCommand:
 
     `logs` gets stdout.log and stderr.log, each at most `log_limit` bytes: the first and the last half of it.
     `memory_limit` is of address space for each process of the tool (RLIMIT_AS), `tree_memory_limit` of what all of them
-    hold together. `user` is a (uid, gid) to become, for root only.
+    hold together, `tree_cpu_limit` of the seconds that they compute together. `user` is a (uid, gid) to become, for
+    root only. `plain_text`: somebody else decides what it writes, and the log gets ASCII without control characters.
     """
 
     argv: tuple[str, ...]
@@ -47,9 +48,11 @@ class ToolCommand:
     timeout: float | None = None
     memory_limit: int | None = None
     tree_memory_limit: int | None = None
+    tree_cpu_limit: float | None = None
     log_limit: int = 16 << 20
     grace: float = 3.0
     user: tuple[int, int] | None = None
+    plain_text: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,8 @@ def result_from(report: Mapping[str, Any], stdout: Path, stderr: Path) -> ToolRe
     if over_memory:
         held, limit = report["tree_bytes"] >> 20, report["tree_memory_limit"] >> 20
         note = f"its processes held {held} MiB together; at most {limit} are allowed"
+    if report["ended"] == "cpu":
+        note = f"its processes computed for {report['tree_cpu']:.0f} s together"
     if report["unkillable"]:
         note = f"{report['unkillable']} processes could not be killed"
     if report["log_errno"]:
@@ -156,6 +161,8 @@ def _judge(report: Mapping[str, Any], code: int | None) -> tuple[ToolOutcome, st
         return ToolOutcome.NOT_FOUND, ""
     if failed_exec is not None:
         return ToolOutcome.NOT_STARTED, os.strerror(failed_exec)
+    if report["ended"] == "cpu":
+        return ToolOutcome.TIMEOUT, ""
     if report["ended"] in ("timeout", "cancelled"):
         return ToolOutcome(report["ended"]), ""
     if report["ended"] == "memory":

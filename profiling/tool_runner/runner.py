@@ -76,6 +76,7 @@ class ToolProcess:
         return {
             "argv": command.argv, "folder": str(command.folder), "timeout": command.timeout,
             "memory_limit": command.memory_limit, "tree_memory_limit": command.tree_memory_limit,
+            "tree_cpu_limit": command.tree_cpu_limit, "plain_text": command.plain_text,
             "log_limit": command.log_limit, "grace": command.grace,
             "stdout": str(self.stdout), "stderr": str(self.stderr), "scratch": scratch,
             "tail_limit": _TAIL_LIMIT, "user": user, "group": group,

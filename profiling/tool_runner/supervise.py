@@ -22,8 +22,13 @@ PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 POLL_SECONDS = 0.05
 WATCH_SECONDS = 0.25  # adopted orphans that ended are collected, and the deadline is looked at, so often
 UNKILLABLE_SECONDS = 20.0
-MEMORY_SECONDS = 0.5  # the memory of the whole tree is added up so often
+MEMORY_SECONDS = 0.5  # memory and computing time of the whole tree are added up so often
+TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+# What a terminal would obey, and everything beyond ASCII, of which some is the same: shown as a question mark.
+PLAIN = bytes(b if 32 <= b < 127 or b in b"\n\t" else ord("\n") if b == ord("\r") else ord("?") for b in range(256))
 
 
 class BoundedLog:
@@ -105,6 +110,15 @@ def resident_bytes(pids, limit):
     return total
 
 
+def cpu_ticks(pids):
+    """The time that processes took to compute, with those below them that have ended."""
+    total = 0
+    for pid in pids:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # it may have just ended
+            total += sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))
+    return total
+
+
 def send(pids, number):
     for pid in pids:
         # it may have ended, or run as another user: what stays alive is counted in the report
@@ -138,6 +152,7 @@ class Supervised:
         self.recent = bytearray()
         self.streams = {}
         self.unkillable = 0
+        self.tree_cpu = None  # seconds that the whole tree was seen to compute; looked at where that is limited
         self.tree_bytes = None  # the most that the whole tree was seen to hold; looked at where it is limited
 
     def start(self):
@@ -172,7 +187,9 @@ class Supervised:
             if self.spec["memory_limit"]:
                 limit = self.spec["memory_limit"]
                 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            # not 0: with that a machine's crash handler would still be started, on a process of somebody's making
+            core = 1 if resource.getrlimit(resource.RLIMIT_CORE)[1] else 0
+            resource.setrlimit(resource.RLIMIT_CORE, (core, core))
             if self.spec["user"] is not None:
                 os.setgroups([])
                 os.setgid(self.spec["group"])
@@ -187,7 +204,7 @@ class Supervised:
             os._exit(127)
 
     def watch(self):
-        """Wait for the tool's end; returns why it ended: "exit", "timeout", "memory" or "cancelled"."""
+        """Wait for the tool's end; returns why it ended: "exit", "timeout", "cpu", "memory" or "cancelled"."""
         deadline = self.started + self.spec["timeout"] if self.spec["timeout"] else None
         next_look = self.started
         poll = select.poll()
@@ -202,9 +219,11 @@ class Supervised:
                 return "exit"
             if deadline and time.monotonic() >= deadline:
                 return "timeout"
-            if self.spec["tree_memory_limit"] and time.monotonic() >= next_look:
-                if self.look_at_memory(self.spec["tree_memory_limit"]):
+            if time.monotonic() >= next_look:
+                if self.spec["tree_memory_limit"] and self.look_at_memory(self.spec["tree_memory_limit"]):
                     return "memory"
+                if self.spec["tree_cpu_limit"] and self.look_at_cpu(self.spec["tree_cpu_limit"]):
+                    return "cpu"
                 next_look = time.monotonic() + MEMORY_SECONDS
             for descriptor, _ in poll.poll(1000 * WATCH_SECONDS):
                 if descriptor in self.streams:
@@ -219,6 +238,11 @@ class Supervised:
         self.tree_bytes = max(held, self.tree_bytes or 0)
         return held > limit
 
+    def look_at_cpu(self, limit):
+        """Whether the tree has computed for longer than it may."""
+        self.tree_cpu = cpu_ticks(descendants()) / TICKS
+        return self.tree_cpu > limit
+
     def drain(self, descriptor):
         """Move what the tool wrote into its log; False at the end of the stream."""
         for _ in range(64):
@@ -228,6 +252,8 @@ class Supervised:
                 return True
             if not data:
                 return False
+            if self.spec["plain_text"]:
+                data = data.translate(PLAIN)
             self.streams[descriptor].write(data)
             self.recent += data
             del self.recent[: -self.spec["tail_limit"]]
@@ -290,6 +316,7 @@ class Supervised:
             "tail": self.recent.decode("utf-8", "replace"),
             "peak_rss": self.usage.ru_maxrss * 1024 if self.usage else None,
             "tree_bytes": self.tree_bytes,
+            "tree_cpu": self.tree_cpu,
             "tree_memory_limit": self.spec["tree_memory_limit"],
             "cpu_seconds": self.usage.ru_utime + self.usage.ru_stime if self.usage else None,
         }

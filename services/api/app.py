@@ -11,25 +11,27 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 
 from penstock import web
 from penstock.db import Database
-from penstock.services.api import pages
+from penstock.services.api import pages, sign_in
 from penstock.services.api.answers.description import describe
 from penstock.services.api.plumbing import errors
+from penstock.services.api.plumbing.audit import AuditTrail
+from penstock.services.api.plumbing.auth import authenticate
 from penstock.services.api.plumbing.broker import look_at_workers
 from penstock.services.api.plumbing.context import Context
 from penstock.services.api.plumbing.health import BrokerWatch
 from penstock.services.api.plumbing.hub import EventHub
 from penstock.services.api.plumbing.logs import get_logger
-from penstock.services.api.plumbing.middleware import BodyLimit, RequestContext, SameSite
+from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, RequestContext, SameSite
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.plumbing.tokens import load_key
 from penstock.services.api.plumbing.version import version
-from penstock.services.api.routes import events, health, models, profiles, results, runs, searches
+from penstock.services.api.routes import accounts, events, health, models, profiles, results, runs, searches
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -40,6 +42,10 @@ DESCRIPTION = (
     "with a stable `type`. Lists are paged with cursors. POSTs take an Idempotency-Key."
 )
 DATABASE_CONNECTIONS = 10
+ROUTERS = tuple(
+    part.router for part in (health, models, runs, searches, events, results, profiles, accounts, pages, sign_in)
+)
+"""Everything that answers, but for static files and the description itself."""
 
 
 def create_app(settings: Settings | None = None, options: ApiOptions | None = None) -> FastAPI:
@@ -70,8 +76,10 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
     app = bare_app(lifespan)
     app.state.context = context
     app.state.broker = broker
+    app.add_middleware(AuditTrail, database=database)
     app.add_middleware(BodyLimit, limit_for=options.body_limit)
     app.add_middleware(SameSite, allowed_hosts=options.allowed_hosts)
+    app.add_middleware(NoTokenInUrl)
     app.add_middleware(RequestContext)  # added last: it stands in front of the others
     return app
 
@@ -87,10 +95,10 @@ def bare_app(lifespan: Any = None) -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
+        dependencies=[Depends(authenticate)],
     )
-    for routes in (health, models, runs, searches, events, results, profiles):
-        app.include_router(routes.router)
-    app.include_router(pages.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.mount("/static", StaticFiles(directory=Path(web.__file__).parent / "static"), name="static")
     errors.install(app)
     app.openapi = partial(describe, app)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import quote
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.compiler.evidence import EVIDENCE_KINDS
 from penstock.db import Transaction
-from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Run
 from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import (
@@ -26,13 +25,13 @@ from penstock.services.api.answers.evidence import differences_out, profiles_out
 from penstock.services.api.answers.params import RunId, check_cursor
 from penstock.services.api.answers.schemas import RunDetail, StepOut
 from penstock.services.api.answers.trials import trial_page
-from penstock.services.api.plumbing.auth import COOKIE, caller_of, token_owner
+from penstock.services.api.plumbing.auth import caller_of
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.health import check
 from penstock.services.jobs.runs import find_run
 from penstock.services.run_options import option_labels
 from penstock.services.step_kinds import STEP_KINDS, TRIAL, StepKey
-from penstock.web.render import render_login, render_measurements, render_run, render_runs
+from penstock.web.render import render_measurements, render_run, render_runs
 from penstock.web.runs_view import FILTERS, Document
 from penstock.web.search_view import drawn_figures
 from penstock.web.trials_view import SORTS, KnownTrials
@@ -42,7 +41,6 @@ router = APIRouter(include_in_schema=False)
 PAGE_ROWS = 50
 TRIAL_ROWS = 100
 SHOWN_EVENTS = 150
-_SESSION_SECONDS = 30 * 86400
 
 
 @router.get("/")
@@ -130,43 +128,6 @@ def measurements_page(request: Request, context: Ctx) -> Response:
     return _page(html)
 
 
-@router.get("/login")
-def login_page(next_page: Annotated[str, Query(alias="next", max_length=200)] = "/runs") -> Response:
-    """The form that takes a token."""
-    return _page(render_login(failed=False, next_page=_own_page(next_page)))
-
-
-@router.post("/login")
-def login(
-    context: Ctx,
-    token: Annotated[str, Form(max_length=200)],
-    next_page: Annotated[str, Form(alias="next", max_length=200)] = "/runs",
-) -> Response:
-    """Keeps the token in a cookie that scripts cannot read and other sites cannot send."""
-    with context.database.begin() as tx:
-        known = token_owner(tx, token.strip(), context.token_key) if context.options.auth else None
-    if known is None:
-        return _page(render_login(failed=True, next_page=_own_page(next_page)), status=403)
-    response = RedirectResponse(_own_page(next_page), status_code=303)
-    response.set_cookie(
-        COOKIE,
-        token.strip(),
-        max_age=_SESSION_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=context.settings.url.startswith("https:"),
-    )
-    return response
-
-
-@router.get("/logout")
-def logout() -> Response:
-    """Forgets the token."""
-    response = RedirectResponse("/login", status_code=303)
-    response.delete_cookie(COOKIE)
-    return response
-
-
 def _trials(
     tx: Transaction, run: Run, detail: RunDetail, sort: str, cursor: str | None, first: int | None
 ) -> KnownTrials:
@@ -208,15 +169,6 @@ def _may_enter(request: Request, context: Context) -> bool:
 def _to_login(request: Request) -> Response:
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/login?next={quote(request.url.path + query)}", status_code=303)
-
-
-def _own_page(target: str) -> str:
-    """Where to go after signing in: one of our own pages, whatever the link said."""
-    path = target.partition("?")[0]
-    known = path in ("/runs", "/measurements") or (
-        path.startswith("/runs/") and is_id(path.removeprefix("/runs/"), "run")
-    )
-    return target if known and target.isascii() and target.isprintable() else "/runs"
 
 
 def _page(html: str, status: int = 200) -> Response:

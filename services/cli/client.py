@@ -26,6 +26,7 @@ from penstock.services.api.answers.schemas import (
     ArtifactList,
     ArtifactOut,
     HealthOut,
+    LoginLink,
     ModelOut,
     RunDetail,
     RunList,
@@ -127,6 +128,9 @@ class Service:
 
     def health(self) -> HealthOut:
         return self._document(HealthOut, self._send("GET", "/v1/health", accept=(503,)))
+
+    def login_link(self) -> str:
+        return self._document(LoginLink, self._send("POST", "/v1/login-links")).url
 
     def submit_model(self, source: ModelSource, name: str = "") -> ModelOut:
         key = {"Idempotency-Key": str(uuid.uuid4())}

@@ -56,7 +56,8 @@ def demo(
     named = model.removeprefix(f"{IMPORT_ROOT / 'penstock'}{os.sep}")
     show.title("A private service: Postgres, Redis, API, worker")
     kept = os.environ.get("PENSTOCK_CACHE") or str(user_cache() / "penstock")  # a second demo builds nothing again
-    with tools_being_made_ready(), borrowed_stack(PENSTOCK_CACHE=kept) as stack, Service(stack.url) as service:
+    own = {"PENSTOCK_CACHE": kept, "PENSTOCK_ALLOW_PYTHON_MODELS": "1"}
+    with tools_being_made_ready(), borrowed_stack(**own) as stack, Service(stack.url, stack.token) as service:
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
         show.title(f"Submit {named}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)

@@ -19,7 +19,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.profiling.open_rtl.tools import CONSEQUENCES, FINDERS, status, waits_for_translation
 from penstock.profiling.vitis.advice import advise
 from penstock.profiling.vitis.detect import find_vitis
-from penstock.services.steps.isolation import isolation_works
+from penstock.services.steps.fence.probe import fence_advice, fence_problem
 from penstock.services.supervisor.binaries import OLDEST_POSTGRES, postgres_candidates, redis_candidates
 from penstock.services.supervisor.home import LEAST_FREE_BYTES, Home
 from penstock.services.supervisor.identity import server_user
@@ -64,7 +64,7 @@ def doctor(
 def examine() -> Iterable[Check]:
     """Every check, in the order of the report."""
     checks: tuple[Callable[[], Check], ...] = (
-        python, machine, cxx_compiler, user, disk, postgres, redis_server, port, isolation,
+        python, machine, cxx_compiler, user, disk, postgres, redis_server, port, fence,
     )  # fmt: skip
     for check in checks:
         yield check()
@@ -179,13 +179,14 @@ def vitis() -> Iterable[Check]:
         yield Check(line.name, "ok" if line.complete else "limited", line.what, line.hint)
 
 
-def isolation() -> Check:
-    if isolation_works():
-        return Check("isolation", "ok", "models are imported without network and without the service's files")
-    return Check(
-        "isolation", "limited", "no namespaces for the process that imports a model",
-        "accept models of people you trust only; Python models run their submitter's code",
-    )  # fmt: skip
+def fence() -> Check:
+    if read_settings().fence == "off":
+        what = "off by PENSTOCK_FENCE: whoever submits a model runs code as the service's user"
+        return Check("fence", "limited", what, "unset PENSTOCK_FENCE unless the service runs in a container of its own")
+    problem = fence_problem()
+    if problem:
+        return Check("fence", "limited", f"no model can be imported by the service: {problem}", fence_advice())
+    return Check("fence", "ok", "models are imported with no network, no files of this machine, and limits")
 
 
 def installed(extra: str, packages: Iterable[str]) -> Check:

@@ -1,7 +1,7 @@
 """`penstock submit | watch | runs | fetch | cancel`: the service from the command line, over REST only.
 
-PENSTOCK_URL says where the service is, PENSTOCK_TOKEN who is asking. With `--json` a command prints exactly
-one JSON document on stdout; progress goes to stderr.
+PENSTOCK_URL says where the service is, PENSTOCK_TOKEN who is asking; the token of one's own `penstock up` is found.
+With `--json` a command prints exactly one JSON document on stdout; progress goes to stderr.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from penstock.services.cli.watching import exit_code_of, follow
 from penstock.services.run_options import MODEL_HELP, SUBMIT
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import STEP_KINDS, StepKey
+from penstock.services.supervisor.home import Home
 
 _PIPE_WIDTH = 240
 
@@ -145,7 +146,15 @@ def cancel(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:
 
 def connect(url: str | None = None) -> Service:
     """The service that the environment, or `--url`, names."""
-    return Service(url or Settings.from_environment().url, os.environ.get("PENSTOCK_TOKEN", ""))
+    settings = Settings.from_environment()
+    address = url or settings.url
+    return Service(address, os.environ.get("PENSTOCK_TOKEN") or local_token(settings, address))
+
+
+def local_token(settings: Settings, url: str) -> str:
+    """The token that `penstock up` left for its own user, if that service is the one at this address."""
+    running = Home(settings.home).running()
+    return settings.own_token() if running is not None and running.url.rstrip("/") == url.rstrip("/") else ""
 
 
 def resolve(service: Service, run: str) -> str:

@@ -9,10 +9,13 @@ from penstock.db import Transaction, lifecycle
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.dse.support.budgets import MOST_USUAL_TRIALS
+from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
-from penstock.services.step_kinds import EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
+from penstock.services.step_kinds import CHECK, EXPLORE, FIRST_TURN, PACKAGE, REPLAY, SELECT, TRIAL
 from penstock.services.steps.graph import (
+    check_steps,
     choosing_steps,
     in_turn,
     last_before_choice,
@@ -21,6 +24,8 @@ from penstock.services.steps.graph import (
     trial_steps,
 )
 
+_CLOSE = 200
+"""More than all API processes start in the same moment."""
 _OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
 
 
@@ -41,8 +46,8 @@ def no_run(run_id: str) -> RefusedError:
     )
 
 
-def check_trials(trials: int, most: int) -> None:
-    if trials > most:
+def check_trials(trials: int | None, most: int) -> None:
+    if trials is not None and trials > most:
         raise RefusedError(
             "invalid-request",
             f"{trials} trials are more than this service does in one run",
@@ -53,11 +58,45 @@ def check_trials(trials: int, most: int) -> None:
 
 
 def start_run(
-    tx: Transaction, model: Model, options: Mapping[str, Any], *, name: str, owner: str | None, most_waiting: int
+    tx: Transaction,
+    model: Model,
+    options: Mapping[str, Any],
+    *,
+    name: str,
+    owner: str | None,
+    most_waiting: int,
+    quotas: Quotas = NO_QUOTAS,
 ) -> Run:
-    """A run of a model with the steps that it begins with, unless too many wait already."""
-    counts = tx.runs.count_by_state()
-    waiting = sum(counts.get(state, 0) for state in _OPEN_STATES)
+    """A run of a model with the steps that it begins with, unless too many wait already, or too many of its owner."""
+    check_quotas(tx, owner, quotas, runs=1, trials=asked_trials(options))
+    _check_waiting(tx, most_waiting)
+    return lifecycle.submit(
+        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner,
+        priority=int(options.get("priority") or 0),
+    )  # fmt: skip
+
+
+def check_model(
+    tx: Transaction,
+    model: Model,
+    options: Mapping[str, Any],
+    *,
+    owner: str | None,
+    most_waiting: int,
+    quotas: Quotas = NO_QUOTAS,
+) -> Run:
+    """A run that says what is known of a model before any search."""
+    check_quotas(tx, owner, quotas, runs=1)
+    _check_waiting(tx, most_waiting)
+    name = f"{CHECK} of {model.name}"[:LONGEST_NAME]
+    return lifecycle.submit(tx, model_id=model.id, name=name, steps=check_steps(), options=options, owner=owner)
+
+
+def _check_waiting(tx: Transaction, most_waiting: int) -> None:
+    waiting = tx.runs.count_going()
+    if waiting >= most_waiting - _CLOSE:  # many may ask at once: near the limit they are counted one after the other
+        tx.runs.lock_intake()
+        waiting = tx.runs.count_going()
     if waiting >= most_waiting:
         raise RefusedError(
             "too-many-runs",
@@ -65,9 +104,6 @@ def start_run(
             limit=f"at most {most_waiting}",
             hint="wait for some to end, or cancel some",
         )
-    return lifecycle.submit(
-        tx, model_id=model.id, name=name or model.name, steps=run_steps(model, options), options=options, owner=owner
-    )
 
 
 def cancel_run(tx: Transaction, run_id: str) -> Run:
@@ -90,9 +126,10 @@ def pause_or_resume(tx: Transaction, run_id: str, change: Callable[[Transaction,
     return run
 
 
-def extend_run(tx: Transaction, run_id: str, count: int, most: int) -> Run:
+def extend_run(tx: Transaction, run_id: str, count: int, most: int, quotas: Quotas = NO_QUOTAS) -> Run:
     """Give a run further trials; one that had chosen chooses again."""
     run = tx.runs.lock(find_run(tx, run_id).id)
+    check_quotas(tx, run.owner if run else None, quotas, trials=count)
     model = tx.models.get(run.model_id) if run is not None else None
     if run is None or model is None:
         raise no_run(run_id)
@@ -107,7 +144,7 @@ def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int
     _check_extendable(run, steps)
     first = tx.steps.next_number(run.id, TRIAL)
     if steps[EXPLORE].state != StepState.SUCCEEDED:  # the numbers that it will take are taken
-        first = max(first, int(run.options.get("trials") or 0))
+        first = max(first, int(run.options.get("trials") or MOST_USUAL_TRIALS))
     _check_count(first + count, most)
     turn = max((int(s.payload.get("turn", FIRST_TURN)) for s in steps.values() if s.kind == SELECT), default=FIRST_TURN)
     waits = str(last_before_choice(run.options).in_turn(turn))
@@ -119,8 +156,9 @@ def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int
     return (*choosing_steps(model, run.options, turn + 1), *trials)
 
 
-def replay_trial(tx: Transaction, run_id: str, number: int, owner: str | None) -> Run:
+def replay_trial(tx: Transaction, run_id: str, number: int, owner: str | None, quotas: Quotas = NO_QUOTAS) -> Run:
     """A run that evaluates a trial of this one again."""
+    check_quotas(tx, owner, quotas, runs=1)
     run = find_run(tx, run_id)
     if tx.trials.by_number(run.id, number) is None:
         raise no_trial(run_id, number)

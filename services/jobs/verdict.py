@@ -17,7 +17,7 @@ from penstock.compiler.pipeline.check_quantised import check_quantised
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.services.jobs.model import check_reference
@@ -29,14 +29,26 @@ def look_at(
     model: str, platform: Platform, clock_mhz: float, quantize: str | None, stage: Callable[[str], None]
 ) -> ModelVerdict:
     """A reference to a model that is not there raises; all other refusals are in the verdict."""
-    began = time.monotonic()
     check_reference(model)
+    return judge(model, lambda: _imported(model, quantize), platform, clock_mhz, quantize, stage)
+
+
+def judge(
+    model: str,
+    imported: Callable[[], Program],
+    platform: Platform,
+    clock_mhz: float,
+    quantize: str | None,
+    stage: Callable[[str], None],
+) -> ModelVerdict:
+    """The same of a program that comes from elsewhere; `model` is what it is called."""
+    began = time.monotonic()
     found = ModelVerdict(
         model=model, platform=platform.name, clock_mhz=clock_mhz, quantize=quantize, compiles=False, seconds=0
     )
     try:
         stage("importing the model")
-        program = _imported(model, quantize)
+        program = imported()
         found = found.model_copy(update=_imported_facts(program))
         stage("looking for what is not supported")
         canonical = prepare(program, quantize)
@@ -50,7 +62,7 @@ def look_at(
         size = _size(graph, platform, evaluator.space.weights)
         found = found.model_copy(update={"size": size, "accelerator": _operations(graph)})
         estimate = _estimate(evaluator)
-        notes = (*program.notes, *_notes(estimate, platform))
+        notes = (*program.notes, *_notes(estimate, platform, quantize))
         found = found.model_copy(update={"estimate": estimate, "notes": notes, "compiles": True})
     except PenstockError as error:
         found = found.model_copy(update={"refusals": tuple(_refusal(e) for e in (error, *error.others))})
@@ -107,13 +119,13 @@ def _estimate(evaluator: Evaluator) -> Estimate:
     )
 
 
-def _notes(estimate: Estimate, platform: Platform) -> tuple[str, ...]:
+def _notes(estimate: Estimate, platform: Platform, quantize: str | None) -> tuple[str, ...]:
     if estimate.fits:
         return ()
     name, share = max(estimate.shares.items(), key=lambda item: item[1])
+    helps = "a larger platform helps" if quantize else "eight bits (--quantize w8a8) or a larger platform help"
     return (
-        f"the first design takes {share:.0%} of {name} of {platform.title}: a search looks for one that fits; "
-        "weights of fewer bits (--quantize w8a8) or a larger platform help",
+        f"the first design takes {share:.0%} of {name} of {platform.title}: a search looks for one that fits; {helps}",
     )
 
 

@@ -16,6 +16,7 @@ from penstock.compiler.evidence import LICENSED
 from penstock.compiler.platforms import load_platform
 from penstock.db.schema.records import Model, NewStep
 from penstock.services.step_kinds import (
+    CHECK,
     EXPLORE,
     FIRST_TURN,
     IMPORT,
@@ -45,7 +46,7 @@ def run_steps(model: Model, options: Mapping[str, Any], turn: int = FIRST_TURN) 
         _step(IMPORT),
         _step(EXPLORE, needs=(IMPORT,)),
         *shortlist,
-        replace(select, queue=STEP_KINDS[MEASURE].queue) if measured else select,
+        replace(select, queue=STEP_KINDS[MEASURE].queue, licence=STEP_KINDS[MEASURE].licence) if measured else select,
         _step(VERIFY, needs=(SELECT,), turn=turn),
         *link,
         _step(PACKAGE, needs=(VERIFY, LINK) if linked else (VERIFY,), turn=turn),
@@ -61,7 +62,7 @@ def _step(
     payload = fields.pop("payload", {}) | ({} if key.turn == FIRST_TURN else {"turn": turn})
     return NewStep(
         kind, str(key), facts.queue, payload, tuple(in_turn(need, turn) for need in needs),
-        may_fail=facts.may_fail, **fields,
+        may_fail=facts.may_fail, licence=facts.licence, **fields,
     )  # fmt: skip
 
 
@@ -118,6 +119,11 @@ def measure_steps(trials: Sequence[int], turn: int = FIRST_TURN) -> tuple[NewSte
 def replay_steps(run_id: str, number: int) -> tuple[NewStep, ...]:
     """A run that evaluates a trial of another run again, and nothing else."""
     return (_step(REPLAY, payload={"run": run_id, "number": number}),)
+
+
+def check_steps() -> tuple[NewStep, ...]:
+    """A run that says what is known of its model before any search, and searches nothing."""
+    return (_step(IMPORT), _step(CHECK, needs=(IMPORT,)))
 
 
 def in_turn(key: str, turn: int) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
+from penstock.services.settings import Settings
 from penstock.services.supervisor.folders import open_folder
 from penstock.services.supervisor.process import LAUNCHER, tail
 
@@ -30,6 +31,11 @@ class BorrowedStack:
     url: str
     seconds: float
     home: Path
+
+    @property
+    def token(self) -> str:
+        """The one that it made for its user."""
+        return Settings(home=self.home).own_token()
 
 
 @contextlib.contextmanager

@@ -17,10 +17,12 @@ MOST_STEPS_AT_ONCE = 4  # each one needs up to a gigabyte
 ROTATE_BYTES = 10 * 2**20
 
 
-def api(listener: int, logs: Path, environment: dict[str, str]) -> Child:
-    """The REST API and the pages, on the supervisor's listening socket."""
+def api(number: int, listener: int, logs: Path, environment: dict[str, str]) -> Child:
+    """The REST API and the pages, on the supervisor's listening socket, which all its processes share."""
     command = (*PYTHON, "penstock.services.supervisor.serve_api", str(listener))
-    return Child("API", command, rotated(logs / "api.log"), environment, files=(listener,))
+    name = "" if number == 1 else f"-{number}"
+    title = "API" if number == 1 else f"API {number}"
+    return Child(title, command, rotated(logs / f"api{name}.log"), environment, files=(listener,))
 
 
 def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:
@@ -30,7 +32,7 @@ def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:
 
 
 def dispatcher(logs: Path, environment: dict[str, str]) -> Child:
-    """Publishes the outbox and takes steps back from workers that went silent."""
+    """Wakes workers and takes steps back from workers that went silent."""
     command = (*PYTHON, "penstock.services.worker.dispatcher")
     return Child("dispatcher", command, rotated(logs / "dispatcher.log"), environment, stop_signal=signal.SIGTERM)
 
@@ -45,8 +47,6 @@ def shared_environment(home: Path, url: str, host: str, port: int) -> dict[str, 
         "PENSTOCK_API_PORT": str(port),
         "PYTHONUNBUFFERED": "1",
     }
-    # On one's own machine the submitter and the owner are the same person.
-    environment.setdefault("PENSTOCK_ALLOW_PYTHON_MODELS", "1")
     environment.setdefault("PENSTOCK_CONCURRENCY", str(min(len(os.sched_getaffinity(0)), MOST_STEPS_AT_ONCE)))
     for threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         environment.setdefault(threads, "1")  # as many steps as cores run at once, and would fight over them

@@ -34,6 +34,8 @@ class StackPlan:
     workers: int
     database_url: str | None
     redis_url: str | None
+    allow_python: bool = False
+    api_processes: int = 1
 
 
 class Stack:
@@ -45,6 +47,7 @@ class Stack:
         self.keeper = Keeper(say)
         self.listener: socket.socket | None = None
         self.url = ""
+        self.database_url = ""
         self.servers: dict[str, str] = {}
         self.hurry = False
 
@@ -55,13 +58,16 @@ class Stack:
         self.url = f"http://{reachable(self.plan.host)}:{port}"
         self.home.announce(self.url)
         environment = programs.shared_environment(self.home.root, self.url, self.plan.host, port)
-        environment["PENSTOCK_DATABASE_URL"] = self._postgres()
+        if self.plan.allow_python:
+            environment["PENSTOCK_ALLOW_PYTHON_MODELS"] = "1"
+        environment["PENSTOCK_DATABASE_URL"] = self.database_url = self._postgres()
         environment["PENSTOCK_REDIS_URL"] = self._redis()
         logs, descriptor = self.home.logs, self.listener.fileno()
         # These two load libraries for seconds before they look at a table: time enough to migrate.
         for number in range(1, self.plan.workers + 1):
             self._keep(programs.worker(number, logs, environment))
-        self._keep(programs.api(descriptor, logs, environment))
+        for number in range(1, self.plan.api_processes + 1):
+            self._keep(programs.api(number, descriptor, logs, environment))
         migrate_database(environment["PENSTOCK_DATABASE_URL"])
         self._keep(programs.dispatcher(logs, environment))
         self._wait_healthy()

@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -33,14 +33,17 @@ class Options:
     home: str | None = None
     workers: int = 1
     json_status: bool = False
+    allow_python: bool = False
 
 
 class StopRequested(BaseException):
     """Raised by the first stopping signal, wherever the start or the watch stands."""
 
 
-def run(options: Options) -> int:
-    """Serve until a signal comes. Returns 0 after an orderly stop, raises PenstockError on a failed start."""
+def run(options: Options, way_in: Callable[[str, str], str]) -> int:
+    """Serve until a signal comes. `way_in` makes, of a database and the service's address, the link for its user.
+
+    Returns 0 after an orderly stop, raises PenstockError on a failed start."""
     began = time.monotonic()
     settings = read_settings()
     home = Home(Path(options.home).expanduser() if options.home else settings.home)
@@ -52,6 +55,8 @@ def run(options: Options) -> int:
         workers=options.workers,
         database_url=settings.database_url,
         redis_url=settings.redis_url,
+        allow_python=options.allow_python,
+        api_processes=settings.api_processes,
     )
     stack = Stack(home, plan, say)
     adopt_orphans()
@@ -59,7 +64,8 @@ def run(options: Options) -> int:
         with stopping_signals(stack) as stopping:
             try:
                 stack.start()
-                report(stack, time.monotonic() - began, options.json_status)
+                link = way_in(stack.database_url, stack.url)
+                report(stack, time.monotonic() - began, options.json_status, link)
                 while True:
                     stack.watch()
                     reap_orphans(stack)
@@ -88,12 +94,13 @@ def read_settings() -> Settings:
         ) from None
 
 
-def report(stack: Stack, seconds: float, as_json: bool) -> None:
+def report(stack: Stack, seconds: float, as_json: bool, link: str) -> None:
     """One clear block when everything answers."""
     if as_json:
         status = {
             "pid": os.getpid(),
             "url": stack.url,
+            "login": link,
             "home": str(stack.home.root),
             "servers": stack.servers,
             "workers": stack.plan.workers,
@@ -104,7 +111,8 @@ def report(stack: Stack, seconds: float, as_json: bool) -> None:
     servers = ", ".join(f"{name} {origin}" for name, origin in stack.servers.items())
     print(
         f"Penstock runs (pid {os.getpid()}), ready in {seconds:.1f} s\n"
-        f"  pages and API  {stack.url}\n"
+        f"  pages          {link}  (a way in, once; `penstock login` prints another)\n"
+        f"  API            {stack.url}\n"
         f"  servers        {servers}\n"
         f"  workers        {stack.plan.workers}\n"
         f"  data           {stack.home.root}\n"

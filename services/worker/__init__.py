@@ -1,1 +1,1 @@
-"""The execution core: leases, the outbox, and taking back what was lost. See README.md."""
+"""The execution core: leases, waking workers, and taking back what was lost. See README.md."""

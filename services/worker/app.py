@@ -1,7 +1,7 @@
-"""The Celery application: a carrier of step ids. Its settings avoid the traps that a broker brings.
+"""The Celery application: it wakes workers. Its settings avoid the traps that a broker brings.
 
 No result backend, no retries, no time limits: Postgres holds all of that. A message is acknowledged before
-its step runs: a lost one is published again, and a double one finds nothing to claim.
+its step runs: a lost one is sent again, and one too many finds nothing to claim.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from kombu.entity import Queue
 
 from penstock.services.settings import Settings
 
-TASK = "penstock.step"
+TASK = "penstock.work"
 
 
 def make_app(settings: Settings) -> Celery:
@@ -32,7 +32,7 @@ def make_app(settings: Settings) -> Celery:
         worker_redirect_stdouts=False,
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_proc_alive_timeout=60.0,
-        worker_max_tasks_per_child=500,  # compilers leak; a fresh child costs a fork
+        worker_max_tasks_per_child=25,  # each does up to 20 steps; compilers leak; a fresh child costs a fork
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_connection_timeout=5,

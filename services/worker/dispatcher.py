@@ -1,4 +1,4 @@
-"""The dispatcher program: `python -m penstock.services.worker.dispatcher` publishes the outbox and reaps lost leases.
+"""The dispatcher program: `python -m penstock.services.worker.dispatcher` wakes workers and reaps lost leases.
 
 Any number may run at once. It needs no state of its own and outlives outages of Postgres and Redis, trying
 again at growing, bounded intervals.
@@ -18,7 +18,7 @@ import psycopg
 
 from penstock.db import Database
 from penstock.db.database import is_transient
-from penstock.db.repositories.outbox import CHANNEL
+from penstock.db.repositories.queues import CHANNEL
 from penstock.services.settings import SettingError, Settings
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 _LONGEST_PAUSE = 5.0
 _SWEEP_SECONDS = 600.0
 _LOOK_SECONDS = 0.5
+_LEAST_PAUSE = 0.02
+"""Between two looks: many steps that are queued one after the other wake the workers once."""
 
 
 class Dispatcher:
@@ -64,19 +66,19 @@ class Dispatcher:
         if now >= self._reap_at:
             self._reap_at = now + self._settings.reaper_seconds * random.uniform(0.8, 1.2)
             reap_expired(self._database, self._settings)
-            self._publisher.republish_lost()
         if now >= self._sweep_at:
             self._sweep_at = now + _SWEEP_SECONDS
             sweep_everything(self._settings, self._database)
-        self._publisher.publish_due()
+        self._publisher.wake()
 
     def _wait_for_work(self) -> None:
-        """Until a transaction writes to the outbox, or a short while: delayed entries send no notice."""
+        """Until a transaction queues steps, or a short while: what becomes due later sends no notice."""
         if self._listener is None:
             url = self._database.url.replace("postgresql+psycopg://", "postgresql://", 1)
             self._listener = psycopg.connect(url, autocommit=True, connect_timeout=5)
             self._listener.execute(f"LISTEN {CHANNEL}".encode())
             return  # what was written before LISTEN is looked at first
+        self.stopping.wait(_LEAST_PAUSE)
         for _ in self._listener.notifies(timeout=_LOOK_SECONDS, stop_after=1):
             pass
 

@@ -1,4 +1,4 @@
-"""Does one step: claims it, runs its body under a heartbeat, stores what came out, records how it ended."""
+"""Does steps: claims one, runs its body under a heartbeat, stores what came out, records how it ended, and on."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -25,9 +26,15 @@ from penstock.services.steps.registry import StepBody
 from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
 from penstock.services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
+from penstock.services.worker import shutdown
 from penstock.services.worker.heartbeat import Heartbeat
+from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
+from penstock.services.worker.witness import DutyNotes
 
 log = logging.getLogger(__name__)
+
+STEPS_A_MESSAGE = 20
+FULL_DISK_PAUSE = 2.0
 
 WriteEnd = Callable[[Transaction], object]
 _claims = itertools.count(1)
@@ -40,25 +47,42 @@ class Executor:
         self.settings = settings
         self.database = Database(settings.require_database_url(), application="penstock worker", pool_size=3)
         self.store = ContentStore(settings.store_folder)
+        self.notes = DutyNotes(settings)
 
-    def do(self, step_id: str) -> None:
-        """Do the step if it is still there to be done; a duplicate message ends here."""
+    def work(self) -> None:
+        """Do steps of this worker's queues as long as there are any; a message too many ends here.
+
+        Ends after a few all the same: the broker's message is what gives other work of this process a turn.
+        """
+        for _ in range(STEPS_A_MESSAGE):
+            if not has_room(self.settings):
+                log.warning("no step is begun: the disk is full")
+                time.sleep(FULL_DISK_PAUSE)  # the message goes out again as long as there is something to do
+                return
+            step = None if shutdown.drains() else self._claim()
+            if step is None:
+                return
+            self._perform(step)
+
+    def _claim(self) -> Step | None:
         # one name a claim: should the connection break during the commit, the repeated claim knows its own
         worker = f"{socket.gethostname()}:{os.getpid()}:{next(_claims)}"
-        lease = self.settings.lease_seconds
-        step = self.database.run(
-            lambda tx: lifecycle.claim(tx, step_id, worker=worker, lease_seconds=lease),
-            patience=self.settings.outage_seconds,
+        settings = self.settings
+        return self.database.run(
+            lambda tx: lifecycle.claim_next(
+                tx, settings.queues, worker=worker, lease_seconds=settings.lease_seconds, licences=settings.licences
+            ),
+            patience=settings.outage_seconds,
         )
-        if step is not None:
-            self._perform(step)
 
     def _perform(self, step: Step) -> None:
         log.info("%s %s of %s: attempt %d", step.id, step.key, step.run_id, step.attempt)
         context = self._context(step)
         try:
-            _make_private(context.folder)
-            with Heartbeat(self.database, self.settings, context, lambda why: self._give_up(step, why)):
+            with (
+                self.notes.on(step),
+                Heartbeat(self.database, self.settings, context, lambda why: self._give_up(step, why)),
+            ):
                 ending = self._work(step, context)
                 if ending is not None:
                     self._record(step, ending, self.settings.outage_seconds)
@@ -83,12 +107,13 @@ class Executor:
     def _work(self, step: Step, context: StepContext) -> WriteEnd | None:
         """How the step ends, to be recorded; None if it is not ours to end any more."""
         try:
+            _make_private(context.folder)
             outcome = self._outcome(step, context)
             return lambda tx: lifecycle.finish(tx, step, outcome)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a body raises must end its step
             if context.stop_reason is not None:
                 return stopped(step, context.stop_reason)
-            return failed(step, error)
+            return failed(step, error, self.settings)
 
     def _outcome(self, step: Step, context: StepContext) -> StepOutcome:
         kind = registry.find(step.kind)
@@ -164,8 +189,12 @@ def stopped(step: Step, reason: str) -> WriteEnd | None:
     return None  # fenced: someone else has it. outage: nobody can be told, the lease runs out
 
 
-def failed(step: Step, error: BaseException) -> WriteEnd:
+def failed(step: Step, error: BaseException, settings: Settings) -> WriteEnd:
     """How a step ends whose body raised."""
+    if not isinstance(error, RetryLaterError) and came_from_a_full_disk(error, settings):
+        log.warning("%s of %s met a full disk: %s", step.key, step.run_id, error)
+        why = {"code": "storage-full", "what": "the disk of the worker is full", "hint": "free some space: it goes on"}
+        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=WAIT_SECONDS, patient=True)
     if isinstance(error, PenstockError):
         log.info("%s of %s failed: %s", step.key, step.run_id, error)
         return lambda tx: lifecycle.fail(tx, step, error.to_dict())
@@ -174,7 +203,7 @@ def failed(step: Step, error: BaseException) -> WriteEnd:
         return lambda tx: lifecycle.fail(tx, step, _content_gone(step).to_dict())
     if isinstance(error, RetryLaterError):
         why = {"code": error.code, "what": error.what}
-        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds)
+        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds, patient=True)
     if came_from_an_outage(error):
         log.warning("%s of %s lost the database: %s", step.key, step.run_id, error)
         why = {"code": "database-away", "what": "the database could not be reached"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import cast
@@ -17,6 +17,7 @@ from typing import cast
 import redis
 
 KEY = "penstock:workers"
+DRAIN = "penstock:drain"
 EVERY_SECONDS = 3.0
 ALIVE_SECONDS = 12.0
 _FORGET_SECONDS = 3600.0
@@ -33,15 +34,20 @@ class Sign:
     concurrency: int
     seen_at: datetime
     alive: bool
+    drains: bool = False
+    """It takes nothing new."""
 
 
 class SignOfLife:
     """Renews this worker's line from a thread of its own; `stop` takes it away."""
 
-    def __init__(self, url: str, name: str, queues: Sequence[str], concurrency: int) -> None:
+    def __init__(
+        self, url: str, name: str, queues: Sequence[str], concurrency: int, drain: Callable[[], object] | None = None
+    ) -> None:
         self._client = connect(url)
         self._name = name
-        self._line = {"queues": list(queues), "concurrency": concurrency}
+        self._drain = drain
+        self._line: dict[str, object] = {"queues": list(queues), "concurrency": concurrency}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sign-of-life", daemon=True)
 
@@ -63,10 +69,22 @@ class SignOfLife:
             try:
                 line = json.dumps({**self._line, "at": server_time(self._client)})
                 self._client.hset(KEY, self._name, line)
+                self._look_for_orders()
             except redis.RedisError as error:
                 log.debug("no sign of life: %s", error)  # the broker's outage is reported where it hurts
             if self._stop.wait(EVERY_SECONDS):
                 return
+
+    def _look_for_orders(self) -> None:
+        if self._drain is not None and self._client.srem(DRAIN, self._name):
+            self._line["drains"] = True
+            self._drain()
+
+
+def order_drain(client: redis.Redis, name: str) -> None:
+    """Have a worker end its steps, take no others, and end; it learns of it at its next sign of life."""
+    client.sadd(DRAIN, name)
+    client.expire(DRAIN, 3600)
 
 
 def connect(url: str) -> redis.Redis:
@@ -96,6 +114,7 @@ def signs(client: redis.Redis) -> list[Sign]:
                 concurrency=int(said["concurrency"]),
                 seen_at=datetime.fromtimestamp(now - age, UTC),
                 alive=age < ALIVE_SECONDS,
+                drains=bool(said.get("drains")),
             )
         )
     return sorted(found, key=lambda sign: sign.name)

@@ -45,6 +45,21 @@ def test_an_onnx_file_and_a_zoo_model_are_taken(client: httpx.Client) -> None:
     assert [model["id"] for model in listed] == [zoo["id"], onnx["id"]]
 
 
+def test_a_model_is_checked_by_a_small_run(client: httpx.Client) -> None:
+    model = client.post("/v1/models", json={"zoo": "mlp"}).json()
+    headers = {"Idempotency-Key": "look"}
+    asked = client.post(f"{model['url']}/check", json={"quantize": "w8a8"}, headers=headers)
+    assert asked.status_code == 202
+    run = asked.json()
+    assert asked.headers["location"] == run["url"]
+    assert [(step["kind"], step["state"]) for step in run["steps"]] == [("import", "queued"), ("check", "blocked")]
+    assert (run["name"], run["options"]) == ("check of mlp", {"platform": "u55c", "quantize": "w8a8"})
+    assert client.post(f"{model['url']}/check", json={"quantize": "w8a8"}, headers=headers).json() == run
+    check_problem(client.post(f"{model['url']}/check", json={"platform": "u56c"}), "unknown-platform", 422, "u55c")
+    check_problem(client.post(f"{model['url']}/check", json={"trials": 3}), "unknown-option", 422, "trials")
+    check_problem(client.post("/v1/models/mdl_none/check", json={}), "model-not-found", 404)
+
+
 def test_linalg_text_is_taken(client: httpx.Client) -> None:
     model = upload(client, b"func.func @main() { return }", "net.mlir").json()
     assert (model["name"], model["kind"], model["source"]) == ("net", "linalg", "net.mlir")

@@ -11,6 +11,7 @@ import pytest
 
 from penstock.compiler.evidence import DEFAULT_RUNG, RUNGS
 from penstock.db.schema.ids import new_id
+from penstock.services.jobs.quotas import Quotas
 from penstock.services.run_options import Rung, RunOptions
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder, summary_of
@@ -32,9 +33,10 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert int(response.headers["retry-after"]) > 0
     assert (run["state"], run["name"], run["model"]["id"]) == ("queued", "mine", model.id)
     assert run["options"] == {
-        "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "objectives": ["latency", "resources"],
+        "platform": "zcu104", "trials": 5, "gap": 1.0, "quantize": "w8a8", "seed": 3,
+        "objectives": ["latency", "resources"],
         "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
-        "sampler": "local", "warm_start": True, "fix": [],
+        "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
@@ -51,9 +53,10 @@ def test_the_api_takes_every_evidence_that_a_search_can_be_ended_by() -> None:
 def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: Seeder) -> None:
     run = client.post("/v1/runs", json={"model": seeder.model().id}).json()
     assert run["options"] == {
-        "platform": "u55c", "trials": 24, "quantize": None, "seed": 0, "objectives": ["latency", "resources"],
+        "platform": "u55c", "trials": None, "gap": 1.0, "quantize": None, "seed": 0,
+        "objectives": ["latency", "resources"],
         "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
-        "sampler": "local", "warm_start": True, "fix": [],
+        "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
     assert run["name"] == "digits_mlp"
 
@@ -68,7 +71,8 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"trials": "5"}, "invalid-request", "body.trials", ("integer",)),
         ({"trials": 1.5}, "invalid-request", "body.trials", ("integer",)),
         ({"trials": True}, "invalid-request", "body.trials", ("integer",)),
-        ({"trials": None}, "invalid-request", "body.trials", ("integer",)),
+        ({"gap": -1}, "invalid-request", "body.gap", ("greater than or equal to 0",)),
+        ({"gap": "small"}, "invalid-request", "body.gap", ("number",)),
         ({"quantize": "w2a2"}, "invalid-request", "body.quantize", ("w8a8",)),
         ({"seed": -1}, "invalid-request", "body.seed", ("greater than or equal to 0",)),
         ({"seed": 2**31}, "invalid-request", "body.seed", ("2147483647",)),
@@ -227,6 +231,21 @@ def test_a_service_takes_so_many_runs_and_trials_and_no_more(make_client: MakeCl
     refused = client.post("/v1/runs", json={"model": model.id})
     check_problem(refused, "too-many-runs", 429, "at most 2")
     assert refused.headers["retry-after"] == "60"
+
+
+def test_owners_have_quotas(make_client: MakeClient, seeder: Seeder) -> None:
+    model = seeder.model()
+    client = make_client(quotas=Quotas(runs=2, trials=30))
+    assert client.post("/v1/runs", json={"model": model.id, "trials": 20}).status_code == 202
+    seeder.explore(seeder.run(trials=20), 20)
+    check_problem(client.post("/v1/runs", json={"model": model.id}), "quota-exceeded", 429, "at most 2", "2 runs")
+    wider = make_client(quotas=Quotas(runs=9, trials=30))
+    check_problem(wider.post("/v1/runs", json={"model": model.id, "trials": 11}), "quota-exceeded", 429, "20 trials")
+    assert wider.post("/v1/runs", json={"model": model.id, "trials": 10}).status_code == 202
+    full = make_client(quotas=Quotas(gb=0.0))
+    refused = full.post("/v1/models", json={"zoo": "mlp"})
+    check_problem(refused, "quota-exceeded", 429, "GB of files")
+    assert refused.headers["retry-after"] == "300"
 
 
 def test_a_silent_worker_and_an_unserved_queue_are_told(client: httpx.Client, seeder: Seeder) -> None:

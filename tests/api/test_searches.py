@@ -6,6 +6,7 @@ from typing import Any
 
 import httpx
 
+from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.records import Run
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
@@ -21,10 +22,10 @@ def post(client: httpx.Client, run: Run, what: str, **body: Any) -> httpx.Respon
 
 
 def published(seeder: Seeder, run: Run) -> int:
-    """How many of the run's trials the workers will hear of."""
+    """How many steps a worker could take; the run is the only one, and nothing but its trials waits."""
     with seeder.database.begin() as tx:
-        waiting = {step.id for step in tx.steps.waiting(run.id) if step.kind == "trial"}
-        return sum(entry.step_id in waiting for entry in tx.outbox.take(100))
+        assert tx.queues.next_run(Wanted(("explore",))) in (run.id, None)
+        return tx.queues.ready({"explore": 100})["explore"]
 
 
 def test_a_paused_run_hands_out_no_trial(client: httpx.Client, seeder: Seeder) -> None:

@@ -14,9 +14,9 @@ import pytest
 from penstock.db import Database
 from penstock.services.api.answers.problems import KINDS
 from penstock.services.api.openapi import COMMITTED, document
+from penstock.services.api.plumbing.accounts import all_tokens, create, revoke
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.plumbing.tokens import is_well_formed, load_key, make_token
-from penstock.services.api.token_admin import create, listing, revoke
 from penstock.services.settings import SettingError, Settings
 from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.worker.sign_of_life import SignOfLife
@@ -36,7 +36,7 @@ SERVER = ("fastapi", "starlette", "sqlalchemy", "alembic", "psycopg", "redis", "
     [
         (
             COMPILER,
-            "import penstock.services.api.token_admin as _; from penstock.services.api.app import bare_app; "
+            "import penstock.services.api.plumbing.accounts as _; from penstock.services.api.app import bare_app; "
             "bare_app().openapi()",
         ),
         ((*COMPILER, *SERVER), "import penstock.services.cli.runs"),
@@ -115,22 +115,21 @@ def test_tokens_are_well_formed_and_nothing_else_is() -> None:
 def test_a_service_with_tokens(make_client: MakeClient, settings: Settings, database: Database) -> None:
     client = make_client(auth=True)
     refused = client.get("/v1/runs")
-    check_problem(refused, "unauthenticated", 401, "asks for a token", "token_admin")
+    check_problem(refused, "unauthenticated", 401, "asks for a token", "penstock token create")
     assert refused.headers["www-authenticate"].startswith("Bearer")
-    token = create(database, settings, "ci")
+    token = create(database, settings, "ci").secret
     bearer = {"Authorization": f"Bearer {token}"}
     assert client.get("/v1/runs", headers=bearer).status_code == 200
     for wrong in (make_token(), "nonsense", "penstock_"):
         check_problem(client.get("/v1/runs", headers={"Authorization": f"Bearer {wrong}"}), "unauthenticated", 401)
     assert client.get("/v1/health").json()["auth"] == "tokens"
-    line = listing(database)
-    assert token not in line
-    assert token[:17] in line
-    stored = [row.digest for row in _tokens(database)]
-    assert token.encode() not in stored[0]
-    assert revoke(database, line.split()[0])
+    [known] = all_tokens(database)
+    assert token.startswith(known.prefix)
+    assert token.encode() not in known.digest
+    assert known.last_used_at is not None
+    assert revoke(database, known.id)
     check_problem(client.get("/v1/runs", headers=bearer), "unauthenticated", 401, "not valid")
-    old = create(database, settings, "old", days=-1)
+    old = create(database, settings, "old", days=1e-9).secret
     check_problem(client.get("/v1/runs", headers={"Authorization": f"Bearer {old}"}), "unauthenticated", 401)
 
 
@@ -139,16 +138,21 @@ def test_signing_in_with_a_browser(make_client: MakeClient, settings: Settings, 
     asked = client.get("/runs?state=failed")
     assert (asked.status_code, asked.headers["location"]) == (303, "/login?next=/runs%3Fstate%3Dfailed")
     assert "token is not valid" in client.post("/login", data={"token": "nonsense"}).text
-    token = create(database, settings, "ada")
+    token = create(database, settings, "ada").secret
     signed = client.post("/login", data={"token": token, "next": "//evil.example"})
     assert (signed.status_code, signed.headers["location"]) == (303, "/runs")
     cookie = signed.headers["set-cookie"]
     assert "HttpOnly" in cookie
+    assert token not in cookie
+    assert "Secure" not in cookie
     assert "samesite=strict" in cookie.lower()
     assert "No runs yet" in client.get("/runs").text
     assert client.get("/v1/runs").status_code == 200
+    session = dict(client.cookies)
     client.get("/logout")
     assert client.get("/runs").status_code == 303
+    client.cookies.update(session)
+    assert client.get("/runs").status_code == 303, "the session is over for the service, too"
 
 
 def test_the_key_of_the_digests_is_private_and_made_once(tmp_path: Path) -> None:
@@ -164,11 +168,9 @@ def test_the_key_of_the_digests_is_private_and_made_once(tmp_path: Path) -> None
     assert [file.name for file in path.parent.iterdir()] == ["secret.key"]
 
 
-def test_tokens_are_asked_for_beyond_loopback(settings: Settings) -> None:
-    assert ApiOptions.from_environment(settings, {}).auth is False
-    everywhere = replace(settings, api_host="0.0.0.0")
-    assert ApiOptions.from_environment(everywhere, {}).auth is True
-    assert ApiOptions.from_environment(everywhere, {"PENSTOCK_AUTH": "off"}).auth is False
+def test_tokens_are_asked_for_unless_it_is_said(settings: Settings) -> None:
+    assert ApiOptions.from_environment(settings, {}).auth is True
+    assert ApiOptions.from_environment(settings, {"PENSTOCK_AUTH": "off"}).auth is False
     with pytest.raises(SettingError, match="PENSTOCK_AUTH='maybe'"):
         ApiOptions.from_environment(settings, {"PENSTOCK_AUTH": "maybe"})
     with pytest.raises(SettingError, match="PENSTOCK_MAX_TRIALS='0'"):
@@ -253,8 +255,3 @@ def test_health_tells_each_part(
     wait_until(lambda: client.get("/v1/health").json()["broker"]["status"] == "down")
     assert client.get("/v1/health").json()["status"] == "degraded"
     assert client.get("/healthz").text == "ok\n"
-
-
-def _tokens(database: Database):
-    with database.begin() as tx:
-        return tx.tokens.list().items

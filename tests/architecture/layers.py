@@ -38,6 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "dse.space dse.fifo dse.memory",
         "dse.partition",
         "dse.evaluation",
+        "dse.bounds",
         "dse.rungs",
         "dse.finishing",
         "dse.search",
@@ -45,7 +46,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     ),
     "services": (
         "services",
-        "services.steps services.supervisor services.api.answers",
+        "services.steps.fence services.steps services.supervisor services.api.answers",
         "services.jobs services.worker",
         "services.steps.bodies services.api.plumbing",
         "services.api.routes services.cli",

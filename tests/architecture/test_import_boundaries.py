@@ -125,7 +125,7 @@ def test_the_only_import_name_is_penstock() -> None:
 
 def test_every_folder_is_linked_under_the_import_name() -> None:
     links = {link.name: link.resolve() for link in (ROOT / "penstock").iterdir() if link.is_symlink()}
-    assert links == {top: ROOT / top for top in TOP_LEVEL}
+    assert links == {top: ROOT / top for top in (*TOP_LEVEL, "examples")}
 
 
 BLOCKER = f"""

@@ -23,13 +23,14 @@ from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.program import Port, Program, Signature
 from penstock.compiler.transforms.pad_dims import Dims
 from tests.compiler.designs import divisors, sizes_of
+from tests.compiler.windows import CONVOLVE, FILTER, DrawnWindows
 
 Choice = TypeVar("Choice")
 
 KINDS = {"int32": "i32", "int8": "i8", "float32": "f32"}
 SIZES = (4, 1, 2, 6, 8, 3, 5)
 OPS = ("relu", "dense", "add", "bias", "rows less their sum", "columns over their largest", "times transposed",
-       "times", "transpose", "slice", "join", "reshape")  # fmt: skip
+       "times", "transpose", "slice", "join", "reshape", "windows")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class _Node:
     sources: tuple[int, ...]
     shape: tuple[int, int]
     numbers: tuple[int, ...] = ()
+    windows: DrawnWindows | None = None
 
 
 def _resolve(spec: GraphSpec) -> list[_Node]:
@@ -104,6 +106,9 @@ def _fit(step: Step, nodes: list[_Node], source: int) -> _Node:
                 return _Node("times", (source, other(fits)), (rows, nodes[other(fits)].shape[1]))
         case "transpose":
             return _Node("transpose", (source,), (columns, rows))
+        case "windows":
+            drawn = DrawnWindows.of(step.first, step.second, rows, columns, SIZES)
+            return _Node(drawn.kind, (source,), drawn.shape, (), drawn)
         case "reshape":
             width = divisors(rows * columns)[step.first % len(divisors(rows * columns))]
             return _Node("reshape", (source,), (rows * columns // width, width))
@@ -205,6 +210,9 @@ class _Writer:
                 self._reduce(layer, x, out, "max", "max", kept="j", gone="i")
             case "slice":
                 self._slice(x, out, *node.numbers)
+            case "convolve" | "filter" | "pool":
+                assert node.windows is not None
+                self._windows(layer, x, out, node.windows)
             case "reshape":
                 self._reshape(x, out)
             case _:
@@ -225,6 +233,32 @@ class _Writer:
             f"{out} = tensor.expand_shape {out}f {groups} output_shape {list(self.shapes[out])} "
             f": {flat} into {self._type(out)}",
         ]
+
+    def _windows(self, layer: str, x: str, out: str, drawn: DrawnWindows) -> None:
+        h, heads, places, window = self.h, len(self.h), drawn.places, f"{out}w"
+        shapes = drawn.shapes(self.shapes[x], heads)
+        self.shapes |= {window: shapes[-1]}
+        types = [self._typed(shape) for shape in shapes]
+        fill = "0.0 : f32" if self.scalar == "f32" else f"0 : {self.scalar}"
+        self.lines += drawn.written(x, out, types, fill, heads)
+        sizes = shapes[-1][heads + 2 :]
+        product = f"%p = {self.ops['mul']} %a0, %a1 : {self.scalar}\n%y = {self.ops['add']} %o, %p : {self.scalar}"
+        if drawn.kind == CONVOLVE:
+            weight = self._param(layer, (self.shapes[out][-1], self.shapes[x][-1], *sizes))
+            sources = [(window, f"{h}ik{places}"), (weight, f"jk{places}")]
+            self._generic(layer, out, f"{h}ij", sources, product, dims=f"{h}ijk{places}", init=True)
+        elif drawn.kind == FILTER and places:
+            sources = [(window, f"{h}ij{places}"), (self._param(layer, sizes), places)]
+            self._generic(layer, out, f"{h}ij", sources, product, dims=f"{h}ij{places}", init=True)
+        else:
+            body = f"%y = {self.ops['max']} %o, %a0 : {self.scalar}"
+            if places:
+                self._generic(
+                    layer, out, f"{h}ij", [(window, f"{h}ij{places}")], body, dims=f"{h}ij{places}", init=True
+                )
+            else:
+                body = f"%y = {self.ops['sub']} %zero, %a0 : {self.scalar}"
+                self._generic(layer, out, f"{h}ij", [(window, f"{h}ij")], body, zero=True)
 
     def _contract(self, layer: str, out: str, sources: list[tuple[str, str]]) -> None:
         body = f"%p = {self.ops['mul']} %a0, %a1 : {self.scalar}\n%y = {self.ops['add']} %o, %p : {self.scalar}"
@@ -288,7 +322,10 @@ class _Writer:
         return (self.spec.heads, *shape) if self.spec.heads else shape
 
     def _type(self, value: str) -> str:
-        return f"tensor<{'x'.join(str(d) for d in self.shapes[value])}x{self.scalar}>"
+        return self._typed(self.shapes[value])
+
+    def _typed(self, shape: Sequence[int]) -> str:
+        return f"tensor<{'x'.join(str(d) for d in shape)}x{self.scalar}>"
 
 
 @dataclass

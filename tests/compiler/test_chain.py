@@ -31,14 +31,14 @@ def check_levels(lowered: Lowered) -> None:
         assert comparison.equal, comparison
 
 
-@settings(RELAXED, max_examples=300)
+@settings(RELAXED, max_examples=120)
 @given(case=cases())
 def test_levels_agree(case: Case) -> None:
     check_levels(case.lowered())
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=1000)
+@settings(RELAXED, max_examples=400)
 @given(case=cases())
 def test_levels_agree_on_many_more(case: Case) -> None:
     check_levels(case.lowered())
@@ -60,20 +60,20 @@ def check_groupings(case: Case) -> None:
         assert result.equal, result
 
 
-@settings(RELAXED, max_examples=30)
+@settings(RELAXED, max_examples=15)
 @given(case=cases())
 def test_every_grouping_agrees(case: Case) -> None:
     check_groupings(case)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=300)
+@settings(RELAXED, max_examples=120)
 @given(case=cases())
 def test_every_grouping_agrees_on_many_more(case: Case) -> None:
     check_groupings(case)
 
 
-@settings(RELAXED, max_examples=30)
+@settings(RELAXED, max_examples=15)
 @given(data=st.data())
 def test_levels_agree_on_layers(data: st.DataObject) -> None:
     """Dense layers whose sums are wider than their inputs, with parameters and inputs that nobody reads."""
@@ -82,7 +82,7 @@ def test_levels_agree_on_layers(data: st.DataObject) -> None:
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=240)
+@settings(RELAXED, max_examples=120)
 @given(data=st.data())
 def test_levels_agree_on_many_more_layers(data: st.DataObject) -> None:
     program = data.draw(networks())
@@ -118,21 +118,21 @@ def batches(size: int) -> st.SearchStrategy[list[Case]]:
     return st.lists(cases(), min_size=1, max_size=size)
 
 
-@settings(BUILDS, max_examples=3)
+@settings(BUILDS, max_examples=2)
 @given(batch=batches(8))
 def test_csim_agrees(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
     check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch)
 
 
 @pytest.mark.slow
-@settings(BUILDS, max_examples=30)
+@settings(BUILDS, max_examples=14)
 @given(batch=batches(16))
 def test_csim_agrees_on_many_more(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
     check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch)
 
 
 @pytest.mark.slow
-@settings(BUILDS, max_examples=10)
+@settings(BUILDS, max_examples=5)
 @given(data=st.data())
 def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
     programs = data.draw(st.lists(networks(), min_size=1, max_size=6))
@@ -141,7 +141,7 @@ def test_csim_agrees_on_layers(data: st.DataObject, tmp_path_factory: pytest.Tem
 
 
 @pytest.mark.slow
-@settings(BUILDS, max_examples=10)
+@settings(BUILDS, max_examples=5)
 @given(batch=batches(8))
 def test_csim_is_clean_under_sanitizers(batch: list[Case], tmp_path_factory: pytest.TempPathFactory) -> None:
     check_csim([case.lowered() for case in batch], tmp_path_factory.mktemp("csim"), batch, sanitize=True)

@@ -81,7 +81,7 @@ def check_written(program: Program, design: Design) -> None:
     assert {op.sym_name.data for op in lowered.channels if isinstance(op, stream.StreamOp)} == channels
 
 
-@settings(RELAXED, max_examples=100)
+@settings(RELAXED, max_examples=40)
 @given(case=cases())
 def test_what_is_written_is_what_was_planned(case: Case) -> None:
     """Slices, concatenations, reshapes, groups, packed ports, parameters on the chip and streamed ones, any order."""

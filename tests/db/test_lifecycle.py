@@ -12,6 +12,7 @@ from sqlalchemy import text
 from penstock.db import Database, lifecycle
 from penstock.db.lifecycle import GraphError, StepOutcome
 from penstock.db.repositories.base import RunNotLockedError
+from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.records import NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RunState, StepState, TransitionRefusedError
 
@@ -74,7 +75,7 @@ def test_a_chain_runs_in_order_and_ends_the_run(database: Database) -> None:
     assert states(database, run) == {"run": "succeeded", "a": "succeeded", "b": "succeeded"}
     with database.begin() as tx:
         assert [a.name for a in tx.artifacts.list(run.id).items] == ["f"]
-        assert tx.outbox.take() == ()
+        assert tx.queues.ready({"explore": 9}) == {"explore": 0}
 
 
 def test_a_step_is_claimed_once_however_many_messages_arrive(database: Database) -> None:
@@ -116,7 +117,8 @@ def test_two_last_needs_that_finish_at_once_release_their_dependent_once(databas
             thread.join()
         assert states(database, run)["c"] == "queued"
         with database.begin() as tx:
-            assert [e.step_id for e in tx.outbox.take() if e.step_id == step_of(database, run, "c").id]
+            assert tx.queues.next_run(Wanted(("explore",))) == run.id
+            lifecycle.cancel_run(tx, run.id)
 
 
 def test_a_step_fans_out_into_steps_that_its_dependents_wait_for(database: Database) -> None:
@@ -138,7 +140,7 @@ def test_a_lost_worker_cannot_write_any_more(database: Database) -> None:
     expire(database, old)
     assert end(database, lifecycle.reap, old) is not None
     new = claim(database, run, "a")
-    assert (new.attempt, new.fence) == (2, 2)
+    assert (new.attempt, new.fence) == (1, 2)
     with database.begin() as tx:
         assert tx.steps.heartbeat(old.id, old.fence, 60) is None
         assert tx.steps.hold(old.id, old.fence) is False
@@ -161,18 +163,51 @@ def test_a_renewed_lease_is_not_reaped(database: Database) -> None:
     assert states(database, run)["a"] == "running"
 
 
-def test_three_lost_attempts_are_poison_with_evidence(database: Database) -> None:
+def test_a_loss_without_evidence_gives_the_attempt_back_and_waits_longer_each_time(database: Database) -> None:
     run = submit(database, node("a"), node("b", "a"))
-    for _ in range(3):
+    waits: list[float] = []
+    for _ in range(lifecycle.LOSSES_ALLOWED - 1):
         step = claim(database, run, "a")
+        assert step.attempt == 1
         expire(database, step)
         end(database, lifecycle.reap, step)
+        lost = step_of(database, run, "a")
+        assert lost.queued_at is not None
+        waits.append(round((lost.due_at - lost.queued_at).total_seconds()))
+    assert waits == [0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]
+    step = claim(database, run, "a")
+    expire(database, step)
+    end(database, lifecycle.reap, step)
     assert states(database, run) == {"run": "failed", "a": "failed", "b": "cancelled"}
     error = step_of(database, run, "a").error
     assert error is not None
     assert error["code"] == "poison"
-    assert [a["attempt"] for a in error["attempts"]] == [1, 2, 3]
-    assert all(a["error"]["code"] == "worker-lost" for a in error["attempts"])
+    assert {a["error"]["code"] for a in error["attempts"]} == {"worker-lost"}
+
+
+def test_a_crash_of_its_own_uses_up_an_attempt(database: Database) -> None:
+    run = submit(database, node("a"), node("b", "a"))
+    crashed = {"code": "worker-crashed", "what": "its process crashed: Segmentation fault"}
+    for number in (1, 2, 3):
+        step = claim(database, run, "a")
+        assert step.attempt == number
+        with database.begin() as tx:
+            assert lifecycle.lose(tx, step.id, step.fence - 1, crashed) is None, "an older claim"
+            assert lifecycle.lose(tx, step.id, step.fence, crashed)
+    assert states(database, run) == {"run": "failed", "a": "failed", "b": "cancelled"}
+    error = step_of(database, run, "a").error
+    assert error is not None
+    assert [a["error"]["code"] for a in error["attempts"]] == ["worker-crashed"] * 3
+
+
+def test_what_people_put_right_is_waited_for_however_long(database: Database) -> None:
+    run = submit(database, node("a"))
+    full = {"code": "storage-full", "what": "the disk of the worker is full"}
+    for _ in range(60):
+        step = claim(database, run, "a")
+        with database.begin() as tx:
+            lifecycle.hand_back(tx, step, full, delay_seconds=15, patient=True)
+    assert states(database, run) == {"run": "running", "a": "queued"}
 
 
 def test_handing_back_does_not_count_as_an_attempt_but_is_bounded(database: Database) -> None:
@@ -217,7 +252,7 @@ def test_cancelling_stops_what_waits_at_once_and_asks_what_runs(database: Databa
         again = lifecycle.cancel_run(tx, run.id)
         assert again is not None
         assert again.state == RunState.CANCELLED
-        assert tx.outbox.take() == ()
+        assert tx.queues.ready({"explore": 9}) == {"explore": 0}
 
 
 def test_a_queued_run_is_cancelled_at_once(database: Database) -> None:

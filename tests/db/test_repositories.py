@@ -1,4 +1,4 @@
-"""Lists, cursors, tokens, idempotency keys, the outbox: what the API relies on beside the lifecycle."""
+"""Lists, cursors, tokens, idempotency keys: what the API relies on beside the lifecycle."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import text
 from penstock.db import Database, lifecycle
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.repositories.base import BadCursorError
+from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.ids import is_id, new_id
 from penstock.db.schema.records import NewArtifact, NewStep, Run, TrialSummary
 
@@ -66,7 +67,7 @@ def test_runs_are_found_by_state_and_counted_with_their_steps(database: Database
         assert tx.runs.count_by_state() == {"queued": 1, "cancelled": 1}
         counts = tx.steps.counts_by_kind([run.id, other.id])
         assert counts == {run.id: {("echo", "queued"): 2}, other.id: {("echo", "cancelled"): 1}}
-        assert tx.steps.queue_depths() == {"explore": 2}
+        assert tx.queues.depths() == {"explore": 2}
 
 
 def test_a_summary_is_merged_and_options_are_kept(database: Database) -> None:
@@ -136,22 +137,7 @@ def test_the_same_request_twice_waits_for_the_first_and_gets_its_answer(database
     assert getattr(known, "body", None) == {"id": 1}
 
 
-def test_the_outbox_gives_each_entry_to_one_dispatcher(database: Database) -> None:
-    make_run(database, *(echo(str(i)) for i in range(10)))
-    with database.begin() as one, database.begin() as two:
-        first, second = one.outbox.take(6), two.outbox.take(6)
-        assert (len(first), len(second)) == (6, 4)
-        assert not {e.id for e in first} & {e.id for e in second}
-        one.outbox.mark_published(first)
-    with database.begin() as tx:
-        assert len(tx.outbox.take()) == 4
-        assert tx.outbox.published_counts() == {"explore": 6}
-        assert tx.outbox.republish("explore", 2, age_seconds=0.0) == 2
-        assert tx.outbox.republish("explore", 9, age_seconds=60.0) == 0
-        assert len(tx.outbox.take()) == 6
-
-
-def test_a_delayed_entry_is_not_due_before_its_time(database: Database) -> None:
+def test_a_delayed_step_is_not_due_before_its_time(database: Database) -> None:
     run = make_run(database, echo("a"))
     with database.begin() as tx:
         step = lifecycle.claim(tx, tx.steps.list(run.id).items[0].id, worker="w", lease_seconds=60)
@@ -159,6 +145,6 @@ def test_a_delayed_entry_is_not_due_before_its_time(database: Database) -> None:
     with database.begin() as tx:
         lifecycle.retry(tx, step, {"code": "x", "what": "y"}, delay_seconds=60)
     with database.begin() as tx:
-        assert tx.outbox.take() == ()
-        tx.connection.execute(text("UPDATE penstock.outbox SET due_at = now()"))
-        assert [e.step_id for e in tx.outbox.take()] == [step.id]
+        assert tx.queues.next_run(Wanted(("explore",))) is None
+        tx.connection.execute(text("UPDATE penstock.steps SET due_at = now()"))
+        assert tx.queues.next_run(Wanted(("explore",))) == run.id

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from penstock.db import Database, lifecycle
 from penstock.db.lifecycle import StepOutcome
+from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.records import NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import (
     RUN_TERMINAL,
@@ -160,14 +161,17 @@ class Histories(RuleBasedStateMachine):
                 self.succeeded.add(claim.id)
 
     @precondition(lambda self: self.claims)
-    @rule(data=st.data())
-    def lose(self, data: st.DataObject) -> None:
+    @rule(data=st.data(), seen=st.booleans())
+    def lose(self, data: st.DataObject, seen: bool) -> None:
         claim = data.draw(st.sampled_from(self.claims))
         past = text("UPDATE penstock.steps SET lease_until = now() - interval '1 s' WHERE id = :id AND fence = :f")
         with self.database.begin() as tx:
             tx.connection.execute(past, {"id": claim.id, "f": claim.fence})
         with self.database.begin() as tx:
-            lifecycle.reap(tx, claim)
+            if seen:
+                lifecycle.lose(tx, claim.id, claim.fence, {"code": "worker-crashed", "what": "y"})
+            else:
+                lifecycle.reap(tx, claim)
 
     @rule(really=st.integers(0, 9))
     def cancel(self, really: int) -> None:
@@ -179,11 +183,12 @@ class Histories(RuleBasedStateMachine):
     def rows_agree(self) -> None:
         with self.database.begin() as tx:
             run = tx.runs.get(self.run.id)
-            waiting = {entry.step_id for entry in tx.outbox.take(1000)}
+            tx.connection.execute(text("UPDATE penstock.steps SET due_at = now() WHERE due_at > now()"))
+            step = tx.queues.next_step(self.run.id, Wanted(("explore",)))
         assert run is not None
         steps = self.steps()
         queued = {step.id for step in steps if step.state == StepState.QUEUED}
-        assert queued == waiting & {step.id for step in steps}, "outbox rows are queued steps"
+        assert (step is not None and step.id in queued) == bool(queued), "what is queued is offered, and nothing else"
         still_open = [step for step in steps if step.state not in STEP_TERMINAL]
         assert bool(still_open) != (run.state in RUN_TERMINAL), "a run is over exactly when none of its steps is open"
         if run.state in (RunState.SUCCEEDED, RunState.RUNNING):

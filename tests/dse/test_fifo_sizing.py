@@ -42,9 +42,9 @@ def test_the_same_where_pipelines_flush(seed: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("share", range(10))
-def test_a_thousand_random_networks_never_deadlock(share: int):
-    """1,000 networks of 2 to 31 edges; every tenth under the rules of the open route too."""
+@pytest.mark.parametrize("share", range(4))
+def test_hundreds_of_random_networks_never_deadlock(share: int):
+    """400 networks of 2 to 31 edges; every tenth under the rules of the open route too."""
     for seed in range(share * 100, share * 100 + 100):
         network = random_network(2 + seed % 30, seed)
         check(network, VITIS)

@@ -47,6 +47,9 @@ MOVES: dict[str, Function] = {
     "every second": lambda x: x[:, ::2], "every third from the second": lambda x: x[:, 1::3],
     "the last of a step": lambda x: x[:, 2:8:5], "pad": lambda x: functional.pad(x, (1, 2, 0, 1), value=0.5),
     "pad and cut": lambda x: functional.pad(x, (-2, 1)), "nothing joined": lambda x: torch.cat([x[:, :0], x], 1),
+    "places": lambda x: x[:, [2, 0, 1, 1, -1]],
+    "rows at a table of places": lambda x: x[torch.tensor([[1, 0], [2, 2]])],
+    "selected": lambda x: x.index_select(1, torch.tensor([3, 4, 5, 0])),
     "turned pairs": lambda x: torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1),
 }  # fmt: skip
 SUMS: dict[str, Function] = {
@@ -55,6 +58,8 @@ SUMS: dict[str, Function] = {
     "least of a dim": lambda x: x.min(0)[0], "product": lambda x: x.prod(1),
     "distances": lambda x: torch.cdist(x, x + 1),
     "city blocks": lambda x: torch.cdist(x, x + 1, p=1.0), "deviation": lambda x: x.std(1),
+    "any": lambda x: torch.where((x > 1).any(1, keepdim=True), x, -x), "any number": lambda x: x * x.any(),
+    "all": lambda x: torch.where((x > -1).all(0), x, -x), "all there are": lambda x: torch.where((x > -9).all(), x, -x),
     "largest distance": lambda x: torch.cdist(x, x + 1, p=torch.inf), "logarithm of sums": lambda x: x.logsumexp(1),
 }  # fmt: skip
 
@@ -154,6 +159,21 @@ def test_what_the_host_looks_up_by_constants_does_not_leave_the_accelerator() ->
     program = prepare(import_module(module, seeded((6, 4))))
     assert program.host is not None
     assert len(program.host.graph["accelerator"]["outputs"]) == 1
+
+
+def test_a_buffer_that_nothing_reads_is_left_out() -> None:
+    class Causal(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(4, 4)
+            self.register_buffer("causal", torch.ones(4, 4, dtype=torch.bool))
+            self.register_buffer("places", torch.arange(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(x)
+
+    program = import_module(make(Causal), seeded((2, 4)))
+    assert set(program.params) == {"layer.weight", "layer.bias"}
 
 
 def test_an_assertion_about_types_does_not_keep_an_embeddings_input_alive() -> None:

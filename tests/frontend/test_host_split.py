@@ -135,6 +135,10 @@ ENDS: dict[str, tuple[Build, torch.Tensor, list[str]]] = {
     "a condition as result": (
         lambda: Lambda(lambda m, x: m.fc(x) > 0, fc=nn.Linear(8, 6)), seeded((3, 8)), ["aten.gt.Scalar"],
     ),
+    "the middle one": (
+        lambda: Lambda(lambda m, x: m.first(x).median(-1).values, first=nn.Linear(8, 5)), seeded((3, 8)),
+        ["aten.median.dim", "getitem"],
+    ),
     "no contraction": (lambda: Lambda(lambda m, x: (x * 2 + 1).argmax(-1)), seeded((3, 8)), ["aten.argmax.default"]),
     "what is chosen by a token": (
         lambda: Lambda(lambda m, x: m.fc(x).gather(1, x[:, :1].abs().floor().long()), fc=nn.Linear(8, 6)),

@@ -58,14 +58,14 @@ def check_design(data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:
         lowered.run_stream(make_inputs(lowered, random_sets=1)[0])
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=12)
 @given(data=st.data())
 def test_random_designs_as_one_iteration_after_the_other(data: st.DataObject, monkeypatch: pytest.MonkeyPatch) -> None:
     check_design(data, monkeypatch)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=400)
+@settings(RELAXED, max_examples=150)
 @given(data=st.data())
 def test_many_more_designs_as_one_iteration_after_the_other(
     data: st.DataObject, monkeypatch: pytest.MonkeyPatch
@@ -150,14 +150,14 @@ def check_wild(wild: Wild, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
         run_both(wild.module, {"source": NUMBERS[: int(np.prod(wild.shape))].reshape(wild.shape)}, {})
 
 
-@settings(RELAXED, max_examples=120)
+@settings(RELAXED, max_examples=60)
 @given(wild_nests(), SIZES)
 def test_any_accesses_as_one_iteration_after_the_other(monkeypatch: pytest.MonkeyPatch, wild: Wild, size: int) -> None:
     check_wild(wild, size, monkeypatch)
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=1500)
+@settings(RELAXED, max_examples=500)
 @given(wild_nests(), SIZES)
 def test_many_more_accesses_as_one_iteration_after_the_other(
     monkeypatch: pytest.MonkeyPatch, wild: Wild, size: int

@@ -15,12 +15,9 @@ from penstock.compiler.platforms import load_platform
 from penstock.compiler.schedule import load_library
 from penstock.profiling.model import DesignModel, model_design
 from penstock.profiling.network import TaskNetwork, network_of
-from penstock.profiling.open_rtl.profiler import OpenRtlProfiler
 from penstock.profiling.protocol import Profile, Profiler, ProfileRequest, ProfilingError
 from tests.profiling.model_profiler import ModelProfiler
 from tests.schedule.gemms import gemm_program
-
-PROFILERS = [ModelProfiler(), pytest.param(OpenRtlProfiler(), marks=pytest.mark.slow)]
 
 
 def lowered_gemm(unroll: tuple[int, int, int] = (1, 2, 4), platform: str = "ecp5-85k") -> str:
@@ -32,7 +29,7 @@ def request(**changes: object) -> ProfileRequest:
     return replace(ProfileRequest("gemm", lowered_gemm(), "ecp5-85k", 100.0), **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("profiler", PROFILERS, ids=lambda p: p.tool)
+@pytest.mark.parametrize("profiler", [ModelProfiler()], ids=lambda p: p.tool)
 class TestContract:
     def test_it_is_a_profiler_with_a_known_evidence(self, profiler: Profiler):
         assert isinstance(profiler, Profiler)

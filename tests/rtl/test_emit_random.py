@@ -54,17 +54,17 @@ def test_hostile_names() -> None:
 
 @pytest.mark.slow
 def test_many_more_hostile_names() -> None:
-    check(hostile(6, 60), parts=20)
+    check(hostile(6, 30), parts=10)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 7))
+@pytest.mark.parametrize("seed", range(2, 4))
 def test_many_more_integer_designs(seed: int) -> None:
     assert check(draw(seed, 50, steps=8), parts=20, seeds=6) >= 200
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20, 23))
+@pytest.mark.parametrize("seed", range(20, 22))
 def test_random_float_designs(seed: int) -> None:
     check(draw(seed, 16, "float32"), parts=8)
 

@@ -70,7 +70,7 @@ def test_the_distance_of_a_dependence_is_never_too_long(data: st.DataObject):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_every_channel_gets_as_many_tokens_as_are_taken(data: st.DataObject):
     program = data.draw(networks())
     lowered = lower(program, data.draw(designs(program.module)))

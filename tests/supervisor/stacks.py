@@ -140,6 +140,15 @@ def _environment(caller: Caller, home: Path, more: dict[str, str]) -> dict[str, 
     return inherited | caller.environment | light | {"PENSTOCK_HOME": str(home)} | more
 
 
+def penstock(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Another command of the same user."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")}
+    return subprocess.run(
+        myself().command(*arguments), env=inherited | myself().environment | environment,
+        capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+
+
 def get(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(url, timeout=600) as answer:
         return json.load(answer)

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -23,6 +24,7 @@ from tests.supervisor.stacks import (
     get,
     myself,
     other_user,
+    penstock,
     remove,
     run_up,
     up,
@@ -54,6 +56,34 @@ def test_it_is_healthy_when_it_says_so(shared: Up) -> None:
     assert shared.status["pid"] == shared.process.pid
     schema = json.loads((ROOT / "docs" / "up.schema.json").read_text())
     assert set(shared.status) == set(schema["required"]) == set(schema["properties"])
+
+
+def test_its_user_gets_in_without_typing_and_others_do_not(shared: Up) -> None:
+    home = Path(shared.status["home"])
+    assert (home / "token").stat().st_mode & 0o777 == 0o600
+    with httpx.Client(base_url=shared.url, trust_env=False, timeout=600) as browser:
+        assert browser.get("/v1/runs").status_code == 401
+        assert browser.get(shared.status["login"]).headers["location"] == "/runs"
+        assert browser.get("/v1/me").json()["scope"] == "admin"
+        assert browser.get("/runs").status_code == 200
+    own = {"PENSTOCK_HOME": str(home), "PENSTOCK_URL": shared.url}
+    said = penstock("runs", "--json", **own)
+    assert said.returncode == 0, said.stderr
+    made = penstock("token", "create", "ci", "--owner", "build", "--scope", "read", "--days", "2", "--json", **own)
+    assert made.returncode == 0, made.stderr
+    token = json.loads(made.stdout)
+    elsewhere = {"PENSTOCK_URL": shared.url, "PENSTOCK_HOME": "/nonexistent", "PENSTOCK_TOKEN": token["token"]}
+    assert penstock("runs", "--json", **elsewhere).returncode == 0
+    refused = penstock("submit", "zoo:mlp", **elsewhere)
+    assert "its scope is read" in refused.stderr
+    assert "build" in penstock("token", "list", **own).stdout
+    assert penstock("token", "revoke", token["id"], **own).returncode == 0
+    assert penstock("runs", **elsewhere).returncode != 0
+    assert shared.url in penstock("login", **own).stdout
+
+
+def test_python_models_are_off_unless_it_is_said(shared: Up) -> None:
+    assert get(f"{shared.url}/v1/health")["python_models"] is False
 
 
 def test_it_listens_on_one_port_only(shared: Up) -> None:

@@ -143,7 +143,7 @@ def test_some_hundreds_of_damaged_reports(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_twelve_thousand_damaged_reports(tmp_path: Path):
-    ends = run_cases(range(400, 12_400), tmp_path)
-    assert ends["refused"] > 1500
-    assert ends["read"] > 1500
+def test_four_thousand_damaged_reports(tmp_path: Path):
+    ends = run_cases(range(400, 4_400), tmp_path)
+    assert ends["refused"] > 500
+    assert ends["read"] > 500

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import time
@@ -92,8 +94,19 @@ def trial(context: StepContext) -> StepResult:
 @step_kind("crash")
 def crash(context: StepContext) -> StepResult:
     note(context, "ran")
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGSEGV)  # as native code does
     raise AssertionError("not reached")
+
+
+@step_kind("fill")
+def fill(context: StepContext) -> StepResult:
+    """Needs more room than there is until somebody says otherwise, and reads what it could not write whole."""
+    if not (context.settings.home / "room").exists():
+        with contextlib.suppress(OSError), (context.folder / "big.json").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(1 << 18))
+        json.loads((context.folder / "big.json").read_bytes())
+    return StepResult()
 
 
 @step_kind("wrong")

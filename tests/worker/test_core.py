@@ -15,6 +15,7 @@ import pytest
 from penstock.db.schema.records import NewStep
 from penstock.db.schema.states import RunState, StepState
 from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.worker.sign_of_life import connect, order_drain, signs
 from tests.fixtures.processes import working_in
 from tests.fixtures.service import Service, assert_legal, fresh_service
 from tests.fixtures.waiting import QUIET_SECONDS
@@ -34,7 +35,7 @@ def trace(service: Service, name: str = "trace") -> list[str]:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres) -> Iterator[Service]:
     with fresh_service(tmp_path_factory.mktemp("home"), postgres, BODIES) as service:
-        service.worker()
+        service.worker(PENSTOCK_LEASE_SECONDS="30")  # so that who dies is told of before its lease is over
         service.dispatcher()
         yield service
 
@@ -104,7 +105,7 @@ def test_what_cannot_be_done_now_does_not_use_up_attempts(running: Service) -> N
     assert (step.attempt, step.fence) == (1, 5)
 
 
-def test_a_step_that_kills_its_worker_is_poison_with_evidence(running: Service) -> None:
+def test_a_step_that_crashes_its_worker_is_poison_with_evidence(running: Service) -> None:
     run = running.submit(node("crash"))
     after = running.submit(node("echo", trace="after"))
     ended = running.wait(run)
@@ -112,8 +113,24 @@ def test_a_step_that_kills_its_worker_is_poison_with_evidence(running: Service) 
     assert ended.error is not None
     assert ended.error["code"] == "poison"
     assert len(ended.error["attempts"]) == 3
-    assert {a["error"]["code"] for a in ended.error["attempts"]} == {"worker-lost"}
+    assert {a["error"]["code"] for a in ended.error["attempts"]} == {"worker-crashed"}
+    assert "Segmentation fault" in ended.error["attempts"][0]["error"]["what"]
     assert running.wait(after).state == RunState.SUCCEEDED, "the worker itself lives on"
+    assert_legal(running.events(run))
+
+
+def test_kills_from_outside_are_not_the_steps_fault(running: Service) -> None:
+    """More of them than a step has attempts."""
+    run = running.submit(node("sleep", seconds=1.5))
+    for kills in range(1, 5):
+        running.until(lambda kills=kills: len(trace(running)) == kills)  # pyright: ignore[reportUnknownLambdaType]
+        step = running.steps(run)["sleep"]
+        psutil.Process(int((step.owner or "::").split(":")[1])).kill()
+    assert running.wait(run).state == RunState.SUCCEEDED
+    step = running.steps(run)["sleep"]
+    assert (step.attempt, step.fence) == (1, 5)
+    lost = [event.data["error"]["code"] for event in running.events(run) if event.kind == "step.lose"]
+    assert lost == ["worker-lost"] * 4
     assert_legal(running.events(run))
 
 
@@ -155,7 +172,8 @@ def test_kill_9_of_the_worker_kills_its_tool_and_another_worker_takes_the_step(
     (place / "grandchild").unlink()
     service.worker()
     service.until((place / "grandchild").exists)
-    assert service.steps(run)["tool"].attempt == 2
+    step = service.steps(run)["tool"]
+    assert (step.attempt, step.fence) == (1, 2), "nobody can say why its worker died"
     service.cancel(run)
     assert service.wait(run).state == RunState.CANCELLED
     assert not working_in(place)
@@ -217,3 +235,22 @@ def test_a_busy_worker_leaves_the_next_step_to_an_idle_one(service: Service) -> 
     assert service.wait(run).state == RunState.SUCCEEDED
     service.cancel(long)
     assert service.wait(long).state == RunState.CANCELLED
+
+
+@pytest.mark.parametrize("how", ["signal", "order"])
+def test_a_drained_worker_ends_its_step_and_takes_no_other(service: Service, how: str) -> None:
+    service.dispatcher()
+    first = service.worker(PENSTOCK_CONCURRENCY="1")
+    long, later = service.submit(node("sleep", seconds=8)), service.submit(node("echo", trace="later"))
+    service.until(lambda: trace(service))
+    if how == "signal":
+        first.send_signal(signal.SIGUSR1)
+    else:
+        with connect(service.environment["PENSTOCK_REDIS_URL"]) as broker:
+            order_drain(broker, next(sign.name for sign in signs(broker)))
+    assert first.wait(QUIET_SECONDS) == 0
+    assert service.run_of(long).state == RunState.SUCCEEDED
+    assert service.steps(long)["sleep"].fence == 1
+    assert service.run_of(later).state == RunState.QUEUED
+    service.worker()
+    assert service.wait(later).state == RunState.SUCCEEDED

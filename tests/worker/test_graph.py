@@ -41,7 +41,13 @@ def test_tools_measure_each_design_in_a_step_of_its_own(evidence: str) -> None:
     [trial] = trial_steps(1, options)
     assert trial.needed_by == ("shortlist",)
     assert measure_steps([7])[0] == NewStep(
-        "measure", "measure/0007", "profile", {"number": 7, "turn": 1}, needed_by=("select",), may_fail=True
+        "measure",
+        "measure/0007",
+        "profile",
+        {"number": 7, "turn": 1},
+        needed_by=("select",),
+        may_fail=True,
+        licence="vitis_hls",
     )
 
 

@@ -1,9 +1,10 @@
-"""From the outbox to Redis and, when Redis forgot, again: what is missing goes out, and nothing twice."""
+"""Workers are woken as far as there is something to do and somebody to do it; also when Redis forgot."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ from penstock.services.settings import Settings
 from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher
 from penstock.services.worker.reaper import reap_expired
+from penstock.services.worker.sign_of_life import SignOfLife, signs
+from tests.fixtures.waiting import wait_until
 
 
 @pytest.fixture
 def settings(database: Database, redis: EmbeddedRedis, tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, database_url=database.url, redis_url=redis.client_url, republish_seconds=0.05)
+    return Settings(home=tmp_path, database_url=database.url, redis_url=redis.client_url)
 
 
 @pytest.fixture
@@ -49,43 +52,54 @@ def lengths(broker: client.Redis) -> tuple[int, int]:
     return explore, build
 
 
-def test_everything_that_is_due_goes_out_once(database: Database, publisher: Publisher, broker: client.Redis) -> None:
-    submit(database, 120)
-    assert publisher.publish_due() == 120
-    assert publisher.publish_due() == 0
-    assert lengths(broker) == (60, 60)
+@pytest.fixture
+def workers(settings: Settings) -> Iterator[None]:
+    """Signs of life of a worker with two hands for one queue."""
+    sign = SignOfLife(settings.require_redis_url(), "w", ("explore",), 2)
+    sign.start()
+    with client.Redis.from_url(settings.require_redis_url()) as connection:
+        wait_until(lambda: signs(connection))
+    yield
+    sign.stop()
 
 
-def test_a_wiped_broker_is_filled_again_and_a_full_one_is_left_alone(
-    database: Database, publisher: Publisher, broker: client.Redis
+def test_there_are_no_more_messages_than_free_hands(
+    database: Database, publisher: Publisher, broker: client.Redis, workers: None
 ) -> None:
+    submit(database, 1000)
+    assert publisher.wake() == 3, "two for the worker, one for whoever may come for the other queue"
+    assert publisher.wake() == 0
+    assert lengths(broker) == (2, 1)
+
+
+def test_a_wiped_broker_is_filled_again(database: Database, publisher: Publisher, broker: client.Redis) -> None:
     submit(database, 20)
-    publisher.publish_due()
-    time.sleep(0.1)
-    assert publisher.republish_lost() == 0, "a backlog is not a loss"
+    publisher.wake()
     broker.flushall()
-    assert publisher.republish_lost() == 20
-    assert publisher.publish_due() == 20
-    assert lengths(broker) == (10, 10)
-    broker.lpop("explore")
-    time.sleep(0.1)
-    assert publisher.republish_lost() == 1, "only as many as are missing"
+    assert publisher.wake() == 2
+    assert lengths(broker) == (1, 1)
 
 
-def test_what_is_claimed_or_cancelled_is_not_sent_again(
-    database: Database, publisher: Publisher, broker: client.Redis
+def test_for_what_is_cancelled_held_or_wants_a_taken_licence_nobody_is_woken(
+    database: Database, settings: Settings, broker: client.Redis
 ) -> None:
-    run = submit(database, 4)
-    publisher.publish_due()
+    cancelled = submit(database, 4)
     with database.begin() as tx:
-        first = tx.steps.list(run.id).items[0]
-        assert lifecycle.claim(tx, first.id, worker="w", lease_seconds=60)
+        lifecycle.cancel_run(tx, cancelled.id)
+        model = tx.models.create(name="m", kind="zoo", source="zoo:m")
+        trials = [NewStep("trial", f"trial/{i}", "explore") for i in range(3)]
+        paused = lifecycle.submit(tx, model_id=model.id, name="r", steps=trials, options={}, owner=None)
+        lifecycle.pause_run(tx, paused.id)
+        measured = [NewStep("measure", f"measure/{i}", "build", licence="vitis_hls") for i in range(2)]
+        lifecycle.submit(tx, model_id=model.id, name="r", steps=measured, options={}, owner=None)
+    counted = Publisher(database, replace(settings, licences={"vitis_hls": 1}))
+    assert counted.wake() == 1
+    with database.begin() as tx:
+        step = lifecycle.claim_next(tx, ("build",), worker="w", lease_seconds=9, licences={"vitis_hls": 1})
+    assert step is not None
     broker.flushall()
-    time.sleep(0.1)
-    assert publisher.republish_lost() == 3
-    with database.begin() as tx:
-        lifecycle.cancel_run(tx, run.id)
-    assert publisher.publish_due() == 0
+    assert counted.wake() == 0
+    counted.reset()
 
 
 def test_while_the_broker_is_away_nothing_is_lost(
@@ -94,10 +108,10 @@ def test_while_the_broker_is_away_nothing_is_lost(
     submit(database, 6)
     redis.stop()
     with pytest.raises(BROKER_ERRORS):
-        publisher.publish_due()
+        publisher.wake()
     publisher.reset()
     redis.start()
-    assert publisher.publish_due() == 6
+    assert publisher.wake() == 2
 
 
 def test_a_lease_that_ran_out_while_postgres_was_down_is_given_time(database: Database, settings: Settings) -> None:

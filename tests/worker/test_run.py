@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from penstock.db import lifecycle
-from penstock.db.schema.records import Run
+from penstock.db import Transaction, lifecycle
+from penstock.db.schema.records import Model, Run
 from penstock.db.schema.states import RunState
+from penstock.services.jobs.runs import check_model
 from penstock.services.steps.graph import run_steps
 from penstock.services.store import ContentStore
 from tests.fixtures.service import Service, assert_legal
@@ -35,17 +36,35 @@ def model():
 """
 
 
-def submit(service: Service, source: bytes, **options: Any) -> Run:
+UNLIKE = (
+    MODEL.replace(b"torch.relu(self.first(x))", b"torch.tanh(self.first(x)) * torch.tensor([1e6] + [1.0] * 15)")
+    .replace(b"    return Tiny()", b"    tiny = Tiny()\n    tiny.second.weight.data[:, 0] = 0\n    return tiny")
+)  # fmt: skip
+"""A number a million times the others, which the next layer does not want."""
+
+
+def take_in(service: Service, tx: Transaction, source: bytes) -> Model:
     stored = ContentStore(service.home / "store").put_bytes(source)
+    return tx.models.create(
+        name="tiny", kind="python", source="tiny.py:model", sha256=stored.sha256, size=stored.size,
+        details={"file": "tiny.py", "function": "model"},
+    )  # fmt: skip
+
+
+def submit(service: Service, source: bytes, **options: Any) -> Run:
     with service.database.begin() as tx:
-        model = tx.models.create(
-            name="tiny", kind="python", source="tiny.py:model", sha256=stored.sha256, size=stored.size,
-            details={"file": "tiny.py", "function": "model"},
-        )  # fmt: skip
+        model = take_in(service, tx, source)
         asked = {"platform": "u55c", "trials": 4, "quantize": "w8a8"} | options
         return lifecycle.submit(
             tx, model_id=model.id, name="tiny", steps=run_steps(model, asked), options=asked, owner=None
         )
+
+
+def check(service: Service, source: bytes, quantize: str | None) -> Run:
+    """As POST /v1/models/{id}/check starts it."""
+    options = {"platform": "u55c", "quantize": quantize}
+    with service.database.begin() as tx:
+        return check_model(tx, take_in(service, tx, source), options, owner=None, most_waiting=100)
 
 
 def complete_in_study(service: Service, run: Run) -> int:
@@ -88,6 +107,20 @@ def test_a_model_becomes_a_package(running: Service) -> None:
     again = submit(running, MODEL, trials=2)
     assert running.wait(again).state == RunState.SUCCEEDED
     assert running.steps(again)["import"].reused_from == running.steps(run)["import"].id
+
+
+def test_a_model_is_looked_at_before_any_search(running: Service) -> None:
+    fine, refused = check(running, MODEL, "w8a8"), check(running, UNLIKE, "w8a8")
+    for run in (fine, refused):
+        assert running.wait(run).state == RunState.SUCCEEDED, running.explain(run)
+    found = running.wait(fine).summary["check"]
+    assert found["compiles"] is True
+    assert found["refusals"] == []
+    assert found["size"]["parameters"] >= 8 * 16 + 16 + 16 * 4 + 4
+    assert found["estimate"]["latency_cycles"] > 0
+    found = running.wait(refused).summary["check"]
+    assert found["compiles"] is False
+    assert [refusal["code"] for refusal in found["refusals"]] == ["eight-bits-too-few"]
 
 
 def test_a_file_that_is_no_model_fails_with_a_sentence(running: Service) -> None:

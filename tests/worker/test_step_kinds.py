@@ -6,7 +6,7 @@ import importlib
 
 import pytest
 
-from penstock.db import lifecycle
+from penstock.db.repositories.queues import HELD_BY_PAUSE
 from penstock.services.step_kinds import STEP_KINDS, StepKey
 from penstock.services.steps import registry
 
@@ -17,7 +17,7 @@ def test_every_kind_has_a_body() -> None:
 
 
 def test_the_database_holds_back_what_the_table_says() -> None:
-    assert set(lifecycle.HELD_BY_PAUSE) == {name for name, kind in STEP_KINDS.items() if kind.held_by_pause}
+    assert set(HELD_BY_PAUSE) == {name for name, kind in STEP_KINDS.items() if kind.held_by_pause}
 
 
 @pytest.mark.parametrize(

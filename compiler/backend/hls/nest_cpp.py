@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import VectorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.affine import AffineExpr
 
-from penstock.compiler.backend.hls import pragmas
+from penstock.compiler.backend.hls import nest_values, pragmas
 from penstock.compiler.backend.hls.arrays_cpp import ArrayLayout, divided
 from penstock.compiler.backend.hls.bind_cpp import runs_of
 from penstock.compiler.backend.hls.lines import CppLines, extents, subscripts, word_type
@@ -32,8 +32,6 @@ from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
 from penstock.compiler.scalars.index_text import flat, times, total
-
-_SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
 @dataclass
@@ -108,6 +106,8 @@ class NestCpp:
                 self._select(op)
             case nest.WithinOp():
                 self._within(op)
+            case nest.StackOp():
+                self._stack(op)
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -247,6 +247,12 @@ class NestCpp:
         with self.out.lanes(lanes) as index:
             self.out.add(f"{self._at(op.result, index)} = {total([place, *index])} < {op.size.data};")
 
+    def _stack(self, op: nest.StackOp) -> None:
+        self._declare(op.result, "window")
+        for number, value in enumerate(op.inputs):
+            with self.out.lanes(lane_shape(value)) as index:
+                self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
+
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
         constants, single = self._constants(op.body.block), prod(lane_shape(op.result)) == 1
@@ -362,9 +368,7 @@ class NestCpp:
     # -- guards
 
     def _condition(self, guard: GuardAttr) -> str:
-        names = self.loop_names
-        terms = [f"{names[t.loop]} {_SIGNS[t.comparison]} {t.value}" for t in guard.terms]
-        return "(" + " && ".join(terms) + ")" if terms else "true"
+        return nest_values.condition(guard, self.loop_names)
 
     @contextmanager
     def _guarded(self, guard: GuardAttr) -> Generator[None]:

@@ -8,9 +8,12 @@ from xdsl.ir import SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr
 
 from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.scalars.index_text import times, total
+
+_SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
 def is_single_slot(op: nest.NestOp) -> bool:
@@ -45,3 +48,12 @@ def project(expression: AffineExpr, index: Sequence[str]) -> str:
         return index[expression.position]
     assert isinstance(expression, AffineConstantExpr)
     return str(expression.value)
+
+
+def condition(guard: GuardAttr, names: Sequence[str]) -> str:
+    """A guard on loops of these names."""
+    terms: list[str] = []
+    for term in guard.terms:
+        counter = f"{names[term.loop]} % {term.every}" if term.every else names[term.loop]
+        terms.append(f"{counter} {_SIGNS[term.comparison]} {term.value}")
+    return "(" + " && ".join(terms) + ")" if terms else "true"

@@ -50,14 +50,17 @@ class Loops:
             return "1'b1"
         if holds and not any(holds):
             return "1'b0"
-        ends = {("eq", 0): "first", ("eq", trip - 1): "last"}
-        word = ends.get((term.comparison, term.value), f"{_WORDS[term.comparison]}_{term.value}")
+        ends = {("eq", 0, 0): "first", ("eq", trip - 1, 0): "last"}
+        word = ends.get((term.comparison, term.value, term.every), f"{_WORDS[term.comparison]}_{term.value}")
+        counter = self.names[term.loop]
+        if term.every:
+            word, counter = f"mod_{term.every}_{word}", f"({counter} % {term.every})"
         name = f"{self.names[term.loop]}_{word}"
         if name not in self.flags:
             self.flags[name] = name
             self.stages.taken.add(name)
             self.stages.declare(name, 1)
-            self.wires.append(f"assign {name} = {self.names[term.loop]} {_SIGNS[term.comparison]} {term.value};")
+            self.wires.append(f"assign {name} = {counter} {_SIGNS[term.comparison]} {term.value};")
         return name
 
     def _wrapped(self, loops: Sequence[int]) -> str:

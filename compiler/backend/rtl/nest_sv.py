@@ -137,6 +137,8 @@ class NestSv(NestParts):
                 self._select(op)
             case nest.WithinOp():
                 self._within(op)
+            case nest.StackOp():
+                self._stack(op)
             case nest.ConstantOp():
                 literal = literal_of(op.value)
                 shape = _shape(op.result)
@@ -233,6 +235,20 @@ class NestSv(NestParts):
             flag = self.loops.at_most(factors, bound, name, stage)
             self.out.add(f"assign {lane(name, prod(shape), str(number))} = {flag};")
         self.values[op.result] = LaneVector(name, shape, prod(shape), type_range(op.result.type), 1, stage)
+
+    def _stack(self, op: nest.StackOp) -> None:
+        """Wires: what comes earlier waits for the last to come."""
+        values, shape, name = [self.values[v] for v in op.inputs], _shape(op.result), self.stages.fresh("window")
+        stage = max(value.stage or 0 for value in values)
+        found = ValueRange(min(v.range.low for v in values), max(v.range.high for v in values))
+        self.stages.declare(name, found.width, prod(shape))
+        with self.out.lanes(shape[:-1], f"{name}_lane") as index:
+            body = LaneBody(self.stages, self.out)
+            for number, value in enumerate(values):
+                goal = lane(name, prod(shape), flat(shape, [*index, str(number)]))
+                source = Scalar.of(value, flat(value.shape, index))
+                self.out.add(f"assign {goal} = {source.term(stage, body)};")
+        self.values[op.result] = LaneVector(name, shape, prod(shape), found, values[0].bits, stage)
 
     def _map(self, op: nest.MapOp) -> None:
         shape, kept = _shape(op.result), self.kept.get(op)

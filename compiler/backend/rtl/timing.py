@@ -46,7 +46,7 @@ def time_nest(op: nest.NestOp, library: OperatorLibrary) -> NestTiming:
 
     for one in op.body.block.ops:
         match one:
-            case nest.ConstantOp():
+            case nest.ConstantOp() | nest.StackOp():
                 pass
             case nest.MapOp():
                 for scalar in one.body.block.ops:

@@ -49,7 +49,9 @@ def check_size(elements: int, tensors: int, where: str) -> None:
     """Of all parameters and buffers together."""
     if elements > MOST_ELEMENTS or tensors > MOST_TENSORS:
         many = f"{MOST_ELEMENTS:,} parameters" if elements > MOST_ELEMENTS else f"{MOST_TENSORS:,} parameter tensors"
-        limit = f"a model of a library has at most {MOST_ELEMENTS:,} parameters in {MOST_TENSORS:,} tensors"
+        limit = (
+            f"a model that is built from options has at most {MOST_ELEMENTS:,} parameters in {MOST_TENSORS:,} tensors"
+        )
         raise ModelTooLargeError(f"more than {many}", limit, where)
 
 

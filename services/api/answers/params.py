@@ -10,6 +10,8 @@ from penstock.db.schema.ids import is_id
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ProblemOut
 
+POLL_AFTER_SECONDS = 2
+
 PageLimit = Annotated[int, Query(ge=1, le=100, description="how many to give at most")]
 Cursor = Annotated[str | None, Query(max_length=64, description="`next_cursor` of the page before")]
 RunId = Annotated[str, Path(max_length=64, description="the id of a run")]

@@ -29,7 +29,10 @@ KINDS: Mapping[str, Kind] = {
     # the request itself
     "malformed-body": Kind(400, "The body cannot be read"),
     "bad-request": Kind(400, "The request cannot be read"),
+    "token-in-url": Kind(400, "A token stands in the address"),
     "unauthenticated": Kind(401, "A valid token is needed"),
+    "forbidden": Kind(403, "The token may not do this"),
+    "not-yours": Kind(403, "The run is somebody else's"),
     "cross-site-request": Kind(403, "The request comes from another site"),
     "python-models-refused": Kind(403, "This service takes no Python models"),
     "not-found": Kind(404, "There is nothing at this address"),
@@ -38,6 +41,7 @@ KINDS: Mapping[str, Kind] = {
     "artifact-not-found": Kind(404, "There is no such artifact"),
     "trial-not-found": Kind(404, "There is no such trial"),
     "method-not-allowed": Kind(405, "The address does not take this method"),
+    "too-slow": Kind(408, "The body did not come in time"),
     "idempotency-in-flight": Kind(409, "The same request is still being worked on"),
     "run-finished": Kind(409, "The run has already finished"),
     "artifact-gone": Kind(410, "The content of this artifact has been removed"),
@@ -65,6 +69,7 @@ KINDS: Mapping[str, Kind] = {
     "model-reference-invalid": Kind(422, "The reference names no model of a library"),
     "too-many-streams": Kind(429, "Too many event streams are open"),
     "too-many-runs": Kind(429, "Too many runs are waiting"),
+    "quota-exceeded": Kind(429, "Your share of the service is used up"),
     # the service
     "internal": Kind(500, "The service made a mistake"),
     "database-unavailable": Kind(503, "The database does not answer"),

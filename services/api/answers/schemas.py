@@ -8,9 +8,19 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
 
-from penstock.services.run_options import LONGEST_NAME, MOST_TRIALS, PlainText, RequestBody, RunOptions
+from penstock.services.run_options import (
+    DEFAULT_PLATFORM,
+    LONGEST_NAME,
+    MOST_TRIALS,
+    PlainText,
+    PlatformName,
+    QuantisationName,
+    RequestBody,
+    RunOptions,
+)
 
 RunStateName = Literal["queued", "running", "failing", "cancelling", "succeeded", "failed", "cancelled"]
+ScopeName = Literal["read", "submit", "admin"]
 StepStateName = Literal["blocked", "queued", "running", "succeeded", "failed", "cancelled"]
 
 
@@ -22,6 +32,13 @@ class NewRun(RunOptions):
 
 
 OPTION_NAMES = tuple(NewRun.model_fields)
+
+
+class NewCheck(RequestBody):
+    """For what a model is to be looked at."""
+
+    platform: PlatformName = Field(DEFAULT_PLATFORM, description="the device: one of the platforms of this service")
+    quantize: QuantisationName | None = Field(None, description="w8a8: as with 8-bit weights and activations")
 
 
 class MoreTrials(RequestBody):
@@ -120,6 +137,7 @@ class RunOut(Given):
     id: str
     name: str
     state: RunStateName
+    owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
     paused: bool = Field(description="its trials are held back until it is resumed")
     model: ModelRef
     options: dict[str, Any]
@@ -206,6 +224,34 @@ class EventOut(Given):
     kind: str
     at: datetime
     data: dict[str, Any]
+    actor: str | None = Field(None, description="who asked for it; null: the service itself")
+
+
+class MeOut(Given):
+    owner: str | None = Field(description="null: this service asks for no tokens")
+    scope: ScopeName
+
+
+class LoginLink(Given):
+    url: str = Field(description="to be opened with a browser")
+    expires_at: datetime | None = Field(description="null: it is only the address of the pages; no token is asked for")
+
+
+class AuditOut(Given):
+    id: int
+    at: datetime
+    actor: str = Field(description="the owner of the token; `operator NAME` for commands on the service's own machine")
+    token_id: str | None
+    action: str
+    target: str
+    status: int | None = Field(description="how the request ended; null for commands")
+    request_id: str | None
+    client: str | None = Field(description="the address that it came from")
+
+
+class AuditList(Given):
+    items: list[AuditOut]
+    next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")
 
 
 class RunList(Given):

@@ -36,7 +36,7 @@ _HTTP_CODES = {
 }
 
 # After how many seconds what was refused may well be done.
-_TRY_AGAIN = {"too-many-runs": 60, "storage-full": 300}
+_TRY_AGAIN = {"too-many-runs": 60, "quota-exceeded": 300, "storage-full": 300}
 
 # Errors raised by our own validators carry the code of their problem in their type.
 _OWN_TYPES = {

@@ -104,8 +104,8 @@ def _database(database: Database) -> tuple[PartHealth, list[QueueHealth], dict[s
     started = time.perf_counter()
     try:
         with database.begin() as tx:
-            waiting = tx.steps.queue_depths()
-            running = tx.steps.running_by_queue()
+            waiting = tx.queues.depths()
+            running = tx.queues.running()
             leases = tx.steps.running_by_worker()
     except SQLAlchemyError:
         return PartHealth(status="down", detail="does not answer"), [], {}
@@ -145,6 +145,8 @@ def _disk(context: Context) -> PartHealth:
     except OSError as error:
         return PartHealth(status="down", detail=f"the data folder cannot be read: {error.strerror}")
     detail = f"{free / 1e9:.1f} GB free"
+    if free < context.settings.work_disk_bytes:
+        return PartHealth(status="down", detail=f"{detail}: no step is begun until there is room; nothing is lost")
     if free < context.options.low_disk_bytes:
         return PartHealth(status="warning", detail=f"{detail}: nothing new is taken in")
     return PartHealth(status="ok", detail=detail)

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from penstock.db import Transaction
 from penstock.services.api.answers.problems import Problem
+from penstock.services.api.plumbing.auth import Who
 
 REPLAYED = "Idempotency-Replayed"
 _FORM = re.compile(r"[\x21-\x7e]{1,200}")
@@ -53,7 +54,7 @@ def request_hash(address: str, body: Any) -> str:
 def once(
     tx: Transaction,
     *,
-    caller: str | None,
+    caller: Who,
     key: str | None,
     fingerprint: str,
     work: Callable[[], JSONResponse],
@@ -61,7 +62,7 @@ def once(
     """The response of `work`, or the one that the same request got before."""
     if key is None:
         return work()
-    scope = caller or "anyone"
+    scope = caller.actor
     if not tx.idempotency.try_lock(scope, key):
         raise Problem(
             "idempotency-in-flight",
@@ -70,7 +71,7 @@ def once(
             hint="send it again in a second",
             headers={"Retry-After": "1"},
         )
-    tx.idempotency.sweep()
+    tx.idempotency.expire(scope, key)
     known = tx.idempotency.begin(scope, key, fingerprint)
     if known is None:
         response = work()

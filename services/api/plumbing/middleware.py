@@ -5,15 +5,19 @@ Pure ASGI, so that event streams and downloads pass through unbuffered.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.plumbing.logs import get_logger
+from penstock.services.api.plumbing.tokens import is_well_formed
 
 log = get_logger()
 
@@ -29,6 +33,9 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_TOKEN = re.compile(r"penstock_[0-9A-Za-z]+")
+BODY_SECONDS = 20.0
+LEAST_BYTES_A_SECOND = 16 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
@@ -83,12 +90,12 @@ class RequestContext:
 
 
 class BodyLimit:
-    """Refuses bodies over a limit: at once by Content-Length, else while they stream in.
+    """Refuses bodies over a limit: at once by Content-Length, else while they stream in; and those that do not come.
 
     The connection stays open, so that a client that is still sending can read why it was refused.
     """
 
-    def __init__(self, app: ASGIApp, limit_for: Callable[[str, str], int]) -> None:
+    def __init__(self, app: ASGIApp, limit_for: Callable[[str, str, str], int]) -> None:
         self.app = app
         self.limit_for = limit_for
 
@@ -96,23 +103,42 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        limit = self.limit_for(scope["method"], scope["path"])
+        kind = Headers(scope=scope).get("content-type", "").strip().lower()
+        limit = self.limit_for(scope["method"], scope["path"], kind)
         declared = Headers(scope=scope).get("content-length", "")
         if declared.isdecimal() and int(declared[:19]) > limit:
             await _send_problem(self._problem(limit, f"{declared[:19]} bytes"), scope, receive, send)
             return
-        received = 0
+        received, whole, began = 0, False, time.monotonic()
 
         async def counted() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, whole
+            if whole:  # from here on it is about whether the client is still there
+                return await receive()
+            left = began + BODY_SECONDS + received / LEAST_BYTES_A_SECOND - time.monotonic()
+            try:
+                async with asyncio.timeout(left):
+                    message = await receive()
+            except TimeoutError:
+                raise self._too_slow(received) from None
             if message["type"] == "http.request":
+                whole = not message.get("more_body", False)
                 received += len(message.get("body", b""))
                 if received > limit:
                     raise self._problem(limit, f"over {received} bytes")
             return message
 
         await self.app(scope, counted, send)
+
+    @staticmethod
+    def _too_slow(received: int) -> Problem:
+        return Problem(
+            "too-slow",
+            f"only {received} bytes of the body came in time",
+            where="body",
+            limit=f"{BODY_SECONDS:.0f} s, and a second more for each {LEAST_BYTES_A_SECOND} bytes",
+            hint="send it again over a better connection",
+        )
 
     @staticmethod
     def _problem(limit: int, size: str) -> Problem:
@@ -123,6 +149,30 @@ class BodyLimit:
             limit=f"at most {limit} bytes here",
             hint="send a smaller file, or have the operator raise the limit",
         )
+
+
+class NoTokenInUrl:
+    """Refuses a token in an address: addresses are logged, remembered and passed on."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and _holds_token(scope):
+            problem = Problem(
+                "token-in-url",
+                "the address of this request holds a token",
+                where="address",
+                hint="send it as `Authorization: Bearer …`, and have this one replaced: `penstock token rotate ID`",
+            )
+            await problem.response(instance="", request_id=scope["state"]["request_id"])(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+
+def _holds_token(scope: Scope) -> bool:
+    address = unquote(scope["path"] + "?" + scope.get("query_string", b"").decode("latin-1"))
+    return any(is_well_formed(word) for word in _TOKEN.findall(address))
 
 
 class SameSite:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from penstock.services.jobs.quotas import NO_QUOTAS, Quotas
 from penstock.services.settings import SettingError, Settings
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
@@ -19,7 +20,7 @@ class ApiOptions:
     """Limits and doors of the API. Field docs name the variable."""
 
     auth: bool = False
-    """PENSTOCK_AUTH: on, off or auto. auto asks for tokens unless the API listens on loopback only."""
+    """PENSTOCK_AUTH: on or off; on unless it is said. On loopback too: other users of a machine reach that."""
     allowed_hosts: tuple[str, ...] = LOOPBACK_NAMES
     """PENSTOCK_ALLOWED_HOSTS: names that a Host header may carry, or *. Default: loopback names without
     tokens (another site could otherwise rebind its name to this machine), everything with tokens."""
@@ -33,22 +34,24 @@ class ApiOptions:
     """PENSTOCK_MAX_TRIALS: the most trials one run may ask for."""
     max_waiting_runs: int = 500
     """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
-    max_streams: int = 200
+    max_streams: int = 1000
     """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
+    quotas: Quotas = NO_QUOTAS
+    """PENSTOCK_QUOTA_RUNS, PENSTOCK_QUOTA_TRIALS, PENSTOCK_QUOTA_GB, PENSTOCK_QUOTA_HOURS: what each owner may have:
+    runs that are not over, their trials, files kept, hours of steps in a month. Not limited if unset."""
     low_disk_bytes: int = 512 * MIB
     """PENSTOCK_LOW_DISK_BYTES: free space below which nothing new is taken in."""
 
-    def body_limit(self, method: str, path: str) -> int:
-        """The largest body for a request: models are big, everything else is small."""
-        if method == "POST" and path.rstrip("/") == "/v1/models":
+    def body_limit(self, method: str, path: str, content_type: str) -> int:
+        """The largest body for a request: files are big, everything else is small and is read whole into memory."""
+        if method == "POST" and path.rstrip("/") == "/v1/models" and content_type.startswith("multipart/"):
             return self.max_model_bytes + 64 * KIB  # room for the multipart envelope
         return self.max_body_bytes
 
     @staticmethod
     def from_environment(settings: Settings, environment: Mapping[str, str] | None = None) -> ApiOptions:
         env = os.environ if environment is None else environment
-        loopback = is_loopback(settings.api_host)
-        auth = _auth(env.get("PENSTOCK_AUTH", "").strip().lower() or "auto", loopback)
+        auth = _auth(env.get("PENSTOCK_AUTH", "").strip().lower() or "on")
         hosts = tuple(name.strip() for name in env.get("PENSTOCK_ALLOWED_HOSTS", "").split(",") if name.strip())
         default_hosts = ("*",) if auth else (*LOOPBACK_NAMES, settings.api_host)
         default = ApiOptions()
@@ -62,24 +65,32 @@ class ApiOptions:
             max_trials=read("MAX_TRIALS", default.max_trials),
             max_waiting_runs=read("MAX_WAITING_RUNS", default.max_waiting_runs),
             max_streams=read("MAX_STREAMS", default.max_streams),
+            quotas=_quotas(env),
             low_disk_bytes=read("LOW_DISK_BYTES", default.low_disk_bytes),
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a listener at this address is out of reach for other machines."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _auth(word: str) -> bool:
+    if word not in ("on", "off"):
+        raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on or off")
+    return word == "on"
 
 
-def _auth(word: str, loopback: bool) -> bool:
-    if word not in ("auto", "on", "off"):
-        raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on, off or auto")
-    return not loopback if word == "auto" else word == "on"
+def _quotas(env: Mapping[str, str]) -> Quotas:
+    def read(name: str) -> float | None:
+        variable = f"PENSTOCK_QUOTA_{name}"
+        text = env.get(variable, "").strip()
+        try:
+            value = float(text) if text else None
+        except ValueError:
+            value = math.nan
+        if value is not None and not 0 <= value < math.inf:
+            raise SettingError(f"{variable}={text!r}: expected a number from 0")
+        return value
+
+    runs, trials = read("RUNS"), read("TRIALS")
+    whole = [None if value is None else int(value) for value in (runs, trials)]
+    return Quotas(whole[0], whole[1], read("GB"), read("HOURS"))
 
 
 def _counts(env: Mapping[str, str]) -> Callable[[str, int], int]:

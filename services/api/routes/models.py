@@ -14,18 +14,22 @@ from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
-from penstock.services.api.answers.documents import model_out
-from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, check_cursor
+from penstock.services.api.answers.documents import model_out, run_detail
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, Cursor, PageLimit, check_cursor
 from penstock.services.api.answers.problems import Problem
-from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, ZooReference
+from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, NewCheck, RunDetail, ZooReference
 from penstock.services.api.plumbing import idempotency
-from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.auth import Caller, Who
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
+from penstock.services.jobs import runs
 from penstock.services.jobs.models import Intake, NewModel, find_model, library_model, model_file, zoo_model
+from penstock.services.jobs.quotas import check_quotas
 from penstock.services.run_options import LONGEST_NAME
 
 router = APIRouter(prefix="/v1/models", tags=["models"], responses=PROBLEMS)
+
+ModelId = Annotated[str, Path(max_length=64)]
 
 _FIELDS = ("file", "entry", "name")
 _FORM_SCHEMA = {
@@ -89,10 +93,36 @@ def list_models(context: Ctx, caller: Caller, limit: PageLimit = 50, cursor: Cur
 
 
 @router.get("/{model_id}", summary="One model")
-def get_model(model_id: Annotated[str, Path(max_length=64)], context: Ctx, caller: Caller) -> ModelOut:
+def get_model(model_id: ModelId, context: Ctx, caller: Caller) -> ModelOut:
     """One model."""
     with context.database.begin() as tx:
         return model_out(find_model(tx, model_id, where="path"))
+
+
+@router.post("/{model_id}/check", status_code=202, response_model=RunDetail, summary="Check a model")
+def check_model(
+    model_id: ModelId, asked: NewCheck, context: Ctx, caller: Caller, idempotency_key: IdempotencyHeader = None
+) -> JSONResponse:
+    """Starts a run that imports the model and says, in seconds and without a search, what would run where, what is
+    refused and why, how large it is, and what a first design would take.
+
+    Its summary has `check`: what `penstock check --json` prints. A model that cannot be imported fails the run.
+    """
+    idempotency.check_key(idempotency_key)
+    options = asked.model_dump(mode="json")
+    fingerprint = idempotency.request_hash(f"POST /v1/models/{model_id}/check", options)
+    with context.database.begin(caller.actor) as tx:
+
+        def work() -> JSONResponse:
+            model = find_model(tx, model_id, where="path")
+            intake(context).check_disk()
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)
+            document = run_detail(tx, run)
+            headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
+            return idempotency.json_response(document, 202, headers)
+
+        return idempotency.once(tx, caller=caller, key=idempotency_key, fingerprint=fingerprint, work=work)
 
 
 def _new_model(body: bytes) -> NewModel:
@@ -143,17 +173,18 @@ def intake(context: Context) -> Intake:
     )
 
 
-def _take_file(context: Context, caller: str | None, key: str | None, form: FormData) -> JSONResponse:
+def _take_file(context: Context, caller: Who, key: str | None, form: FormData) -> JSONResponse:
     upload, entry, name = _parts(form)
     return _create(context, caller, key, model_file(intake(context), upload.file, upload.filename or "", entry, name))
 
 
-def _create(context: Context, caller: str | None, key: str | None, model: NewModel) -> JSONResponse:
+def _create(context: Context, caller: Who, key: str | None, model: NewModel) -> JSONResponse:
     fingerprint = idempotency.request_hash("POST /v1/models", model.identity)
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
-            document = model_out(model.create(tx, caller))
+            check_quotas(tx, caller.owner, context.options.quotas)
+            document = model_out(model.create(tx, caller.owner))
             return idempotency.json_response(document, 201, {"Location": document.url})
 
         return idempotency.once(tx, caller=caller, key=key, fingerprint=fingerprint, work=work)

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import run_detail, run_list
-from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, RunId, check_cursor
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, Cursor, PageLimit, RunId, check_cursor
 from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunStateName
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
@@ -25,7 +25,6 @@ from penstock.services.run_options import RunOptions
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 
-POLL_AFTER_SECONDS = 2
 LONGEST_WAIT_SECONDS = 60
 
 
@@ -35,14 +34,16 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
     idempotency.check_key(idempotency_key)
     runs.check_trials(asked.trials, context.options.max_trials)
     fingerprint = idempotency.request_hash("POST /v1/runs", asked.model_dump(mode="json"))
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
             model = find_model(tx, asked.model, where="body.model")
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
-            most = context.options.max_waiting_runs
-            run = runs.start_run(tx, model, options, name=asked.name, owner=caller, most_waiting=most)
+            most, quotas = context.options.max_waiting_runs, context.options.quotas
+            run = runs.start_run(
+                tx, model, options, name=asked.name, owner=caller.owner, most_waiting=most, quotas=quotas
+            )
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
@@ -90,9 +91,11 @@ async def get_run(
     """One run with its steps. With `?wait=30` it is a long poll."""
     document = await run_in_threadpool(_look, context, run_id)
     if wait and not _is_news(document, after):
-        context.hub.check_room()
-        async with context.hub.watch(run_id):
+        leave = context.hub.enter(run_id)
+        try:
             document = await _news(context, document, wait, after)
+        finally:
+            leave()
     return document
 
 
@@ -102,7 +105,8 @@ def cancel_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
 
     Asking twice is fine; a run that was over before is a 409.
     """
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
+        caller.check_may_change(find_run(tx, run_id))
         return run_detail(tx, runs.cancel_run(tx, run_id))
 
 

@@ -11,10 +11,10 @@ from fastapi.responses import JSONResponse
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Run
 from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail
-from penstock.services.api.answers.params import PROBLEMS, RunId
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, RunId
 from penstock.services.api.answers.schemas import MoreTrials, RunDetail, TrialDetail
 from penstock.services.api.plumbing import idempotency
-from penstock.services.api.plumbing.auth import Caller
+from penstock.services.api.plumbing.auth import Caller, Who
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.api.plumbing.idempotency import IdempotencyHeader
 from penstock.services.jobs import runs
@@ -23,20 +23,19 @@ from penstock.services.step_kinds import TRIAL, StepKey
 
 router = APIRouter(prefix="/v1/runs", tags=["searches"], responses=PROBLEMS)
 
-POLL_AFTER_SECONDS = 2
 TrialNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="the number of a trial")]
 
 
 @router.post("/{run_id}/pause", status_code=202, summary="Start no further trial")
 def pause_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
     """Trials that run come to their end, no other one starts until the run is resumed. Asking twice is fine."""
-    return _change(context, run_id, lifecycle.pause_run)
+    return _change(context, caller, run_id, lifecycle.pause_run)
 
 
 @router.post("/{run_id}/resume", status_code=202, summary="Let a paused run go on")
 def resume_run(run_id: RunId, context: Ctx, caller: Caller) -> RunDetail:
     """Trials start again. A run that is not paused stays as it is."""
-    return _change(context, run_id, lifecycle.resume_run)
+    return _change(context, caller, run_id, lifecycle.resume_run)
 
 
 @router.post("/{run_id}/extend", status_code=202, summary="Add trials to a run")
@@ -51,10 +50,11 @@ def extend_run(
     idempotency.check_key(idempotency_key)
     asked = f"POST /v1/runs/{run_id}/extend"
     fingerprint = idempotency.request_hash(asked, more.model_dump(mode="json"))
-    with context.database.begin() as tx:
+    with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
-            run = runs.extend_run(tx, run_id, more.trials, context.options.max_trials)
+            caller.check_may_change(find_run(tx, run_id))
+            run = runs.extend_run(tx, run_id, more.trials, context.options.max_trials, context.options.quotas)
             document = run_detail(tx, run)
             headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
             return idempotency.json_response(document, 202, headers)
@@ -80,12 +80,13 @@ def replay_trial(run_id: RunId, number: TrialNumber, context: Ctx, caller: Calle
 
     Its summary has `replay`: whether all figures are equal, which are not, and what has changed since.
     """
-    with context.database.begin() as tx:
-        document = run_detail(tx, runs.replay_trial(tx, run_id, number, caller))
+    with context.database.begin(caller.actor) as tx:
+        document = run_detail(tx, runs.replay_trial(tx, run_id, number, caller.owner, context.options.quotas))
     headers = {"Location": document.url, "Retry-After": str(POLL_AFTER_SECONDS)}
     return idempotency.json_response(document, 202, headers)
 
 
-def _change(context: Context, run_id: str, change: Callable[[Transaction, str], Run | None]) -> RunDetail:
-    with context.database.begin() as tx:
+def _change(context: Context, caller: Who, run_id: str, change: Callable[[Transaction, str], Run | None]) -> RunDetail:
+    with context.database.begin(caller.actor) as tx:
+        caller.check_may_change(find_run(tx, run_id))
         return run_detail(tx, pause_or_resume(tx, run_id, change))

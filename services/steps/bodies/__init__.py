@@ -1,6 +1,7 @@
 """The bodies of a run's steps; importing this package registers them all."""
 
 from penstock.services.steps.bodies import (
+    check_model,
     explore,
     import_model,
     link,
@@ -14,5 +15,6 @@ from penstock.services.steps.bodies import (
 )
 
 __all__ = [
-    "explore", "import_model", "link", "measure", "package", "replay", "select", "shortlist", "trial", "verify",
+    "check_model", "explore", "import_model", "link", "measure", "package", "replay", "select", "shortlist", "trial",
+    "verify",
 ]  # fmt: skip

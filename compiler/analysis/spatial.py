@@ -1,0 +1,98 @@
+"""Along which loops an operation goes through windows, or through what windows are made of: a frame's rows and columns.
+
+Such loops are walked outermost and one step at a time, so that a frame passes from layer to layer place by place, with
+all channels of a place together. Then a layer begins when the first rows that it wants are there, and no frame is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xdsl.ir import SSAValue
+
+from penstock.compiler.analysis.graph import Concat, Graph, Node, Slice, TensorOp, Windows
+from penstock.compiler.dialects.types import tensor_type
+
+FrameDims = set[tuple[SSAValue, int]]
+
+
+def spatial_loops(graph: Graph) -> Mapping[str, tuple[int, ...]]:
+    """By layer, in the order of its result's dims, then those that its result has not; layers without any are left out.
+
+    It spreads from the dims that windows slide along to everything that is walked together with them.
+    """
+    if not any(isinstance(node, Windows) for node in graph.nodes):
+        return {}
+    dims: FrameDims = set()
+    while True:
+        known = len(dims)
+        for node in graph.nodes:
+            _spread(node, dims)
+        if len(dims) == known:
+            break
+    loops = {op.layer: _loops(op, dims) for op in graph.operations}
+    return {layer: found for layer, found in loops.items() if found}
+
+
+def _spread(node: Node, dims: FrameDims) -> None:
+    match node:
+        case Windows():
+            dims |= {(node.source, node.by.dim), (node.result, node.by.dim)}
+            pairs = [[(node.source, d), (node.result, d)] for d in range(_rank(node.source))]
+        case Slice():
+            pairs = [[(node.source, d), (node.result, d)] for d in range(_rank(node.source))]
+        case Concat():
+            pairs = [[(v, d) for v in (*node.sources, node.result)] for d in range(_rank(node.result))]
+        case TensorOp():
+            pairs = [[*_walked(node, loop)] for loop in range(len(node.trips))]
+        case _:
+            return
+    for together in pairs:
+        if any(one in dims for one in together):
+            dims.update(together)
+
+
+def _walked(op: TensorOp, loop: int) -> FrameDims:
+    """The dims of operands and result that a loop goes along; none where it only adds up."""
+    found: FrameDims = {(op.result, d) for d, one in enumerate(op.result_dims) if one == loop}
+    if not found:
+        return set()
+    for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
+        found |= {(value, d) for d, one in enumerate(operand_dims) if one == loop}
+    return found
+
+
+def _loops(op: TensorOp, dims: FrameDims) -> tuple[int, ...]:
+    made = [loop for d, loop in enumerate(op.result_dims) if loop is not None and (op.result, d) in dims]
+    read = [
+        loop
+        for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True)
+        for d, loop in enumerate(operand_dims)
+        if loop is not None and loop not in made and (value, d) in dims
+    ]
+    return (*made, *dict.fromkeys(read))
+
+
+def _rank(value: SSAValue) -> int:
+    return len(tensor_type(value).get_shape())
+
+
+def chained_dims(graph: Graph, node: Windows) -> tuple[int, ...]:
+    """The dims that windows slide along on the way from a tensor to what reads its windows, in order."""
+    found, first = {node.by.dim}, node
+    makers = {one.result: one for one in graph.nodes if isinstance(one, Windows)}
+    while (before := makers.get(first.source)) is not None:
+        first = before
+        found.add(first.by.dim)
+    found |= {one.by.dim for one in _behind(graph, node) if isinstance(one, Windows)}
+    return tuple(sorted(found))
+
+
+def window_readers(graph: Graph, node: Windows) -> list[TensorOp]:
+    """The operations that compute on the windows, behind all slides."""
+    return [one for one in _behind(graph, node) if isinstance(one, TensorOp)]
+
+
+def _behind(graph: Graph, node: Windows) -> list[Node]:
+    readers = [one for one in graph.nodes if node.result in one.inputs]
+    return [*readers, *(further for one in readers if isinstance(one, Windows) for further in _behind(graph, one))]

@@ -1,0 +1,107 @@
+"""Look-ups at places that the model states itself: slices and a concatenation, which the accelerator has.
+
+`x[:, [2, 0, 1]]`, `index_select` with a tensor that was made once, ONNX Gather with an initialiser.
+"""
+
+# torch's operations and classes come without types
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, TensorArgument
+from torch.fx import Node
+from torch.utils import _pytree as pytree
+
+from penstock.compiler.frontend.lift import state_value
+
+aten = torch.ops.aten
+_MOST_RUNS = 128
+"""Each run of places that follow one another becomes a slice of its own."""
+_SAME = (aten.lift_fresh_copy.default, aten.detach.default, aten.clone.default, aten.alias.default)
+
+
+def replace_constant_look_ups(program: ExportedProgram) -> None:
+    """In place. Places that are not known here, or are too many, stay for the host."""
+    for node in list(program.graph.nodes):
+        if node.op == "call_function" and (found := _look_up(program, node)) is not None:
+            x, dim, places, shape = found
+            runs = _runs([place % x.meta["val"].shape[dim] for place in places])
+            if len(runs) <= _MOST_RUNS and x.meta["val"].is_floating_point():
+                _replace(program, node, x, dim, runs, shape)
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
+
+
+def _look_up(program: ExportedProgram, node: Node) -> tuple[Node, int, list[int], tuple[int, ...]] | None:
+    """What is read along which dim at which places, and the shape that the places have."""
+    if node.target is aten.index_select.default:
+        x, dim, index = node.args
+    elif node.target is aten.index.Tensor:
+        x, indices = node.args
+        assert isinstance(indices, list | tuple)
+        given = [(dim, index) for dim, index in enumerate(indices) if index is not None]
+        if len(given) != 1:
+            return None
+        ((dim, index),) = given
+    else:
+        return None
+    assert isinstance(x, Node)
+    assert isinstance(dim, int)
+    places = _known(program, index)
+    if places is None or places.dtype not in (torch.int64, torch.int32) or not places.numel():
+        return None
+    return x, dim % x.meta["val"].dim(), [int(i) for i in places.reshape(-1)], tuple(places.shape)
+
+
+def _known(program: ExportedProgram, node: Any) -> torch.Tensor | None:
+    """The value of a node that is a tensor of the model's own, if it was imported with numbers."""
+    while isinstance(node, Node) and node.target in _SAME:
+        node = node.args[0]
+    specs = program.graph_signature.input_specs
+    own = {s.arg.name: str(s.target) for s in specs if s.kind is not InputKind.USER_INPUT and s.target is not None}
+    if not isinstance(node, Node) or node.op != "placeholder" or node.name not in own:
+        return None
+    value = state_value(program, own[node.name])
+    return None if isinstance(value, FakeTensor) else value
+
+
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """First place and the one behind the last, of places that follow one another."""
+    starts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(places)) if b != a + 1), len(places)]
+    return [(places[a], places[b - 1] + 1) for a, b in pairwise(starts)]
+
+
+def _replace(
+    program: ExportedProgram, node: Node, x: Node, dim: int, runs: list[tuple[int, int]], shape: tuple[int, ...]
+) -> None:
+    def call(target: Any, *args: Any) -> Node:
+        made = program.graph.call_function(target, args)
+        made.meta.update({k: v for k, v in node.meta.items() if k != "tensor_meta"})
+        values: Any = pytree.tree_map_only(Node, _value, args)
+        with node.meta["val"].fake_mode:
+            made.meta["val"] = target(*values)
+        return made
+
+    with program.graph.inserting_before(node):
+        parts = [call(aten.slice.Tensor, x, dim, start, end) for start, end in runs]
+        joined = call(aten.cat.default, parts, dim) if len(parts) > 1 else parts[0]
+        if len(shape) != 1:
+            sizes = list(x.meta["val"].shape)
+            joined = call(aten.reshape.default, joined, [*sizes[:dim], *shape, *sizes[dim + 1 :]])
+    node.replace_all_uses_with(joined)
+    results = program.graph_signature.output_specs
+    for place, spec in enumerate(results):
+        if spec.arg.name == node.name:
+            results[place] = replace(spec, arg=TensorArgument(joined.name))
+
+
+def _value(node: Node) -> Any:
+    return node.meta["val"]

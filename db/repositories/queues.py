@@ -1,0 +1,159 @@
+"""Which step a free worker gets: nothing is handed out before a worker asks, so that every choice is made late.
+
+Owners share the workers, and each owner's runs share what the owner has. Who has the fewest steps running comes
+first; of equals, who has used the least time. Whoever begins anew starts where the least served one is: nobody saves
+up a share by being idle, and nobody has to wait for another's past.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Subquery, and_, exists, func, literal_column, or_, select
+
+from penstock.db.repositories.base import Repository
+from penstock.db.schema.records import Step
+from penstock.db.schema.states import RunState, StepState
+from penstock.db.schema.tables import runs, shares, steps
+
+HELD_BY_PAUSE = ("trial",)
+"""Kinds of steps that a paused run does not start."""
+
+CHANNEL = "penstock_queued"
+_GOING = (RunState.QUEUED, RunState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a worker asks for: steps of its queues, but none that needs one of these licences."""
+
+    queues: Sequence[str]
+    taken_licences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class QueueAge:
+    """How many steps of a queue wait, and since when the oldest of them could have been done."""
+
+    queue: str
+    waiting: int
+    oldest: datetime
+
+
+class Queues(Repository):
+    def announce(self) -> None:
+        """Wake the dispatchers when this transaction is committed."""
+        self.connection.execute(select(func.pg_notify(CHANNEL, "")))
+
+    def next_run(self, wanted: Wanted) -> str | None:
+        """The run whose step is to be done next; not locked, so look again once it is."""
+        busy = _busy(wanted)
+        of_owner = (
+            select(owner_of(runs).label("owner"), func.sum(busy.c.steps).label("steps"))
+            .join_from(busy, runs, runs.c.id == busy.c.run_id)
+            .group_by(owner_of(runs))
+            .subquery()
+        )
+        waits = exists().where(steps.c.run_id == runs.c.id, *claimable(wanted))
+        statement = (
+            select(runs.c.id)
+            .join(busy, busy.c.run_id == runs.c.id, isouter=True)
+            .join(of_owner, of_owner.c.owner == owner_of(runs), isouter=True)
+            .join(shares, shares.c.owner == owner_of(runs), isouter=True)
+            .where(runs.c.state.in_(_GOING), waits)
+            .order_by(
+                func.coalesce(of_owner.c.steps, 0), func.coalesce(shares.c.used, 0.0), owner_of(runs),
+                runs.c.priority.desc(), func.coalesce(busy.c.steps, 0), runs.c.used, runs.c.id,
+            )
+            .limit(1)
+        )  # fmt: skip
+        return self.connection.execute(statement).scalar()
+
+    def next_step(self, run_id: str, wanted: Wanted) -> Step | None:
+        """The run's first step that may be claimed now, locked; the run is locked before it."""
+        statement = (
+            select(steps)
+            .join(runs, runs.c.id == steps.c.run_id)
+            .where(steps.c.run_id == run_id, runs.c.state.in_(_GOING), *claimable(wanted))
+            .order_by(steps.c.id)
+            .limit(1)
+            .with_for_update(of=steps, skip_locked=True)
+        )
+        return self._first(Step, statement)
+
+    def held_by(self, worker: str) -> Step | None:
+        """What a claim under this name got already: its commit was answered by a broken connection."""
+        return self._first(Step, select(steps).where(steps.c.owner == worker, steps.c.state == StepState.RUNNING))
+
+    def ready(self, most: Mapping[str, int], taken_licences: Sequence[str] = ()) -> dict[str, int]:
+        """How many steps of each queue a worker could claim now, counted up to so many."""
+        found: dict[str, int] = {}
+        for queue, limit in most.items():
+            some = (
+                select(steps.c.id)
+                .join(runs, runs.c.id == steps.c.run_id)
+                .where(runs.c.state.in_(_GOING), *claimable(Wanted((queue,), taken_licences)))
+                .limit(limit)
+                .subquery()
+            )
+            found[queue] = self.connection.execute(select(func.count()).select_from(some)).scalar_one()
+        return found
+
+    def licences_in_use(self) -> dict[str, int]:
+        """For each licence that running steps hold, how many of it."""
+        held = (steps.c.state == StepState.RUNNING, steps.c.licence.is_not(None))
+        return self._pairs(select(steps.c.licence, func.count()).where(*held).group_by(steps.c.licence))
+
+    def lock_licences(self) -> None:
+        """Let one claim at a time count licences, until the transaction ends."""
+        self.connection.execute(select(func.pg_advisory_xact_lock(_LICENCES)))
+
+    def depths(self) -> dict[str, int]:
+        """How many steps wait in each queue."""
+        statement = select(steps.c.queue, func.count()).where(steps.c.state == StepState.QUEUED).group_by(steps.c.queue)
+        return self._pairs(statement)
+
+    def ages(self) -> tuple[QueueAge, ...]:
+        """What waits in each queue although it is due and nobody holds it back."""
+        statement = (
+            select(steps.c.queue, func.count().label("waiting"), func.min(steps.c.queued_at).label("oldest"))
+            .join(runs, runs.c.id == steps.c.run_id)
+            .where(runs.c.state.in_(_GOING), *_due())
+            .group_by(steps.c.queue)
+        )
+        return self._all(QueueAge, statement)
+
+    def running(self) -> dict[str, int]:
+        """How many steps of each queue are being worked on."""
+        statement = (
+            select(steps.c.queue, func.count()).where(steps.c.state == StepState.RUNNING).group_by(steps.c.queue)
+        )
+        return self._pairs(statement)
+
+
+_LICENCES = 0x6C6963656E636573  # "licences"
+
+
+def owner_of(table: Any) -> ColumnElement[str]:
+    """Where nobody is asked for a token, all runs belong to one nameless owner."""
+    return func.coalesce(table.c.owner, literal_column("''"))
+
+
+def claimable(wanted: Wanted) -> tuple[ColumnElement[bool], ...]:
+    """What makes a step of a going run one that this worker may take now."""
+    free = or_(steps.c.licence.is_(None), steps.c.licence.not_in(wanted.taken_licences))
+    return (*_due(), steps.c.queue.in_(wanted.queues), *((free,) if wanted.taken_licences else ()))
+
+
+def _due() -> tuple[ColumnElement[bool], ...]:
+    held = and_(runs.c.paused, steps.c.kind.in_(HELD_BY_PAUSE))
+    return (steps.c.state == StepState.QUEUED, steps.c.due_at <= func.now(), ~held)
+
+
+def _busy(wanted: Wanted) -> Subquery:
+    """Running steps of each run, in the queues that the worker could serve instead."""
+    held = (steps.c.state == StepState.RUNNING, steps.c.queue.in_(wanted.queues))
+    return select(steps.c.run_id, func.count().label("steps")).where(*held).group_by(steps.c.run_id).subquery()

@@ -1,0 +1,100 @@
+"""What each owner and each run has used: what queues go by, and what quotas count."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from sqlalchemy import exists, func, literal, select, text, update
+from sqlalchemy.dialects.postgresql import insert
+
+from penstock.db.repositories.base import Repository
+from penstock.db.repositories.queues import owner_of
+from penstock.db.schema.records import Usage
+from penstock.db.schema.states import RunState
+from penstock.db.schema.tables import artifacts, models, runs, shares, steps, usage
+
+_GOING = (RunState.QUEUED, RunState.RUNNING)
+
+# One statement a step's end: the attempt, the run, the owner, the month. What takes no time is charged a little too,
+# so that steps of nothing take turns like all others.
+_CHARGE = text("""
+    WITH ended AS (
+        UPDATE penstock.attempts SET outcome = :outcome, finished_at = now(), error = CAST(:error AS jsonb)
+        WHERE step_id = :step AND fence = :fence AND outcome IS NULL
+        RETURNING greatest(extract(epoch FROM now() - started_at), 0.001)::float8 AS seconds
+    ), run AS (
+        UPDATE penstock.runs SET used = used + seconds FROM ended WHERE id = :run
+        RETURNING coalesce(owner, '') AS owner, seconds
+    ), share AS (
+        INSERT INTO penstock.shares AS s (owner, used) SELECT owner, seconds FROM run
+        ON CONFLICT (owner) DO UPDATE SET used = s.used + excluded.used
+    )
+    INSERT INTO penstock.usage AS u (owner, month, steps, seconds)
+    SELECT owner, date_trunc('month', now())::date, 1, seconds FROM run
+    ON CONFLICT (owner, month) DO UPDATE SET steps = u.steps + 1, seconds = u.seconds + excluded.seconds
+""")
+
+
+class Shares(Repository):
+    def begin(self, run_id: str, owner: str | None) -> None:
+        """A run begins, or begins again: it and its owner start where the least served of the others is."""
+        other = runs.alias("other")
+        goes = (other.c.state.in_(_GOING), other.c.id != run_id)
+        own = owner_of(other) == (owner or "")
+        if not self.connection.execute(select(exists().where(*goes, own))).scalar_one():
+            least = (
+                select(func.coalesce(func.min(shares.c.used), 0.0))
+                .select_from(shares.join(other, owner_of(other) == shares.c.owner))
+                .where(*goes)
+                .scalar_subquery()
+            )
+            fresh = insert(shares).values(owner=owner or "", used=least)
+            raised = func.greatest(shares.c.used, fresh.excluded.used)
+            self.connection.execute(fresh.on_conflict_do_update(index_elements=["owner"], set_={"used": raised}))
+        first = select(func.coalesce(func.min(other.c.used), 0.0)).where(*goes, own).scalar_subquery()
+        started = update(runs).where(runs.c.id == run_id).values(used=func.greatest(runs.c.used, first))
+        self.connection.execute(started)
+
+    def charge(self, run_id: str, step_id: str, fence: int, outcome: str, error: str | None) -> None:
+        """An attempt ended: note how, and charge its time to its run, its owner and the month."""
+        values = {"run": run_id, "step": step_id, "fence": fence, "outcome": outcome, "error": error}
+        self.connection.execute(_CHARGE, values)
+
+    def lock_quotas(self, owner: str | None) -> None:
+        """Let one request of an owner at a time count what the owner has, until the transaction ends."""
+        self.connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(owner or "", 1))))
+
+    def of_owner(self, owner: str | None) -> Usage:
+        """What an owner has going and kept, and the time that its steps took this month."""
+        mine = owner_of(runs) == (owner or "")
+        going = select(func.count()).where(mine, runs.c.state.in_(_GOING)).scalar_subquery()
+        trials = (
+            select(func.count())
+            .join_from(steps, runs, runs.c.id == steps.c.run_id)
+            .where(mine, runs.c.state.in_(_GOING), steps.c.kind == "trial")
+            .scalar_subquery()
+        )
+        stored = (
+            select(artifacts.c.sha256, func.max(artifacts.c.size).label("size"))
+            .join(runs, runs.c.id == artifacts.c.run_id)
+            .where(mine)
+            .group_by(artifacts.c.sha256)
+            .subquery()
+        )
+        sent = select(func.coalesce(func.sum(models.c.size), 0)).where(owner_of(models) == (owner or ""))
+        size = select(func.coalesce(func.sum(stored.c.size), 0)).scalar_subquery() + sent.scalar_subquery()
+        month = func.date_trunc("month", func.now())
+        seconds = select(usage.c.seconds).where(usage.c.owner == (owner or ""), usage.c.month == month)
+        row = self.connection.execute(
+            select(
+                literal(owner or "").label("owner"), going.label("runs"), trials.label("trials"), size.label("bytes"),
+                func.coalesce(seconds.scalar_subquery(), 0.0).label("seconds"),
+            )
+        ).one()  # fmt: skip
+        return Usage(row.owner, row.runs, row.trials, int(row.bytes), float(row.seconds))
+
+    def seconds(self) -> dict[tuple[str, date], tuple[int, float]]:
+        """Steps and seconds of each owner in each month, since the first one."""
+        return {
+            (row.owner, row.month): (row.steps, row.seconds) for row in self.connection.execute(select(usage))
+        }  # fmt: skip

@@ -1,0 +1,66 @@
+"""What each operation needs of whoever asks: one row an operation, and a test that none is without.
+
+An operation that has no row needs `admin`, so that a forgotten one is closed, not open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from penstock.db.schema.records import SCOPES, TokenScope
+
+Need = TokenScope | Literal["nobody", "page"]
+"""`nobody`: it is for everyone. `page`: a page that sends whoever may not read to the form that takes a token."""
+
+ACCESS: Mapping[str, Need] = {
+    # for everyone: whether it is there, and the ways in
+    "ready": "nobody",
+    "health": "nobody",
+    "start": "nobody",
+    "login_page": "nobody",
+    "login": "nobody",
+    "enter": "nobody",
+    "logout": "nobody",
+    # looking
+    "list_models": "read",
+    "get_model": "read",
+    "list_runs": "read",
+    "get_run": "read",
+    "stream_events": "read",
+    "list_events": "read",
+    "list_trials": "read",
+    "get_trial": "read",
+    "get_front": "read",
+    "list_artifacts": "read",
+    "get_artifact": "read",
+    "profile_statistics": "read",
+    "rung_differences": "read",
+    "explain_run": "read",
+    "list_platforms": "read",
+    "make_login_link": "read",
+    "who_am_i": "read",
+    "runs_page": "page",
+    "run_page": "page",
+    "measurements_page": "page",
+    # one's own models and runs; everybody's with admin
+    "submit_model": "submit",
+    "check_model": "submit",
+    "start_run": "submit",
+    "cancel_run": "submit",
+    "pause_run": "submit",
+    "resume_run": "submit",
+    "extend_run": "submit",
+    "replay_trial": "submit",
+    # everything
+    "list_audit": "admin",
+}
+
+
+def need_of(operation: str) -> Need:
+    return ACCESS.get(operation, "admin")
+
+
+def holds(scope: TokenScope, needed: TokenScope) -> bool:
+    """Whether a token of that scope may do what needs the other one."""
+    return SCOPES.index(scope) >= SCOPES.index(needed)

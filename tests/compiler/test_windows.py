@@ -1,0 +1,152 @@
+"""Convolutions and poolings through every level: linalg = itensor = stream = C simulation = SystemVerilog = PyTorch."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from xdsl.dialects.builtin import f32
+from xdsl.parser import Parser
+
+from penstock.compiler.analysis.default_design import default_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.analysis.live_range import live_maximum
+from penstock.compiler.analysis.walks import SliceWalk
+from penstock.compiler.design import Design, KernelDesign
+from penstock.compiler.dialects import stream
+from penstock.compiler.dialects.window import Slide
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.pipeline import Lowered, lower, prepare
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels, verify_pytorch
+from penstock.compiler.program import Program
+from tests.compiler.designs import divisors
+from tests.compiler.frames import FRAMES, imported
+from tests.compiler.test_chain import check_csim
+from tests.goldens import check_golden
+from tests.rtl.rtl_batch import Core, build, check_whole
+
+GOLDENS = Path(__file__).parent / "goldens" / "windows"
+WITH_LANES = ("groups", "residual", "into dense", "depthwise", "largest, overlapping", "batch norms")
+
+
+def plain(program: Program, quantize: str | None = None) -> Lowered:
+    return lower(program, default_design(read_graph(program.module), "u55c", 300.0, quantize))
+
+
+def with_lanes(program: Program, seed: int, quantize: str | None = None) -> Lowered:
+    """Random lanes and tiles in all dims, rows and columns too, in random orders."""
+    generator, kernels = random.Random(seed), dict[str, KernelDesign]()
+    for op in read_graph(program.module).operations:
+        tile = [generator.choice(divisors(trip)) for trip in op.trips]
+        unroll = [generator.choice([d for d in divisors(size) if d <= 3]) for size in tile]
+        order = generator.sample(range(len(tile)), len(tile))
+        kernels[op.layer] = KernelDesign(tuple(tile), tuple(unroll), tuple(order))
+    return lower(program, Design("u55c", 300.0, kernels, quantize))
+
+
+def check(lowered: Lowered) -> None:
+    for comparison in verify_levels(lowered, make_inputs(lowered, random_sets=1)):
+        assert comparison.equal, comparison
+    answers = verify_pytorch(lowered)
+    assert answers is not None
+    assert answers.equal, answers
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_levels_agree_with_pytorch(name: str) -> None:
+    layer, shape = FRAMES[name]
+    program = imported(layer(), shape)
+    check(plain(prepare(program)))
+    check(plain(prepare(program, "w8a8"), "w8a8"))
+    if name in WITH_LANES:
+        check(with_lanes(prepare(program), seed=len(name)))
+
+
+def test_csim_agrees(tmp_path: Path) -> None:
+    batch: list[Lowered] = []
+    for name in WITH_LANES:
+        layer, shape = FRAMES[name]
+        program = imported(layer(), shape)
+        batch += [with_lanes(prepare(program), 1), plain(prepare(program, "w8a8"), "w8a8")]
+    check_csim(batch, tmp_path)
+
+
+def test_rtl_agrees_cycle_by_cycle() -> None:
+    """Integer models, two frames one after the other: the lines of the first are gone when the second comes."""
+    cores: list[Core] = []
+    for name in ("stride", "residual", "into dense"):
+        layer, shape = FRAMES[name]
+        lowered = plain(prepare(imported(layer(), shape), "w8a8"), "w8a8")
+        cores.append(Core(lowered, name))
+    for core, program in zip(cores, build(cores), strict=True):
+        check_whole(core, program, frames=2)
+
+
+def test_golden() -> None:
+    """A convolution, its line buffers included, at the levels below linalg."""
+    torch.manual_seed(0)
+    lowered = plain(prepare(imported(nn.Conv2d(1, 2, 3, stride=2, padding=1, bias=False), (1, 1, 5, 5), "conv")))
+    for level, module in (("itensor", lowered.itensor), ("stream", lowered.stream)):
+        check_golden(GOLDENS / f"{level}.mlir", str(module) + "\n")
+        Parser(make_context(), str(module)).parse_module().verify()
+
+
+def test_lines_hold_what_is_alive() -> None:
+    """Rows into 3 x 3 windows on 16 x 16: two rows and two columns of a window; 35 are alive where windows are slices.
+
+    The three that are more stand in the window and in the rows before it too. Two frames would be 512.
+    """
+    lowered = plain(prepare(imported(nn.MaxPool2d(3, 1), (1, 1, 16, 16), "pool")))
+    tasks = [op for op in lowered.stream.walk() if isinstance(op, stream.TaskOp)]
+    slides = [task for task in tasks if "windows" in (name := task.sym_name.data) and "convert" not in name]
+    lines = [op for one in slides for op in one.walk() if isinstance(op, stream.BufferOp)]
+    sizes = [op.result.type.element_count() for op in lines]
+    assert sizes == [16, 16, 3, 3]
+    rows = SliceWalk((1, 1), ((16, 1, 0), (16, 1, 1)))
+    windows = SliceWalk((3, 3), ((14, 1, 0), (14, 1, 1)))
+    assert live_maximum(rows, windows) == 35 == sum(sizes) - 3
+
+
+def test_a_layer_begins_after_the_rows_of_its_first_window() -> None:
+    """Three convolutions take little longer than one: none waits for a frame."""
+
+    def cycles(layers: int) -> int:
+        body = nn.Sequential(*(nn.Conv2d(2, 2, 3, padding=1) for _ in range(layers)))
+        lowered = plain(prepare(imported(body, (1, 2, 16, 16)), "w8a8"), "w8a8")
+        return sum(one.latency for one in Core(lowered, layers).simulations())
+
+    one, three = cycles(1), cycles(3)
+    assert three < 1.4 * one
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "words"),
+    [
+        (lambda: nn.ConvTranspose2d(2, 3, 3, stride=2), (1, 2, 4, 4), "aten.convolution"),
+        (lambda: nn.Conv2d(1, 1, 5), (1, 1, 4, 4), "Kernel size can't be greater than actual input size"),
+        (lambda: nn.AvgPool2d(3, 2, 1, count_include_pad=False), (1, 2, 7, 7), "avg_pool2d"),
+    ],
+)
+def test_refused_by_name(layer: type[nn.Module], shape: tuple[int, ...], words: str) -> None:
+    with pytest.raises(PenstockError, match=words):
+        prepare(imported(layer(), shape))
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (Slide(2, 1, 1), "of a tensor of shape"),
+        (Slide(0, 0, 1), "of a tensor of shape"),
+        (Slide(0, 2, 3), "have shape"),
+        (Slide(0, 2, 2, before=-1), "of a tensor of shape"),
+    ],
+)
+def test_windows_that_mean_nothing(by: Slide, words: str) -> None:
+    made = f"window.slide %0 by <{by}> fill 0.0 : {f32} : tensor<4x4xf32> -> tensor<3x4x2xf32>"
+    text = f"%0 = tensor.empty() : tensor<4x4xf32>\n%1 = {made}"
+    with pytest.raises(Exception, match=words):
+        Parser(make_context(), text).parse_module().verify()

@@ -1,0 +1,150 @@
+"""A forged program is refused: what a hostile model may leave in place of what the importer writes."""
+
+from __future__ import annotations
+
+import io
+import json
+import pickle
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.context import make_context
+from penstock.compiler.program import Program
+from penstock.compiler.saved_program import load_checked
+
+MOST = 1 << 20
+GRAPH = """
+"builtin.module"() ({
+  "func.func"() <{sym_name = "main", function_type = (tensor<2xf32>) -> tensor<2xf32>}> ({
+  ^bb0(%x: tensor<2xf32>):
+    "func.return"(%x) : (tensor<2xf32>) -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+PORT = {"name": "x", "shape": [2], "dtype": "float32", "quant": None}
+SIGNATURE: dict[str, Any] = {"name": "m", "params": [], "inputs": [PORT], "outputs": [PORT], "reference": "PyTorch"}
+
+
+class Evil:
+    """Would make a file if anything unpickled it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (self.path,))
+
+
+def program(folder: Path) -> Path:
+    (folder / "graph.mlir").write_text(GRAPH)
+    (folder / "signature.json").write_text(json.dumps(SIGNATURE))
+    np.savez(folder / "params.npz")
+    return folder
+
+
+def array(header_shape: tuple[int, ...], values: Any) -> bytes:
+    """The bytes of an array whose header says another shape."""
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": header_shape})
+    return stream.getvalue() + np.asarray(values, np.float32).tobytes()
+
+
+def archive(path: Path, content: bytes, name: str = "w.npy", method: int = zipfile.ZIP_STORED) -> None:
+    with zipfile.ZipFile(path, "w", method) as file:
+        file.writestr(name, content)
+
+
+def pickled(folder: Path) -> None:
+    np.savez(folder / "params.npz", w=np.array([Evil(folder / "executed")], dtype=object))
+
+
+def bare_pickle(folder: Path) -> None:
+    (folder / "params.npz").write_bytes(pickle.dumps(Evil(folder / "executed")))
+
+
+def pickle_in_archive(folder: Path) -> None:
+    archive(folder / "params.npz", pickle.dumps(Evil(folder / "executed")))
+
+
+def zip_bomb(folder: Path) -> None:
+    archive(folder / "params.npz", bytes(8 << 20), method=zipfile.ZIP_DEFLATED)
+
+
+def many_arrays(folder: Path) -> None:
+    for name in ("params", "samples", "calibration"):
+        archive(folder / f"{name}.npz", array((100_000,), np.zeros(100_000)), method=zipfile.ZIP_DEFLATED)
+
+
+def lying_header(folder: Path) -> None:
+    archive(folder / "params.npz", array((1 << 40,), [1.0]))
+
+
+def long_header(folder: Path) -> None:
+    header = b"\x93NUMPY\x02\x00" + (1 << 19).to_bytes(4, "little") + b"(" * (1 << 19)
+    archive(folder / "params.npz", header, method=zipfile.ZIP_DEFLATED)
+
+
+def named(**changes: Any) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / "signature.json").write_text(json.dumps(SIGNATURE | changes))
+
+    return write
+
+
+def graph(text: str) -> Callable[[Path], None]:
+    return lambda folder: void((folder / "graph.mlir").write_text(text))
+
+
+def void(_: object) -> None:
+    return None
+
+
+def attribute(text: str) -> Callable[[Path], None]:
+    return graph(GRAPH.replace('sym_name = "main"', f'sym_name = "main", layer = "{text}"'))
+
+
+FORGED: dict[str, Callable[[Path], None]] = {
+    "pickled objects in an array": pickled,
+    "a pickle for an archive": bare_pickle,
+    "a pickle in an archive": pickle_in_archive,
+    "an archive that unpacks to too much": zip_bomb,
+    "three archives too large together": many_arrays,
+    "a header of a petabyte": lying_header,
+    "a header without an end": long_header,
+    "no archive": lambda folder: void((folder / "params.npz").write_bytes(b"PK\x03\x04 no")),
+    "words for a terminal in the name": named(name="\x1b]0;evil\x07"),
+    "text that runs backwards in a port": named(inputs=[{**PORT, "name": "x\u202ey"}]),
+    "a line break into generated code": named(outputs=[{**PORT, "name": 'x\nsystem("evil")'}]),
+    "a line break into a comment": attribute('a\\0Asystem(\\22evil\\22);'),
+    "escapes in the graph": attribute("\\1B[2J"),
+    "a name of a megabyte": named(name="x" * (1 << 20)),
+    "a document nested too deeply": lambda folder: void(
+        (folder / "signature.json").write_text("[" * 100_000 + "]" * 100_000)
+    ),
+    "a document of another form": named(inputs="all of them"),
+    "no document": lambda folder: void((folder / "signature.json").write_bytes(b"\xff\xfe")),
+    "a graph nested too deeply": graph('"builtin.module"() ({' * 20_000),
+    "a graph of unknown operations": graph(GRAPH.replace("func.return", "os.system")),
+    "a graph that does not fit": graph(GRAPH.replace("(tensor<2xf32>) -> ()", "(tensor<3xf32>) -> ()")),
+    "nothing": lambda folder: (folder / "graph.mlir").unlink(),
+}  # fmt: skip
+
+
+def test_an_honest_one_is_taken(tmp_path: Path) -> None:
+    assert isinstance(load_checked(program(tmp_path), make_context(), MOST), Program)
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_one_is_refused(tmp_path: Path, name: str) -> None:
+    FORGED[name](program(tmp_path))
+    with pytest.raises(PenstockError) as refused:
+        load_checked(tmp_path, make_context(), MOST)
+    assert refused.value.code == "program-invalid"
+    assert str(refused.value).isprintable() or "\x1b" not in str(refused.value)
+    assert not (tmp_path / "executed").exists()
