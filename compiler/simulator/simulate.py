@@ -32,7 +32,7 @@ from penstock.compiler.simulator.state import (
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
-SHARE = 8  # a run without depths is given up where it goes through more than one of so many accesses one by one,
+TRIED, SHARE = 20_000, 8  # a run without depths is given up after so many events, and one of so many accesses,
 ROOM = 1 << 17  # or where it needs more words for times than this: the run with depths is sooner then
 
 _ENGINE_PARTS = (
@@ -167,7 +167,7 @@ class Simulator:
     ) -> tuple[EngineState, bool]:
         """One that is only `tried` is given up where it takes long."""
         state = new_state(self.plan, depths, frames, self._sizes, every_time=every_time)
-        state.memory[at.MOST_WORK] = max(SMALL, self.plan.accesses * frames // SHARE) if tried else at.FAR
+        state.memory[at.MOST_WORK] = max(TRIED, self.plan.accesses * frames // SHARE) if tried else at.FAR
         run = self._compiled if self._is_long(frames) else self._interpreted
         done = run(state)
         while not done and (not tried or len(state.rings) <= ROOM) and grow(self.plan, state):
