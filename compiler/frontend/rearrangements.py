@@ -23,10 +23,11 @@ def rearrangements() -> dict[Any, Callable[..., Any]]:
         aten.constant_pad_nd.default: _pad,
         aten.slice.Tensor: _slice_with_steps,
         aten.slice_scatter.default: _written_slice,
+        aten.empty.memory_format: _zeros,
         aten.cat.default: _cat_without_empty,
         aten.as_strided.default: _as_it_lies,
-        aten.view.default: lambda x, size: NotImplemented if x.dim() else _number_as(x, len(size)),
-        aten.unsqueeze.default: lambda x, dim: NotImplemented if x.dim() else _number_as(x, 1),
+        aten.view.default: lambda x, size: _number_as(x, len(size)),
+        aten.unsqueeze.default: lambda x, dim: _number_as(x, 1),
     }
 
 
@@ -36,7 +37,7 @@ def narrow(x: torch.Tensor, dim: int, start: int, end: int) -> torch.Tensor:
 
 def _number_as(x: torch.Tensor, dims: int) -> Any:
     """A tensor of one number without dims gets some by being repeated once: xDSL knows no reshape from no dims."""
-    return aten.expand.default(x, [1] * dims) if dims else NotImplemented
+    return NotImplemented if x.dim() or not dims else aten.expand.default(x, [1] * dims)
 
 
 def _flip(x: torch.Tensor, dims: list[int]) -> Any:
@@ -94,6 +95,11 @@ def _slice_with_steps(
         at = first + whole * step
         parts.append(narrow(x, dim, at, at + 1))
     return aten.cat.default(parts, dim) if len(parts) > 1 else parts[0] if parts else NotImplemented
+
+
+def _zeros(size: list[int], *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """What a model means to write over has no numbers yet, so that zeros will do."""
+    return aten.full.default(size, 0, dtype=dtype or torch.get_default_dtype(), device=device)
 
 
 def _written_slice(
