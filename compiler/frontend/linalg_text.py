@@ -30,9 +30,10 @@ from xdsl.utils.hints import isa
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.generalise import GENERALISED, generalise
-from penstock.compiler.frontend.name_layers import LAYER, unique_name
+from penstock.compiler.frontend.name_layers import LAYER
 from penstock.compiler.frontend.text_file import TextFile
 from penstock.compiler.interpreter.linalg import run
+from penstock.compiler.names import Names
 from penstock.compiler.program import Port, Program, Samples, Signature
 from penstock.compiler.reference import LinalgReference
 from penstock.compiler.scalars.number_types import number_type, sent_types
@@ -154,22 +155,20 @@ class _Text:
             raise self._refused("linalg-text", f"{op.name} has the type {kind}", self._place(op), what)
 
     def _name_arguments(self, main: FuncOp) -> list[str]:
-        names: list[str] = []
-        for position, argument in enumerate(main.body.block.args):
-            names.append(unique_name(argument.name_hint or f"input{position}", set(names)))
-        return names
+        names = Names()
+        arguments = enumerate(main.body.block.args)
+        return [names.take(argument.name_hint or f"input{position}") for position, argument in arguments]
 
     def _lift_constants(self, main: FuncOp, inputs: list[str]) -> dict[str, Array]:
         """Dense constants become parameters, which the operations then read as arguments."""
-        block, params, taken = main.body.block, dict[str, Array](), set(inputs)
+        block, params, names = main.body.block, dict[str, Array](), Names(inputs)
         for op in list(block.ops):
             if not isinstance(op, arith.ConstantOp) or not isa(op.result.type, TensorType):
                 continue
             value = op.value
             if not isinstance(value, DenseIntOrFPElementsAttr) or (value.is_splat() or not value.get_shape()):
                 continue
-            name = unique_name(op.result.name_hint or "constant", taken)
-            taken.add(name)
+            name = names.take(op.result.name_hint or "constant")
             if not number_type(op.result.type).is_sent:
                 raise self._refused(
                     "unsupported-dtype", f"the constant {name!r} is {op.result.type}", self._place(op),
@@ -191,7 +190,7 @@ class _Text:
 
     def _name_layers(self, main: FuncOp) -> None:
         """A layer is called as its attribute or its value says, or after its operation."""
-        taken: set[str] = set()
+        names = Names()
         for op in main.body.block.ops:
             if isinstance(op, linalg.GenericOp | tensor.CollapseShapeOp | tensor.ExpandShapeOp | tensor.ExtractSliceOp
                           | tensor.ConcatOp):  # fmt: skip
@@ -199,9 +198,7 @@ class _Text:
                 wanted = (
                     given.data if isinstance(given, StringAttr) else op.results[0].name_hint if op.results else None
                 )
-                name = unique_name(wanted or op.name.partition(".")[2], taken)
-                taken.add(name)
-                op.attributes[LAYER] = StringAttr(name)
+                op.attributes[LAYER] = StringAttr(names.take(wanted or op.name.partition(".")[2]))
 
     def _unsupported(self, op: Operation, where: str) -> PenstockError:
         return self._refused("unsupported-op", f"the operation {op.name} is not supported {where}", self._place(op))

@@ -10,6 +10,7 @@ from xdsl.ir import Operation
 
 from penstock.compiler.frontend.hand_over import ORIGIN
 from penstock.compiler.frontend.origins import Origin
+from penstock.compiler.names import Names
 
 LAYER = "penstock.layer"
 SOURCE = "penstock.source"
@@ -22,28 +23,16 @@ def name_layers(module: ModuleOp, origins: dict[int, Origin]) -> None:
 
     The source is what an error message calls the operation; `CheckSupported` drops it when there is no error.
     """
-    taken: set[str] = set()
+    names = Names()
     for op in list(module.walk()):
         number = op.attributes.pop(ORIGIN, None)
         origin = origins.get(number.value.data) if isinstance(number, IntegerAttr) else None
         if isinstance(op, linalg.GenericOp):
-            name = unique_name(_generic_name(op, origin), taken)
-            taken.add(name)
-            op.attributes[LAYER] = StringAttr(name)
+            op.attributes[LAYER] = StringAttr(names.take(_generic_name(op, origin)))
         elif origin is not None and _moves_data(op):
             op.attributes[LAYER] = StringAttr(_join(origin.path, origin.op))
         if origin is not None and LAYER in op.attributes:
             op.attributes[SOURCE] = StringAttr(origin.operation())
-
-
-def unique_name(name: str, taken: set[str]) -> str:
-    """The name itself, or with the first free number behind it."""
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
 
 
 def _generic_name(op: linalg.GenericOp, origin: Origin | None) -> str:

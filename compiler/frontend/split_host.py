@@ -23,9 +23,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.host_regions import ExportedGraph, Regions, find_regions, is_numbered, reach
 from penstock.compiler.frontend.lift import state_value
 from penstock.compiler.frontend.loaded import LoadedModel
-from penstock.compiler.frontend.name_layers import unique_name
 from penstock.compiler.frontend.origins import op_name, origin_of
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.names import Names
 from penstock.compiler.runtime.penstock_runtime.host import is_pure
 
 
@@ -94,7 +94,7 @@ class _Cut:
             if node in self.graph.inputs and node.meta["val"].dtype == torch.float32:
                 continue
             with graph.inserting_before(first):
-                placeholder = graph.placeholder(unique_name(node.name, {n.name for n in graph.nodes}))
+                placeholder = graph.placeholder(Names(n.name for n in graph.nodes).take(node.name))
             added[placeholder] = _port_name(node)
             argument = TensorArgument(placeholder.name)
             if node in self.regions.folded:
@@ -139,8 +139,9 @@ class _Cut:
         taken = {n.name for n in (*self.program.graph.nodes, *self.graph.inputs)}
         specs = self.program.graph_signature.input_specs
         for node, wanted in added.items():
-            taken.discard(node.name)
-            name, old = unique_name(wanted, taken), node.name
+            old = node.name
+            taken.remove(old)
+            name = Names(taken).take(wanted)
             taken.add(name)
             node.name = node.target = name
             place = next(i for i, spec in enumerate(specs) if spec.arg.name == old)

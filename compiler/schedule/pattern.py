@@ -73,19 +73,6 @@ class TokenPattern:
     def last(self) -> int:
         return self.iteration(self.count - 1)
 
-    @cached_property
-    def periods(self) -> tuple[tuple[int, int], ...]:
-        """(how often, after how many iterations again) from the innermost level out, merged where regular."""
-        merged: list[tuple[int, int]] = []
-        for level in reversed(self.levels):
-            if level.count == 1:
-                continue
-            if merged and merged[-1][0] * merged[-1][1] == level.stride and len(level.runs) == 1:
-                merged[-1] = (merged[-1][0] * level.count, merged[-1][1])
-            else:
-                merged.append((level.count, level.stride))
-        return tuple(merged)
-
 
 def _narrow(runs: tuple[tuple[int, int], ...], comparison: str, value: int) -> tuple[tuple[int, int], ...]:
     """The part of the runs where the comparison with `value` holds."""

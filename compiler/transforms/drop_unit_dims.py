@@ -16,8 +16,9 @@ from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.interpreter.linalg import trip_counts
+from penstock.compiler.names import Names
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.generics import (
     PARALLEL,
     build_generic,
@@ -55,9 +56,9 @@ class DropUnitDims(Rewrite):
             if isinstance(op, linalg.GenericOp):
                 plans[op].apply(op)
             elif isinstance(op, tensor.ExtractSliceOp):
-                _reduce_slice(op, cuts[op], unique_name(f"{layer_of(op)}.part", editor.taken_layers()))
+                _reduce_slice(op, cuts[op], editor.free_layer(f"{layer_of(op)}.part"))
             elif isinstance(op, tensor.ConcatOp):
-                _reduce_concat(op, f"{layer_of(op)}.part", editor.taken_layers())
+                _reduce_concat(op, f"{layer_of(op)}.part", Names(editor.layers()))
             elif isinstance(op, SlideOp):
                 _reduce_windows(op, windows[op])
             else:
@@ -162,7 +163,7 @@ def _reduce_windows(op: SlideOp, old: tuple[int, ...]) -> None:
     replace(op, new)
 
 
-def _reduce_concat(op: tensor.ConcatOp, layer: str, taken: set[str]) -> None:
+def _reduce_concat(op: tensor.ConcatOp, layer: str, names: Names) -> None:
     """A part of one element along the joined dim has that dim, and it alone, with one element."""
     dim, shape = op.dim.value.data, shape_of(op.result)
     place = sum(size != 1 for size in shape[:dim])
@@ -172,8 +173,7 @@ def _reduce_concat(op: tensor.ConcatOp, layer: str, taken: set[str]) -> None:
         wanted = [size for size in shape if size != 1]
         wanted[place] = _elements(source) * wanted[place] // _elements(op.result)
         if shape_of(source) != tuple(wanted):
-            new.extend(_copy(source, tuple(wanted), place, unique_name(layer, taken)))
-            taken.add(layer_of(new[-1]))
+            new.extend(_copy(source, tuple(wanted), place, names.take(layer)))
             source = new[-1].results[0]
         parts.append(source)
     replace(op, [*new, concat_along(parts, place, op)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.names import Names
 from penstock.compiler.program import Program
 
 LAYER = "penstock.layer"
@@ -117,10 +118,14 @@ class Editor:
         return np.asarray(data, order="C") if self.program.has_weights or any(data.strides) else data
 
     def _free_name(self, name: str) -> str:
-        return unique_name(name, {used for used, _ in self._named.values()})
+        return Names({used for used, _ in self._named.values()}).take(name)
 
-    def taken_layers(self) -> set[str]:
+    def layers(self) -> set[str]:
         return {layer_of(op) for op in self.generics()}
+
+    def free_layer(self, wanted: str, leaving: Set[str] = frozenset()) -> str:
+        """A name for a new operation, which may be that of one that is about to go."""
+        return Names(self.layers() - leaving).take(wanted)
 
     def finish(self) -> Program:
         """The changed program, verified; dead code and unread parameters are gone. Raises `VerifyException`."""
@@ -161,15 +166,6 @@ def _text(attributes: DictionaryAttr, key: str) -> str:
 def layer_of(op: Operation) -> str:
     value = op.attributes.get(LAYER)
     return value.data if isinstance(value, StringAttr) else op.name
-
-
-def unique_name(name: str, taken: set[str]) -> str:
-    """The name itself, or with the first free number behind it."""
-    number, candidate = 2, name
-    while candidate in taken:
-        candidate = f"{name}_{number}"
-        number += 1
-    return candidate
 
 
 def tensor_of(shape: tuple[int, ...], element: Attribute) -> TensorType[Any]:

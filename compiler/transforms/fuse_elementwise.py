@@ -11,7 +11,7 @@ from xdsl.dialects.linalg import ops as linalg
 
 from penstock.compiler.interpreter.linalg import trip_counts
 from penstock.compiler.transforms.drop_unused_operands import drop_unused_operands
-from penstock.compiler.transforms.editor import LAYER, Editor, layer_of, unique_name
+from penstock.compiler.transforms.editor import LAYER, Editor, layer_of
 from penstock.compiler.transforms.generics import (
     body_ops,
     build_generic,
@@ -106,4 +106,4 @@ def _fused_name(editor: Editor, producer: linalg.GenericOp, consumer: linalg.Gen
     place, dot, _ = first.rpartition(".")
     kind = re.sub(r"_\d+$", "", last.rpartition(".")[2])
     name = f"{place if dot else first}.{kind}"
-    return unique_name(name, editor.taken_layers() - {first, last})
+    return editor.free_layer(name, leaving={first, last})

@@ -15,7 +15,7 @@ from xdsl.ir import Block, SSAValue, Use
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of
 from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty, is_reduction, maps_of
 from penstock.compiler.transforms.parts import moves_data
 from penstock.compiler.transforms.rewrite import Rewrite
@@ -57,7 +57,7 @@ def _copy_behind(editor: Editor, op: linalg.GenericOp) -> SSAValue:
     block.add_op(linalg.YieldOp(block.args[0]))
     target, rank = empty(result.type), len(shape_of(result))
     identity = AffineMap.identity(rank)
-    layer = unique_name(f"{layer_of(op)}.requantise", editor.taken_layers())
+    layer = editor.free_layer(f"{layer_of(op)}.requantise")
     copy = build_generic([result], target.tensor, [identity] * 2, [PARALLEL] * rank, block, layer)
     editor.block.insert_ops_after([target, copy], op)
     return copy.results[0]

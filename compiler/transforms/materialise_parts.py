@@ -11,7 +11,7 @@ from xdsl.ir.affine import AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.interpreter.linalg import execute
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of
 from penstock.compiler.transforms.generics import PARALLEL, build_generic, empty, filled_with
 from penstock.compiler.transforms.parts import is_slice_or_concat
 from penstock.compiler.transforms.rewrite import Rewrite
@@ -45,7 +45,7 @@ def _copy(editor: Editor, op: Operation, source: SSAValue) -> SSAValue:
     block = Block(arg_types=[element] * 2)
     block.add_op(linalg.YieldOp(block.args[0]))
     rank = len(shape_of(source))
-    layer = unique_name(f"{layer_of(op)}.part", editor.taken_layers())
+    layer = editor.free_layer(f"{layer_of(op)}.part")
     target = empty(source.type)
     copy = build_generic([source], target.tensor, [AffineMap.identity(rank)] * 2, [PARALLEL] * rank, block, layer)
     editor.block.insert_ops_before([target, copy], op)

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineMap
 from xdsl.utils.type import get_element_type_or_self
 
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.generics import build_generic, clone_body, empty, is_copy, iterators_of, maps_of
 from penstock.compiler.transforms.parts import bounds, concat_along, cut_dims, slice_along
 from penstock.compiler.transforms.rewrite import Rewrite
@@ -76,7 +76,7 @@ def _axis(layout: AffineMap, expr: object) -> int | None:
 def _replace_by_copy(editor: Editor, op: Operation, copy: linalg.GenericOp, source: SSAValue) -> None:
     result = op.results[0]
     target = empty(tensor_of(shape_of(result), get_element_type_or_self(result.type)))
-    layer = unique_name(layer_of(copy), editor.taken_layers())
+    layer = editor.free_layer(layer_of(copy))
     new = build_generic([source], target.tensor, maps_of(copy), iterators_of(copy), clone_body(copy), layer)
     editor.block.insert_ops_before([target, new], op)
     result.replace_all_uses_with(new.results[0])

@@ -20,7 +20,7 @@ from xdsl.utils.type import get_element_type_or_self
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.operations import evaluate
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, unique_name
+from penstock.compiler.transforms.editor import Editor, layer_of, shape_of
 from penstock.compiler.transforms.generics import (
     PARALLEL,
     build_generic,
@@ -113,7 +113,7 @@ def _add_after(editor: Editor, reduced: linalg.GenericOp, start: SSAValue) -> No
     block.add_ops([total, linalg.YieldOp(total.result)])
     target = empty(reduced.results[0].type)
     identity = AffineMap.identity(len(shape_of(reduced.results[0])))
-    layer = unique_name(f"{layer_of(reduced)}.start", editor.taken_layers())
+    layer = editor.free_layer(f"{layer_of(reduced)}.start")
     uses = list(reduced.results[0].uses)
     added = build_generic(
         [reduced.results[0], start], target.tensor, [identity] * 3, [PARALLEL] * identity.num_dims, block, layer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.compiler.backend.rtl.primitives import INT8_PAIR, find_primitive
+from penstock.compiler.backend.rtl.primitives import find_primitive
 from penstock.compiler.scalars.operations import OPERATIONS
 from tests.rtl.primitive_bench import Case
 
@@ -59,7 +59,6 @@ CASES = [
                                            ("ceildivsi", "true", "false", 2), ("divui", "false", "false", 0),
                                            ("remsi", "true", "true", 0), ("remui", "false", "true", 0))
     ),
-    Case("int8_pair", "arith.muli", INT8_PAIR, "integer_pair(a, b, a >> 16)", is_float=False),
     _case("div", "arith.divf", F2, "f32", f"rounded(static_cast<double>({X}) / {Y})"),
     _case("reciprocal", "reciprocal", F1, "f32", f"rounded(1.0 / {X})"),
     _case("rsqrt", "math.rsqrt", F1, "f32", f"rounded(1.0 / std::sqrt(static_cast<double>({X})))"),

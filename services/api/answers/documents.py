@@ -263,7 +263,8 @@ def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
 
 def _asked_trials(run: Run) -> int:
     """Those of the start and those that were added; a grid may have fewer settings than that."""
-    counts = [run.options.get(name) for name in ("trials", EXTENDED)]
+    asked = run.options.get("trials")
+    counts = [asked if asked is not None else run.summary.get("trials_planned"), run.options.get(EXTENDED)]
     return sum(count for count in counts if isinstance(count, int))
 
 

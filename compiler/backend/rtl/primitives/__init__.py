@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.compiler.backend.rtl.primitives.registry import INT8_PAIR, Primitive, find_primitive, source
+from penstock.compiler.backend.rtl.primitives.registry import Primitive, find_primitive, source
 from penstock.compiler.backend.rtl.primitives.rom import Rom, is_tabulated, tabulate
 
-__all__ = ["INT8_PAIR", "Primitive", "Rom", "find_primitive", "is_tabulated", "source", "tabulate"]
+__all__ = ["Primitive", "Rom", "find_primitive", "is_tabulated", "source", "tabulate"]

@@ -73,10 +73,6 @@ _CORES = {row.name: _float(row.core) for row in OPERATIONS.values() if row.core 
 _CORES["reciprocal"] = _float(RtlCore("fp32_reciprocal", 6, (*_MULT18, "reciprocal_polynomial.sv")))
 
 
-INT8_PAIR = Primitive("int8_mul_pair", 2, (8, 8, 8), 32, ("xilinx_dsp48.sv", "int8_mul_pair.sv"))
-"""{a * c, b * c} of three i8 in one DSP48E2; no operation asks for it by itself."""
-
-
 def _compare(op: str, types: tuple[str, ...], result: str, attributes: Mapping[str, str]) -> Primitive:
     predicate = attributes.get("predicate", "")
     if not (predicate.isdigit() and int(predicate) < 16):
