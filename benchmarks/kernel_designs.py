@@ -19,7 +19,8 @@ from penstock.compiler.frontend.loader import load_model
 from penstock.compiler.pipeline import prepare
 from penstock.compiler.reference import parse_reference
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.search.descent import Fitted, fit
+from penstock.dse.evaluation.objectives import Goal
+from penstock.dse.search.explore import Exploration, explore
 from penstock.dse.space.tiling import TilingOptions
 
 PLATFORM = "xcu280"
@@ -76,17 +77,15 @@ def evaluator_of(workload: str) -> Evaluator:
     return Evaluator.create(program, PLATFORM, options=TilingOptions(weights="rom"))
 
 
-def limited(evaluator: Evaluator, dsp: int) -> Evaluator:
-    """The same on a device with so many DSPs; its other resources stay."""
-    platform = evaluator.platform
-    share = dsp / platform.available.dsp
-    fill = tuple((name, share if name == "dsp" else most) for name, most in platform.fill)
-    return replace(evaluator, platform=replace(platform, fill=fill))
+def limited(evaluator: Evaluator, dsp: int, lut: int | None = None) -> Evaluator:
+    """The same under a limit on DSPs, as a user would give it, and one on LUTs where that is asked for."""
+    limits = [f"dsp<={dsp}", *([f"lut<={lut}"] if lut is not None else [])]
+    return replace(evaluator, goal=Goal.of((), limits).on(evaluator.platform))
 
 
-def search(workload: str, dsp: int) -> Fitted:
-    """The fastest design with at most so many DSPs."""
-    return fit(limited(evaluator_of(workload), dsp))
+def search(workload: str, dsp: int, lut: int | None = None) -> Exploration:
+    """The fastest design with at most so many DSPs: what `penstock explore` finds."""
+    return explore(limited(evaluator_of(workload), dsp, lut))
 
 
 def load_designs(workload: str) -> dict[int, Design]:

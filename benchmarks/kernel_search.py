@@ -27,11 +27,12 @@ def main(arguments: list[str]) -> None:
                 continue
             began = time.perf_counter()
             found = search(name, dsp)
-            designs[dsp] = found.evaluation.design
-            figures, seconds = found.evaluation.figures, time.perf_counter() - began
+            best = found.best.evaluation
+            designs[dsp] = best.design
+            seconds, gap = time.perf_counter() - began, found.bound.gap(best.values[0])
             print(
-                f"{name} {dsp}: {figures.latency} cycles, {figures.resources.dsp} DSP, "
-                f"{found.modelled} designs modelled in {seconds:.1f} s", flush=True,
+                f"{name} {dsp}: {best.figures.latency} cycles, {gap:.1%} above the bound, "
+                f"{best.figures.resources.dsp} DSP, in {seconds:.1f} s", flush=True,
             )  # fmt: skip
             save_designs(name, designs)
 

@@ -25,7 +25,6 @@ from penstock.compiler.platforms.routing import Routing, routing_of
 from penstock.compiler.schedule import load_library
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.routing import routing_use
-from penstock.dse.search.built import with_memories
 from penstock.profiling.network import TaskChannel, TaskNetwork
 from penstock.profiling.simulated import simulate_design
 
@@ -125,8 +124,7 @@ def workload_rows(workload: Workload, designs: Mapping[int, Design]) -> list[Map
 def measure(workload: Workload, design: Design, dsp: int) -> Found:
     """Model, simulate and run a design; one that takes too many DSPs or computes something else is an error."""
     evaluator = limited(evaluator_of(workload.name), dsp)
-    modelled = evaluator.evaluate_design(design)
-    evaluation = (with_memories(evaluator, modelled) if design.memories else None) or modelled
+    evaluation = evaluator.evaluate_design(design)
     if not evaluation.feasible:
         raise PenstockError(
             code="does-not-fit", what=f"the design kept for {dsp} DSPs does not fit", where=workload.name,
@@ -174,7 +172,7 @@ def _budget_row(workload: Workload, found: Mapping[int, Found], budget: int) -> 
         "widest_token_bits": best.widest.bits,
         **_sent(best.widest),
         "routing_share_on_u280": round(routing_use(best.network, _board_routing()).share, 3),
-        "what_binds": what_binds(best, limited(evaluator_of(workload.name), budget).platform.limits),
+        "what_binds": what_binds(best, limited(evaluator_of(workload.name), budget).may_use),
     }
 
 
@@ -183,7 +181,7 @@ def most_lanes(evaluator: Evaluator) -> int:
 
     `dsp_bound_cycles` leaves the LUTs out: every adder is built of them, however many that takes.
     """
-    library, limits = load_library(evaluator.platform.operators, evaluator.clock_mhz), evaluator.platform.limits
+    library, limits = load_library(evaluator.platform.operators, evaluator.clock_mhz), evaluator.may_use
     product = library.find("arith.mulf", 32).area(32)
     small, large = (library.find("arith.addf", 32, kind).area(32) + product for kind in ("fabric", "dsp"))
     by_dsp = limits.dsp // small.dsp

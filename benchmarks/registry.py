@@ -41,6 +41,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "dse": Benchmark(
         "benchmarks.dse", "designs modelled a second, two workers on one study, the search against optima"
     ),
+    "explore": Benchmark(
+        "benchmarks.explore", "the search with its defaults under five budgets: cycles, bound, gap, seconds"
+    ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"

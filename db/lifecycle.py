@@ -269,12 +269,13 @@ def _add_steps(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> None:
         return
     created = tx.steps.create(run_id, steps)
     named = {key for step in steps for key in (*step.needs, *step.needed_by)}
-    ids = tx.steps.ids_by_key(run_id, sorted(named - created.keys())) | created
+    elsewhere = sorted(named - created.keys())
+    ids = (tx.steps.ids_by_key(run_id, elsewhere) if elsewhere else {}) | created
     missing = sorted(named - ids.keys())
     if missing:
         raise GraphError(f"steps of {run_id} need {', '.join(missing)}, which the run does not have")
     targets = {key for step in steps for key in step.needed_by} - created.keys()
-    started = targets - tx.steps.blocked_keys(run_id, sorted(targets))
+    started = targets - tx.steps.blocked_keys(run_id, sorted(targets)) if targets else set[str]()
     if started:
         raise GraphError(f"{', '.join(sorted(started))} of {run_id} cannot get new needs: started")
     tx.steps.add_edges(

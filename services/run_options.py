@@ -18,13 +18,12 @@ from penstock.compiler.evidence import DEFAULT_RUNG, LICENSED, RUNGS, Evidence, 
 from penstock.compiler.platforms import load_platform, platform_names
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, MOST_OBJECTIVES, OBJECTIVES, Goal
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, SAMPLERS
-from penstock.dse.support.budgets import SIMULATIONS
+from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 from penstock.services.goals import Limits, ObjectiveNames, check_goal
 
 BitstreamTarget = Literal["hw", "hw_emu", "none"]
 
 DEFAULT_PLATFORM = "u55c"
-DEFAULT_TRIALS = 24
 MOST_TRIALS = 10_000
 MOST_LANES = 1_000_000
 MOST_FIFO_SIMULATIONS = 100_000
@@ -33,7 +32,7 @@ LONGEST_NAME = 200
 
 MODEL_HELP = "FILE.py:FUNCTION, FILE.onnx, FILE.mlir, zoo:NAME?KEY=VALUE, or hf:, timm:, torchvision:, torch.nn:NAME"
 
-COMPILE, EXPLORE, SUBMIT, CHECK = "compile", "explore", "submit", "check"
+COMPILE, EXPLORE, SUBMIT, CHECK, SPACE = "compile", "explore", "submit", "check", "space"
 EXTENDED = "extended"
 """How many trials were added to a run after its start: kept beside its options."""
 
@@ -103,17 +102,36 @@ class RunOptions(RequestBody):
         PlatformName,
         Said(
             f"device to design for [default: {DEFAULT_PLATFORM}]",
-            (COMPILE, EXPLORE, SUBMIT, CHECK),
-            defaults={COMPILE: None, EXPLORE: None, CHECK: None},
+            (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),
+            defaults={COMPILE: None, EXPLORE: None, CHECK: None, SPACE: None},
         ),
     ] = Field(DEFAULT_PLATFORM, description="the device to compile for: one of the platforms of this service")
     trials: Annotated[
-        StrictInt,
-        Said("designs to try", (COMPILE, EXPLORE, SUBMIT), defaults={COMPILE: 48, EXPLORE: 100}, most=100_000),
-    ] = Field(DEFAULT_TRIALS, ge=1, le=MOST_TRIALS, description="designs to try")
+        StrictInt | None,
+        Said(
+            "designs to try [default: as many as suit the space]",
+            (COMPILE, EXPLORE, SUBMIT),
+            most=100_000,
+            absent="as many as suit the space",
+        ),
+    ] = Field(None, ge=1, le=MOST_TRIALS, description="designs to try; null: as many as suit the space")
+    gap: Annotated[
+        float,
+        Said(
+            "stop searching with a design so many percent above what none can be below", (COMPILE, EXPLORE, SUBMIT),
+            label="stop at a gap of",
+        ),
+    ] = Field(
+        DEFAULT_GAP, ge=0, le=1000, allow_inf_nan=False,
+        description="percent above the lower bound of the first objective at which the search ends; 0: only at it",
+    )  # fmt: skip
     quantize: Annotated[
         QuantisationName | None,
-        Said("w8a8: eight-bit weights and activations", (COMPILE, EXPLORE, SUBMIT, CHECK), absent="as the model is"),
+        Said(
+            "w8a8: eight-bit weights and activations",
+            (COMPILE, EXPLORE, SUBMIT, CHECK, SPACE),
+            absent="as the model is",
+        ),
     ] = Field(None, description="w8a8: 8-bit weights and activations; null: as the model is")
     seed: Annotated[StrictInt, Said("of the search: equal seeds give equal designs", (COMPILE, EXPLORE, SUBMIT))] = (
         Field(0, ge=0, le=LARGEST_SEED, description="of the search; the same seed tries the same designs")
@@ -123,6 +141,7 @@ class RunOptions(RequestBody):
         Said(
             f"{one_of(tuple(OBJECTIVES))}; up to {('', 'one', 'two', 'three')[MOST_OBJECTIVES]}, "
             "the most important first",
+            (EXPLORE, SUBMIT, SPACE),
             flag="--objective",
         ),
     ] = list(DEFAULT_OBJECTIVES)
@@ -130,6 +149,7 @@ class RunOptions(RequestBody):
         Limits,
         Said(
             "a hard limit such as dsp<=0.5 or latency_us<=20; may be repeated",
+            (EXPLORE, SUBMIT, SPACE),
             flag="--limit",
             absent="those of the platform",
         ),
@@ -146,7 +166,7 @@ class RunOptions(RequestBody):
     ] = Field(True, description="begin with the best settings of earlier runs of the same model on the same platform")
     max_lanes: Annotated[
         StrictInt | None,
-        Said("the most operations side by side", (COMPILE, EXPLORE, SUBMIT), label="most lanes"),
+        Said("the most operations side by side", (COMPILE, EXPLORE, SUBMIT, SPACE), label="most lanes"),
     ] = Field(
         None,
         ge=2,

@@ -50,6 +50,9 @@ class RunSummary(Summarised):
 
     # explore
     warm_start: list[FigureOrigin] | None = None
+    modelled: int | None = None
+    trials_planned: int | None = None
+    stopped: str | None = None
     # select
     chosen_trial: int | None = None
     evidence: str | None = None
@@ -68,6 +71,9 @@ class RunSummary(Summarised):
     on_front: int | None = None
     fallback: str | None = None
     why: list[str] | None = None
+    bound: Figure | None = None
+    bound_reason: str | None = None
+    gap_pct: float | None = None
     left_out: list[str] | None = None
     rung_errors: list[dict[str, Any]] | None = None
     measurements: str | None = None

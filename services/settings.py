@@ -38,6 +38,8 @@ class Settings:
     """PENSTOCK_API_PORT."""
     trusted_proxies: tuple[str, ...] = ()
     """PENSTOCK_TRUSTED_PROXIES: addresses whose X-Forwarded-For and -Proto are believed; nobody's unless named."""
+    api_processes: int = 1
+    """PENSTOCK_API_PROCESSES: how many `penstock up` starts on the same address; each has streams of its own."""
     url: str = "http://127.0.0.1:8750"
     """PENSTOCK_URL: where the command line finds the service."""
     lease_seconds: float = 30.0
@@ -147,6 +149,7 @@ class Settings:
             api_host=host,
             api_port=port,
             trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
+            api_processes=read("API_PROCESSES", _count, 1),
             url=read("URL", _url, f"http://{_reachable(host)}:{port}").rstrip("/"),
             lease_seconds=lease,
             heartbeat_seconds=heartbeat,

@@ -39,7 +39,8 @@ class StepFacts:
 
 STEP_KINDS: Mapping[str, StepFacts] = {
     IMPORT: StepFacts(
-        "the user's model → program, in a process without network, secrets or database", "import", "`program` (tree)"
+        "the user's model → program, behind a fence: no network, no files of the machine, limits of everything",
+        "import", "`program` (tree)"
     ),
     EXPLORE: StepFacts(
         "quantises and simplifies; opens the study; fans out into trials", "explore", "`prepared` (tree)"

@@ -58,8 +58,8 @@ _TRANSFORMERS = {
     "gpt-neox": f"hf:gpt_neox?{_ENCODER}",
     "opt": "hf:opt?hidden_size=16&num_hidden_layers=1&ffn_dim=32&num_attention_heads=2&max_position_embeddings=32"
     f"&word_embed_proj_dim=16&{_OWN}",
-    "vit-encoder": "hf:vit?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&image_size=8"
-    "&patch_size=4&part=encoder",
+    "vit": "hf:vit?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&image_size=8"
+    "&patch_size=4",
     "vit-layer": "hf:vit?hidden_size=16&num_hidden_layers=1&num_attention_heads=2&intermediate_size=32&image_size=8"
     "&patch_size=4&part=layers.0",
     "whisper-encoder-layer": "hf:whisper?d_model=16&encoder_layers=1&decoder_layers=1&encoder_attention_heads=2"

@@ -23,7 +23,8 @@ linear layers. `host`: at the beginning or the end of a model; between two contr
 the reason that the compiler gives. `penstock check MODEL` says the same of a whole model, layer by layer. Operands have
 fixed shapes; another form of the same operation may end otherwise.
 
-`python -m benchmarks.support` writes this page anew (some minutes); a test holds it.
+`python -m benchmarks.support` writes this page anew (some minutes), with names of operations only those rows; a test
+holds it.
 """
 _ROW = re.compile(r"^\| `(.+)` \| (\w+) \| (.*) \|$")
 

@@ -4,7 +4,8 @@
 """
 
 # torch's operations and classes come without types
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, TensorArgument
@@ -25,7 +27,7 @@ from penstock.compiler.frontend.lift import state_value
 aten = torch.ops.aten
 _MOST_RUNS = 128
 """Each run of places that follow one another becomes a slice of its own."""
-_SAME = (aten.lift_fresh_copy.default, aten.detach.default, aten.clone.default, aten.alias.default)
+_MOST_PLACES = 4096
 
 
 def replace_constant_look_ups(program: ExportedProgram) -> None:
@@ -63,14 +65,31 @@ def _look_up(program: ExportedProgram, node: Node) -> tuple[Node, int, list[int]
 
 def _known(program: ExportedProgram, node: Any) -> torch.Tensor | None:
     """The value of a node that is a tensor of the model's own, if it was imported with numbers."""
-    while isinstance(node, Node) and node.target in _SAME:
-        node = node.args[0]
+    if not isinstance(node, Node):
+        return None
+    if node.op == "call_function":
+        return _computed(program, node)
     specs = program.graph_signature.input_specs
     own = {s.arg.name: str(s.target) for s in specs if s.kind is not InputKind.USER_INPUT and s.target is not None}
-    if not isinstance(node, Node) or node.op != "placeholder" or node.name not in own:
+    if node.op != "placeholder" or node.name not in own:
         return None
     value = state_value(program, own[node.name])
     return None if isinstance(value, FakeTensor) else value
+
+
+def _computed(program: ExportedProgram, node: Node) -> torch.Tensor | None:
+    """Places that are counted, shifted and the like, from nothing but numbers and the model's own tensors."""
+    shape = node.meta.get("val")
+    if not isinstance(shape, torch.Tensor) or shape.is_floating_point() or shape.numel() > _MOST_PLACES:
+        return None
+    values = {x: _known(program, x) for x in node.all_input_nodes}
+    if any(value is None for value in values.values()) or not isinstance(node.target, OpOverload):
+        return None
+    if torch.Tag.nondeterministic_seeded in node.target.tags:
+        return None
+    given: Any = pytree.tree_map_only(Node, lambda x: values[x], (node.args, dict(node.kwargs)))
+    found: Any = node.target(*given[0], **given[1])
+    return found if isinstance(found, torch.Tensor) else None
 
 
 def _runs(places: Sequence[int]) -> list[tuple[int, int]]:

@@ -45,6 +45,7 @@ def decomposition_table() -> DecompositionTable:
     table[aten.mean.default] = _mean_of_all
     table[aten.mean.dim] = _mean
     table[aten.var.correction] = _variance
+    table[aten.var_mean.correction] = _variance_and_mean
     table[aten.gelu.default] = _gelu
     table[aten.silu.default] = _silu
     return table
@@ -179,6 +180,12 @@ def _variance(
     total = aten.sum.dim_IntList(aten.mul.Tensor(centred, centred), along, keepdim)
     left = _count(x, along) - (1 if correction is None else correction)
     return aten.mul.Tensor(total, 1.0 / left if left > 0 else math.inf)
+
+
+def _variance_and_mean(
+    x: torch.Tensor, dims: list[int] | None = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return _variance(x, dims, correction=correction, keepdim=keepdim), _mean(x, dims or list(range(x.dim())), keepdim)
 
 
 def _count(x: torch.Tensor, dims: list[int]) -> int:

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.frontend import onnx_shapes
+from penstock.compiler.frontend import onnx_recurrent, onnx_shapes
 from penstock.compiler.frontend.loaded import LoadedModel
 from penstock.compiler.frontend.onnx_file import MOST_ELEMENTS, OnnxFile, OnnxInput, read_onnx
 from penstock.compiler.frontend.onnx_operators import OPERATORS, TORCH_TYPES, Call, NotTranslatableError, OnnxOperator
@@ -33,7 +33,8 @@ from penstock.compiler.reference import OnnxReference
 
 SAMPLE_SEED = 0
 _SHAPE_READERS = ("Shape", "Size")
-assert onnx_shapes  # its operators are in the table
+assert onnx_shapes  # their operators are in the table
+assert onnx_recurrent
 
 
 class OnnxNode(nn.Module):
@@ -127,7 +128,8 @@ class _Builder:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         attributes = {k: numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v
                       for k, v in attributes.items()}  # fmt: skip
-        call = Call({**attributes, "op": node.op_type}, known, len(given), sum(1 for x in node.output if x))
+        call = Call({**attributes, "op": node.op_type}, known, len(given), sum(1 for x in node.output if x),
+                    frozenset(i for i, x in enumerate(given) if not x))  # fmt: skip
         reads = [x for i, x in enumerate(given) if i not in operator.static and x]
         results = list(node.output)
         shapes = self._shapes(operator, call, reads, where)

@@ -33,6 +33,8 @@ class Call:
     constants: Mapping[int, Array]
     inputs: int
     results: int
+    left_out: frozenset[int] = frozenset()
+    """Positions of inputs that this node does without, though later ones are given."""
 
     def get(self, name: str, default: Any = None) -> Any:
         return self.attributes.get(name, default)

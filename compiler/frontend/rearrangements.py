@@ -1,7 +1,7 @@
 """Moves of data that have no form of their own downstream, as plain slices, concatenations and reshapes."""
 
 # torch's operations come without types
-# pyright: reportUnknownArgumentType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -22,12 +22,20 @@ def rearrangements() -> dict[Any, Callable[..., Any]]:
         aten.roll.default: _roll,
         aten.constant_pad_nd.default: _pad,
         aten.slice.Tensor: _slice_with_steps,
+        aten.slice_scatter.default: _written_slice,
         aten.cat.default: _cat_without_empty,
+        aten.view.default: lambda x, size: NotImplemented if x.dim() else _number_as(x, len(size)),
+        aten.unsqueeze.default: lambda x, dim: NotImplemented if x.dim() else _number_as(x, 1),
     }
 
 
 def narrow(x: torch.Tensor, dim: int, start: int, end: int) -> torch.Tensor:
     return aten.slice.Tensor(x, dim, start, end)
+
+
+def _number_as(x: torch.Tensor, dims: int) -> Any:
+    """A tensor of one number without dims gets some by being repeated once: xDSL knows no reshape from no dims."""
+    return aten.expand.default(x, [1] * dims) if dims else NotImplemented
 
 
 def _flip(x: torch.Tensor, dims: list[int]) -> Any:
@@ -85,6 +93,21 @@ def _slice_with_steps(
         at = first + whole * step
         parts.append(narrow(x, dim, at, at + 1))
     return aten.cat.default(parts, dim) if len(parts) > 1 else parts[0] if parts else NotImplemented
+
+
+def _written_slice(
+    x: torch.Tensor, new: torch.Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """What stands before it, the new part, what stands behind it."""
+    if step != 1:
+        return NotImplemented
+    dim = dim % x.dim()
+    size = x.shape[dim]
+    first, last, _ = slice(start, None if end is None or end == sys.maxsize else end).indices(size)
+    parts = [narrow(x, dim, 0, first)] if first else []
+    parts += [aten.expand.default(new, [*x.shape[:dim], last - first, *x.shape[dim + 1 :]])]
+    parts += [narrow(x, dim, last, size)] if last < size else []
+    return aten.cat.default(parts, dim) if len(parts) > 1 else aten.clone.default(parts[0])
 
 
 def _cat_without_empty(tensors: list[torch.Tensor], dim: int = 0) -> Any:

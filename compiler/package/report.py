@@ -12,7 +12,14 @@ from pydantic import Field, model_validator
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.record import Count, Cycles, From, LeftOut, Ratio, Record, Share, check_evidence
 from penstock.compiler.package.report_placement import CrossingInfo, DieInfo, PlacementReport, StoredInfo
-from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
+from penstock.compiler.package.report_search import (
+    BoundInfo,
+    ImportanceInfo,
+    NeighbourInfo,
+    ProfileUse,
+    RungErrorInfo,
+    WhyInfo,
+)
 from penstock.compiler.package.report_synthesis import ChipUse, LoopInfo, OtherLoop, SynthesisInfo, SynthesisPass
 from penstock.compiler.package.report_timing import (
     KernelTiming,
@@ -25,14 +32,13 @@ from penstock.compiler.package.report_timing import (
 )
 
 __all__ = [
-    "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "ChannelInfo", "ChipUse", "ConverterInfo", "CrossingInfo",
-    "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation", "ImportanceInfo",
-    "KernelInfo", "KernelResources", "KernelTiming", "LeftOut", "LevelCheck", "LoopInfo", "ModelInfo", "NeighbourInfo",
-    "OtherLoop", "PathStep", "PlacedPart",
-    "PlacementReport", "PlatformInfo", "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record",
-    "Report", "ResourceUse", "RtlCheck", "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo",
-    "StoredInfo", "SynthesisInfo", "SynthesisPass", "TaskTiming", "TimeFigures", "Timing", "TrialInfo", "Verify",
-    "WholeCheck", "WhyInfo",
+    "Accuracy", "Amount", "BandwidthUse", "BitstreamInfo", "BoundInfo", "ChannelInfo", "ChipUse", "ConverterInfo",
+    "CrossingInfo", "CsimCheck", "DesignInfo", "DieInfo", "ExplorationReport", "HostInfo", "HostOperation",
+    "ImportanceInfo", "KernelInfo", "KernelResources", "KernelTiming", "LeftOut", "LevelCheck", "LoopInfo",
+    "ModelInfo", "NeighbourInfo", "OtherLoop", "PathStep", "PlacedPart", "PlacementReport", "PlatformInfo",
+    "PortInfo", "Product", "ProfileUse", "PytorchCheck", "Record", "Report", "ResourceUse", "RtlCheck",
+    "RungErrorInfo", "SearchResult", "SimulatedRun", "StallInfo", "StoredInfo", "SynthesisInfo", "SynthesisPass",
+    "TaskTiming", "TimeFigures", "Timing", "TrialInfo", "Verify", "WholeCheck", "WhyInfo",
 ]  # fmt: skip
 
 
@@ -272,6 +278,9 @@ class ExplorationReport(Record):
     objectives: tuple[str, ...] = Field(default=(), description="what was kept small, the most important first")
     limits: tuple[str, ...] = Field(default=(), description="hard limits that the user gave")
     chosen_by: From = None
+    bound: BoundInfo | None = Field(default=None, description="null: it could not be worked out")
+    modelled: int = Field(default=0, description="settings that were looked at before the first trial")
+    stopped: str = Field(default="", description="why the search ended before all trials that it might have made")
     why: WhyInfo | None = None
     rung_errors: tuple[RungErrorInfo, ...] = ()
     correction: str = Field(default="", description="what the weaker rung's figures were corrected by, to be promoted")

@@ -58,6 +58,17 @@ class RungErrorInfo(Record):
     sentence: str
 
 
+class BoundInfo(Record):
+    """What no design of the search's space can be better than, under the limits that were given."""
+
+    figure: str = Field(description="that of the first objective")
+    value: float
+    reached: float = Field(description="by the chosen design, as the search modelled it")
+    gap_pct: float | None = Field(description="by how much more that is than the bound; null: the bound is 0")
+    reason: str = Field(description="why no design is better")
+    terms: dict[str, float] = Field(description="every bound that was worked out; the largest counts")
+
+
 class ProfileUse(Record):
     """Where this search's measurements came from."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE, EVIDENCE_KINDS
 from penstock.compiler.package.report import Report, SearchResult
+from penstock.compiler.package.space import EvaluatedSettings, SpaceInfo
 from penstock.compiler.package.verdict import ModelVerdict
 
 _DIALECT = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
@@ -34,8 +35,19 @@ def check_schema() -> str:
     return _text(ModelVerdict.model_json_schema(mode="serialization"))
 
 
+def space_schema() -> str:
+    """What `penstock space --json` prints."""
+    return _text(SpaceInfo.model_json_schema(mode="serialization"))
+
+
+def evaluate_schema() -> str:
+    """What `penstock evaluate --json` prints."""
+    return _text(EvaluatedSettings.model_json_schema(mode="serialization"))
+
+
 SCHEMAS: Mapping[str, Callable[[], str]] = {
     _REPORT: report_schema, "explore.schema.json": explore_schema, "check.schema.json": check_schema,
+    "space.schema.json": space_schema, "evaluate.schema.json": evaluate_schema,
 }  # fmt: skip
 
 

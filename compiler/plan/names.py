@@ -64,7 +64,8 @@ def concat_name(first: str) -> str:
 
 
 def slide_name(tensor: str, dim: int) -> str:
-    return f"windows.{tensor}.{dim}"
+    """Of what lays out windows along a dim."""
+    return f"{tensor}.windows{dim}"
 
 
 def reshaped_name(tensor: str, shape: tuple[int, ...]) -> str:

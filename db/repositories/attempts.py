@@ -18,6 +18,8 @@ class Attempts(Repository):
 
     def of_steps(self, step_ids: Sequence[str]) -> dict[str, tuple[Attempt, ...]]:
         """The attempts of each of the steps, in their order; empty for a step that never started."""
+        if not step_ids:
+            return {}
         statement = select(attempts).where(attempts.c.step_id.in_(step_ids)).order_by(attempts.c.fence)
         found: dict[str, list[Attempt]] = {step_id: [] for step_id in step_ids}
         for attempt in self._all(Attempt, statement):

@@ -42,6 +42,12 @@ class Idempotency(Repository):
         where = (idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
         self.connection.execute(delete(idempotency_keys).where(*where))
 
+    def expire(self, scope: str, key: str, hours: float = 24.0) -> None:
+        """Forget this one key if it is older than the promise."""
+        limit = func.now() - text(f"interval '{float(hours):.3f} hours'")
+        where = (idempotency_keys.c.scope == scope, idempotency_keys.c.key == key)
+        self.connection.execute(delete(idempotency_keys).where(*where, idempotency_keys.c.created_at < limit))
+
     def sweep(self, hours: float = 24.0) -> int:
         """Remove keys that are older than the promise to replay them."""
         limit = func.now() - text(f"interval '{float(hours):.3f} hours'")

@@ -15,6 +15,8 @@ from penstock.db.schema.records import Json, Page, Run
 from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
 from penstock.db.schema.tables import runs
 
+_INTAKE = 0x696E74616B65  # "intake"
+
 
 class Runs(Repository):
     def create(
@@ -58,6 +60,15 @@ class Runs(Repository):
 
     def count_by_state(self) -> dict[str, int]:
         return self._pairs(select(runs.c.state, func.count()).group_by(runs.c.state))
+
+    def count_going(self) -> int:
+        """How many runs are not over; among any number of those that are."""
+        going = select(func.count()).where(runs.c.state.in_((RunState.QUEUED, RunState.RUNNING)))
+        return self.connection.execute(going).scalar_one()
+
+    def lock_intake(self) -> None:
+        """Let one submission at a time count runs, until the transaction ends."""
+        self.connection.execute(select(func.pg_advisory_xact_lock(_INTAKE)))
 
     def merge_summary(self, run_id: str, values: Json) -> None:
         """Add facts about the result, such as the chosen trial, to what the list of runs shows."""

@@ -60,6 +60,10 @@ class Shares(Repository):
         values = {"run": run_id, "step": step_id, "fence": fence, "outcome": outcome, "error": error}
         self.connection.execute(_CHARGE, values)
 
+    def lock_quotas(self, owner: str | None) -> None:
+        """Let one request of an owner at a time count what the owner has, until the transaction ends."""
+        self.connection.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(owner or "", 1))))
+
     def of_owner(self, owner: str | None) -> Usage:
         """What an owner has going and kept, and the time that its steps took this month."""
         mine = owner_of(runs) == (owner or "")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from penstock.compiler.errors import PenstockError
@@ -10,8 +11,10 @@ from penstock.dse.evaluation.objectives import after_miss, describe_miss, shorta
 
 
 class Candidate(Protocol):
-    """Whatever has objectives and constraints: an evaluation, or a trial that a study remembers."""
+    """Whatever has a setting, objectives and constraints: an evaluation, or a trial that a study remembers."""
 
+    @property
+    def params(self) -> Mapping[str, int | str | bool]: ...
     @property
     def values(self) -> Sequence[float] | None: ...
     @property
@@ -24,9 +27,9 @@ C = TypeVar("C", bound=Candidate)
 
 
 def pareto_front(candidates: Sequence[C]) -> list[C]:
-    """The candidates to choose from that no other one beats in every objective; of equals the first."""
+    """The candidates to choose from that no other one beats in every objective; of equals the first by its setting."""
     front: list[C] = []
-    ranked = sorted(choosable(candidates), key=_values)
+    ranked = sorted(choosable(candidates), key=place_of)
     for candidate in ranked:
         mine = _values(candidate)
         rivals = front if len(mine) > 2 else front[-1:]  # of two objectives the second falls along the front
@@ -36,9 +39,9 @@ def pareto_front(candidates: Sequence[C]) -> list[C]:
 
 
 def select_best(candidates: Sequence[C], where: str = "exploration") -> C:
-    """The best feasible one by the goal's objectives in order, then the first; an error names the nearest miss."""
+    """The best feasible one by the goal's objectives in order, then by its setting; an error names the nearest miss."""
     if eligible := choosable(candidates):
-        return min(eligible, key=_values)
+        return min(eligible, key=place_of)
     miss = nearest_miss(candidates)
     if miss is None:
         raise PenstockError(
@@ -63,6 +66,11 @@ def nearest_miss(candidates: Sequence[C]) -> C | None:
     """The candidate that is least over its worst limit."""
     finished = [c for c in candidates if c.values is not None]
     return min(finished, key=lambda c: (shortage(c.constraints)[1], _values(c)), default=None)
+
+
+def place_of(candidate: Candidate) -> tuple[tuple[float, ...], str]:
+    """What candidates are ordered by: equal ones by their content, not by who ended first."""
+    return _values(candidate), json.dumps(dict(candidate.params), sort_keys=True)
 
 
 def _values(candidate: Candidate) -> tuple[float, ...]:

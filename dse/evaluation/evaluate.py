@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,7 +15,9 @@ from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.assemble import Assembler
+from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
+from penstock.dse.evaluation.fitting import IN_MEMORIES, fitted
 from penstock.dse.evaluation.objectives import (
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
@@ -34,7 +36,10 @@ from penstock.dse.fifo import (
     safe_depths,
     size_design,
 )
+from penstock.dse.memory import allocate_whole
+from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition.quick import DieCheck
+from penstock.dse.space.fitted import FITTED, SHARE, Allowance
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import DesignFigures, DesignModel
@@ -130,6 +135,8 @@ def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
 
 
 _REMEMBERED = 1024
+NO_MEMORY = ("memory-short", "memory-too-large")
+"""Codes of errors that say that there are not enough memories to build a design's."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +173,8 @@ class Evaluator:
                 code="empty-model", what="the model computes nothing", where=self.program.name,
                 hint="submit a model with at least one operation on its inputs",
             )  # fmt: skip
-        space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options)
+        limits = allowed_by(self.goal, self.platform)
+        space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options, limits)
         object.__setattr__(self, "_space", space)
         object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
@@ -177,6 +185,11 @@ class Evaluator:
     @property
     def space(self) -> TilingSpace:
         return self.__dict__["_space"]
+
+    @property
+    def may_use(self) -> Resources:
+        """What of the platform a design may take, by the platform and by the goal."""
+        return self.space.may_use
 
     @property
     def arithmetic_uj(self) -> float:
@@ -193,17 +206,63 @@ class Evaluator:
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
         design = self.space.design(params)
+        if params.get("allocation") == FITTED:
+            key: Hashable = tuple(self.space.settings(params).items())
+            return self._remembered(key, params, lambda: self._fitted(params))
+        return self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
+
+    def answer(self, params: Params) -> tuple[tuple[float, ...], dict[str, float]]:
+        """A setting's objectives and constraints."""
+        found = self.evaluate(params)
+        return found.values, found.constraints
+
+    def _remembered(self, key: Hashable, params: Params, model: Callable[[], Evaluation]) -> Evaluation:
         seen: OrderedDict[Hashable, Evaluation] = self.__dict__["_seen"]
-        key = self.meaning(design)
         if key not in seen:
-            seen[key] = self._model(design, dict(params))
+            seen[key] = model()
             if len(seen) > _REMEMBERED:
                 seen.popitem(last=False)
         return replace(seen[key], params=dict(params))
 
+    def _fitted(self, params: Params) -> Evaluation:
+        """A design of a fitted setting that keeps to the limits, if there is one."""
+        settings = self.space.settings(params)
+        mixed = any(walk.mixed for walk in self.space.fitting.walks(settings).values())
+
+        def model(allowance: Allowance) -> Evaluation:
+            design = self.space.fitted(params, allowance)
+            found = self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
+            over = found.figures.resources.share_of(self.may_use)
+            others = max(share for name, share in over.items() if name != "lut")
+            return self._in_memories(found) if 1 < over["lut"] <= 1 + IN_MEMORIES and others <= 1 else found
+
+        return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed)
+
+    def _in_memories(self, evaluation: Evaluation) -> Evaluation:
+        """The same design with memories and FIFOs built of what there is more of, if it fits then."""
+        try:
+            network = self.assembler.network(evaluation.design)
+            built = allocate_whole(network, self.assembler.library, self.may_use, {})
+        except PenstockError as error:
+            if error.code not in NO_MEMORY:
+                raise
+            return evaluation
+        kinds = {name: use.kind for name, use in built.uses.items()}
+        design = evaluation.design.with_placement({}, kinds).allocated()
+        return self._counted(replace(evaluation, design=design), built.used(WHOLE_CHIP))
+
+    def _counted(self, evaluation: Evaluation, resources: Resources) -> Evaluation:
+        """The same with another count of what it takes."""
+        figures = replace(evaluation.figures, resources=resources)
+        return replace(evaluation, figures=figures, shares=resources.share_of(self.platform.limits))
+
     def means(self, params: Params) -> Hashable:
-        """What two settings have in common exactly if they mean the same design."""
-        return self.meaning(self.space.design(params))
+        """What two settings have in common if they mean the same design; two of which one is fitted may have not."""
+        found = self.meaning(self.space.design(params))
+        if params.get("allocation") != FITTED:
+            return found
+        # what operators are left is found by modelling, from this design on
+        return FITTED, self.space.settings(params)[SHARE], found
 
     @staticmethod
     def meaning(design: Design) -> Hashable:
@@ -239,6 +298,9 @@ class Evaluator:
         of its pipelines; `simulations` is the budget.
         """
         kept = dict(keep or {})
+        if evaluation.design.allocated_for:  # memories were found for deeper FIFOs, and will be again
+            design = replace(evaluation.design, memories={}, allocated_for="")
+            evaluation = replace(evaluation, design=design)
         planned = self.assembler.network(evaluation.design)
         fifos = {name for name, channel in planned.channels.items() if channel.kind == "stream"}
         if fifos <= set(kept):
@@ -266,7 +328,7 @@ class Evaluator:
         try:
             check_depths(free.channels, depths)
         except PenstockError as unsafe:
-            simulation = simulate_design(network, self.platform, self.clock_mhz, depths=depths)
+            simulation = simulate_design(network.with_depths(depths), self.platform, self.clock_mhz)
             if simulation.deadlock is None:
                 return
             full = [wait.channel for wait in simulation.deadlock.cycle if wait.cause == "full"]
@@ -295,4 +357,16 @@ class Evaluator:
         shares, fullest = figures.resources.share_of(limits), dies.fullest(network, figures)
         routing = routing_of(self.platform)
         use = routing_use(network, routing) if routing is not None else None
-        return Evaluation(params, design, figures, shares, cost, self.goal, fullest, use)
+        found = Evaluation(params, design, figures, shares, cost, self.goal, fullest, use)
+        return self._as_recorded(found, network) if design.memories else found
+
+    def _as_recorded(self, evaluation: Evaluation, network: TaskNetwork) -> Evaluation:
+        """With memories built as the record says, where all of them can be."""
+        kinds, library = evaluation.design.memories, self.assembler.library
+        try:
+            built = allocate_whole(network.with_depths(evaluation.design.fifo_depths), library, self.may_use, kinds)
+        except PenstockError as error:
+            if error.code not in NO_MEMORY:
+                raise
+            return evaluation
+        return self._counted(evaluation, built.used(WHOLE_CHIP))

@@ -122,7 +122,9 @@ def _neighbour(evaluator: Evaluator, chosen: Evaluation, name: str, other: Value
         return Neighbour(name, value, other, None, None, None, "", False, False, reason_of(error))
     ratio = one.measures[figure] / chosen.measures[figure] if chosen.measures[figure] else None
     same = one.design.digest() == evaluator.evaluate(chosen.params).design.digest()
-    share, binding = max(one.shares.values()), one.binding_resource
+    used = one.figures.resources.share_of(evaluator.may_use)
+    binding = max(used, key=lambda resource: used[resource])
+    share = used[binding]
     dies = one.fullest_die or 0.0
     if share <= 1 < dies:
         share, binding = dies, DIES
@@ -152,19 +154,41 @@ def _pace(chosen: Evaluation) -> list[str]:
 
 
 def _binding(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
-    shares = sorted(chosen.shares.items(), key=lambda item: (-item[1], item[0]))
+    """Which resource is nearest to what may be used of it, by the platform or by whoever asked."""
+    used = chosen.figures.resources.share_of(evaluator.may_use)
+    shares = sorted(used.items(), key=lambda item: (-item[1], item[0]))
     (first, most), (second, next_most) = shares[0], shares[1]
     rest = f"next is {second} with {next_most:.0%}"
     if most > 1:
         return [f"It does not fit: {first} is at {most:.0%} of what a design may use; {rest}."]
     if most >= FULL:
-        return [f"{first} binds: {most:.0%} of what a design may use is taken; {rest}."]
-    found = [f"No resource binds: the fullest is {first} with {most:.0%} of what a design may use; {rest}."]
+        return [f"{first} binds: {most:.0%} of {_most_of(evaluator, first)} is taken; {rest}."]
+    if (limit := _tightest(chosen)) is not None:
+        return [f"{limit} binds: it is all but reached. The fullest resource is {first} with {most:.0%}; {rest}."]
+    found = [f"No resource binds: the fullest is {first} with {most:.0%} of {_most_of(evaluator, first)}; {rest}."]
     lanes = evaluator.space.choices[LANES][-1]
     if amount_of(chosen.params) == LANES and chosen.params.get(LANES) == lanes:
         why = f"the limit on lanes ({lanes})" if evaluator.options.max_lanes is not None else f"its most, {lanes}"
         found.append(f"It has as many lanes as the space offers: {why}.")
     return found
+
+
+def _most_of(evaluator: Evaluator, name: str) -> str:
+    """What may be used of a resource, and who says so where it is not the platform."""
+    for limit in evaluator.goal.limits:
+        if limit.name == name and limit.sense == "<=" and limit.bound < 1:
+            return f"what {limit.text} leaves"
+    return "what a design may use"
+
+
+def _tightest(chosen: Evaluation) -> str | None:
+    """The user's own limit on time, energy, traffic or bandwidth that a design is nearest to, if it is near."""
+    near = [
+        (-violation, limit.text)
+        for limit in chosen.goal.limits if limit.name not in RESOURCE_NAMES
+        for violation in [limit.violation(chosen.measures)] if 0 >= violation >= FULL - 1
+    ]  # fmt: skip
+    return min(near)[1] if near else None
 
 
 def _dies(chosen: Evaluation) -> list[str]:
@@ -214,14 +238,24 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTri
         return [
             f"Nothing that was modelled takes half the cycles ({goal:,.0f}); the fastest of all takes {fastest:,.0f}."
         ]
-    cheapest = min(halved, key=lambda figures: (figures["resource_share"], figures["latency_cycles"]))
-    shares = {name: cheapest[f"{name}_share"] for name in RESOURCE_NAMES}
+    scale = _scale(evaluator)
+    cheapest = min(
+        halved, key=lambda figures: (max(figures[f"{n}_share"] * scale[n] for n in scale), figures["latency_cycles"])
+    )
+    shares = {name: cheapest[f"{name}_share"] * scale[name] for name in RESOURCE_NAMES}
     name = max(sorted(shares), key=lambda one: shares[one])
     share = shares[name]
-    factor = share / chosen.shares[name] if chosen.shares.get(name) else None
+    taken = chosen.shares.get(name, 0.0) * scale[name]
+    factor = share / taken if taken else None
     needs = f"{factor:.1f} times the {name}" if factor is not None and factor > 1 else f"{share:.0%} of {name}"
     end = f"{share:.0%} of what may be used" if share > 1 else f"{share:.0%}, which fits"
     return [f"Half the cycles would take {needs} ({end})."]
+
+
+def _scale(evaluator: Evaluator) -> dict[str, float]:
+    """From a share of what the platform leaves to a design to one of what may be used."""
+    most, allowed = evaluator.platform.limits.as_dict(), evaluator.may_use.as_dict()
+    return {name: most[name] / allowed[name] if allowed[name] else 1.0 for name in RESOURCE_NAMES}
 
 
 def _steps(neighbours: Sequence[Neighbour], figure: str) -> str:

@@ -9,8 +9,8 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.platforms import Family, Platform, Resources, total
 from penstock.compiler.schedule import OperatorLibrary
-from penstock.dse.memory import Allocation, StoredItem, allocate, memory_svg, memory_table, stored_items
-from penstock.dse.memory.items import WHOLE_CHIP
+from penstock.dse.memory import Allocation, allocate, allocate_whole, memory_svg, memory_table, stored_items
+from penstock.dse.memory.items import WHOLE_CHIP, decided
 from penstock.dse.partition import Partition, Site, partition, partition_svg, partition_table, placement_graph, site_of
 from penstock.profiling.network import TaskNetwork
 
@@ -56,6 +56,7 @@ def place(
     design: Design | None = None,
     *,
     divide: bool = False,
+    limits: Resources | None = None,
 ) -> Placement:
     """Place a scheduled design on a platform; what the design record says already is kept.
 
@@ -67,8 +68,7 @@ def place(
     kinds = dict(design.memories) if design is not None else {}
     site = site_of(platform)
     logic = {t.name: total([n.logic for n in t.nests]) for t in network.tasks}
-    items = decided(stored_items(network, library), kinds)
-    whole = allocate(items, {WHOLE_CHIP: platform.limits}, {WHOLE_CHIP: total(list(logic.values()))})
+    whole = allocate_whole(network, library, limits or platform.limits, kinds)
     graph = placement_graph(network, platform, library, whole.uses)
     if design is not None:
         _check_dies(design.dies, [t.name for t in network.tasks], site)
@@ -79,7 +79,7 @@ def place(
     except PenstockError as error:
         if divide or error.code != "does-not-fit" or (design is not None and design.dies):
             raise
-        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: platform.limits}, ())
+        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits or platform.limits}, ())
         things = tuple(replace(t, die=None) for t in graph.things)
         placed = partition(replace(graph, things=things), site)
     here = decided(stored_items(network, library, placed.dies), kinds)
@@ -101,23 +101,3 @@ def _check_dies(dies: Mapping[str, str], tasks: Sequence[str], site: Site) -> No
                 code="unknown-die", what=f"there is no die {die!r}", where=f"dies.{task}",
                 limit=f"{site.name} has " + ", ".join(site.dies), hint="name one of these dies",
             )  # fmt: skip
-
-
-def decided(items: Sequence[StoredItem], kinds: Mapping[str, str]) -> tuple[StoredItem, ...]:
-    """The memories with only the choices that a design record leaves them."""
-    known = {item.name for item in items}
-    if unknown := sorted(set(kinds) - known):
-        raise PenstockError(
-            code="unknown-memory", what="there is no such buffer or FIFO in the design", where=f"memories.{unknown[0]}",
-            limit=f"{len(known)} of them", hint="check the names in the design record",
-        )  # fmt: skip
-    found: list[StoredItem] = []
-    for item in items:
-        ways = tuple(c for c in item.choices if c.kind == kinds.get(item.name, c.kind))
-        if not ways:
-            raise PenstockError(
-                code="bad-design", what=f"it cannot be built of {kinds[item.name]}", where=f"memories.{item.name}",
-                limit="it can be built of " + ", ".join(c.kind for c in item.choices), hint="choose one of these",
-            )  # fmt: skip
-        found.append(replace(item, choices=ways))
-    return tuple(found)

@@ -12,7 +12,7 @@ from xdsl.ir import OpResult
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import spatial_loops
-from penstock.compiler.design import Design, KernelDesign, WeightStore
+from penstock.compiler.design import KernelDesign, WeightStore
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.errors import PenstockError
@@ -59,7 +59,8 @@ class Fitter:
     """Fits designs of one graph to a device.
 
     Layers in `fixed` are as somebody decided; the others have at most `most_lanes` together, beside those that
-    elementwise kernels take from their leaders, and no tile above `largest_tile` but those with more lanes.
+    elementwise kernels take from their leaders, no tile above `largest_tile` but those with more lanes, and no more
+    operators in one kernel than `one` holds.
     """
 
     graph: Graph
@@ -71,26 +72,20 @@ class Fitter:
     fixed: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
     most_lanes: int | None = None
     largest_tile: int | None = None
+    one: Resources | None = None
     known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
 
-    def design(
-        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
-    ) -> Design:
-        """The fastest design with these walks within `limits`, as far as operators alone say.
-
-        With `luts`, mixed operators of the same lanes take no more than these, as far as there are DSPs.
-        """
-        lanes = self._fastest(walks, limits, sizes)[1]
-        within = limits if luts is None else replace(limits, lut=luts)
-        return Design(self.platform, self.clock_mhz, self._record(walks, within, sizes, lanes))
-
     def kernels(
-        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING
+        self, walks: Mapping[str, KernelWalk], limits: Resources, sizes: Sizes = NO_PADDING, luts: int | None = None
     ) -> dict[str, KernelDesign]:
-        """The kernels of that design; where nothing fits, those with one lane each."""
+        """The kernels of the fastest design with these walks within `limits`, as far as operators alone say.
+
+        Where nothing fits, those with one lane each. With `luts`, mixed operators of the same lanes take no more than
+        these, as far as there are DSPs.
+        """
         found = self._search(walks, limits, sizes)
         lanes = {op.layer: self._single(op, sizes) for op in self.graph.operations} if found is None else found[1]
-        return self._record(walks, limits, sizes, lanes)
+        return self._record(walks, limits if luts is None else replace(limits, lut=luts), sizes, lanes)
 
     def fits(self, walks: Mapping[str, KernelWalk], limits: Resources) -> bool:
         """Whether the fewest lanes are within the limits."""
@@ -107,7 +102,7 @@ class Fitter:
         """
         found: dict[int, int] = {}
         best = self.pace(walks, limits, found)
-        sizes = ((n, self.dims.sizes[n]) for n in self.dims.paddable if n not in self._held)
+        sizes = ((n, self.dims.sizes[n]) for n in self.dims.paddable if n not in self.held)
         tries = ((n, padded) for n, size in sizes for padded in range(size + 1, int(size * MOST_PADDING) + 1))
         for number, padded in islice(tries, most):
             pace = self.pace(walks, limits, {**found, number: padded})
@@ -116,7 +111,7 @@ class Fitter:
         return found
 
     @cached_property
-    def _held(self) -> frozenset[int]:
+    def held(self) -> frozenset[int]:
         """Dims that layers with a decided design walk."""
         walked = [op for op in self.graph.operations if op.layer in self.fixed]
         return frozenset(self.dims.of_loop(op, d) for op in walked for d in range(len(op.trips)))
@@ -239,12 +234,15 @@ class Fitter:
 
     def _options(self, op: TensorOp, walk: KernelWalk, limits: Resources, sizes: Sizes) -> tuple[Lanes, ...]:
         cost = self.least_cost(op, walk)
-        most = min(limits.dsp // cost.dsp if cost.dsp else 1 << 20, limits.lut // cost.lut if cost.lut else 1 << 20)
+        dsp, lut = (limits.dsp, limits.lut) if self.one is None else (self.one.dsp, self.one.lut)
+        dsp, lut = min(dsp, limits.dsp), min(lut, limits.lut)
+        most = min(dsp // cost.dsp if cost.dsp else 1 << 20, lut // cost.lut if cost.lut else 1 << 20)
         trips = self.trips(op, sizes)
         most = max(1, min(most, prod(trips), self.most_lanes or most))
-        most = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
+        table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
-        return pareto_lanes(trips, op.reductions, most, walk.without_lanes, tensors)
+        found = pareto_lanes(trips, op.reductions, table, walk.without_lanes, tensors)
+        return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
 
     def _lanes(
         self, walks: Mapping[str, KernelWalk], pace: float, limits: Resources, sizes: Sizes

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.schedule import MemoryUse, OperatorLibrary, fifo_choices, memory_choices
 from penstock.profiling.network import TaskNetwork
 
@@ -51,4 +52,24 @@ def stored_items(
             ways = memory_choices(library, name, channel.shape, copies=channel.depth)
         named = tuple(replace(w, name=name) for w in ways)
         found.append(StoredItem(name, named, region(ends[name][1]), ends[name][1]))
+    return tuple(found)
+
+
+def decided(items: Sequence[StoredItem], kinds: Mapping[str, str]) -> tuple[StoredItem, ...]:
+    """The memories with only the choices that a design record leaves them."""
+    known = {item.name for item in items}
+    if unknown := sorted(set(kinds) - known):
+        raise PenstockError(
+            code="unknown-memory", what="there is no such buffer or FIFO in the design", where=f"memories.{unknown[0]}",
+            limit=f"{len(known)} of them", hint="check the names in the design record",
+        )  # fmt: skip
+    found: list[StoredItem] = []
+    for item in items:
+        ways = tuple(c for c in item.choices if c.kind == kinds.get(item.name, c.kind))
+        if not ways:
+            raise PenstockError(
+                code="bad-design", what=f"it cannot be built of {kinds[item.name]}", where=f"memories.{item.name}",
+                limit="it can be built of " + ", ".join(c.kind for c in item.choices), hint="choose one of these",
+            )  # fmt: skip
+        found.append(replace(item, choices=ways))
     return tuple(found)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.dse.search.samplers import in_order, is_ordered, means_something
-from penstock.dse.space.tiling import Choices, Conditions, Value
+from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
 Coordinates = tuple[int, ...]
 """A setting as positions among each parameter's choices; one that means nothing stands at 0."""
@@ -51,23 +51,9 @@ class Places:
             for parent, values in parents.items()
         ]  # fmt: skip
 
-    def of(self, sampled: Mapping[str, Any]) -> Coordinates:
-        """Where a trial's parameters stand, which hold positions of ordered ones and the values of others."""
-        place: list[int] = []
-        for name, ordered in zip(self.names, self.ordered, strict=True):
-            value = sampled.get(name)
-            if value is None:
-                place.append(0)
-            else:
-                place.append(int(value) if ordered else self._choices[name].index(value))
-        return tuple(place)
-
-    def sampled(self, place: Coordinates) -> dict[str, Any]:
-        """The other way: what a trial's parameters hold."""
-        return {
-            name: position if ordered else self._choices[name][position]
-            for name, position, ordered in zip(self.names, place, self.ordered, strict=True)
-        }
+    def at(self, params: Params) -> Coordinates:
+        """Where a setting stands."""
+        return tuple(self._choices[name].index(params[name]) if name in params else 0 for name in self.names)
 
     def params(self, place: Coordinates) -> dict[str, Value]:
         """The setting, without what means nothing in it."""

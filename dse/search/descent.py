@@ -1,205 +1,215 @@
-"""The search over walks: one kernel's walk is changed at a time, for as long as the modelled design gets faster."""
+"""What every search begins with: one kernel's walk is changed at a time, as long as the modelled design gets better.
+
+Its states are settings of the space (`allocation=fitted`), so whatever it finds is a trial like any other. The same
+evaluator always gives the same answer: it counts designs, not seconds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Resources
-from penstock.compiler.schedule import implementations, load_library
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.lanes.pacing import NO_PADDING, Fitter, Sizes
-from penstock.dse.lanes.walks import KernelWalk, walks_of
-from penstock.dse.search.built import with_memories
+from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, SHARE, WALK, Allowance
+from penstock.dse.space.grouping import BUDGET, GREEDY
+from penstock.dse.space.tiling import Choices, Value
 
 _ROUNDS = 3
-_MOST_MODELLED = 600
-_TRIES = 6
-"""How often the LUTs that operators may take are lowered, until the rest of the design fits beside them."""
-_IN_MEMORIES = 0.03
-"""Of all LUTs, what building memories of something else may save."""
-_HURRY = (1, 2, 4, 8)
-_SLOWNESS = (0.5, 0.7, 1.0, 1.4, 2.0)
-_FLOAT_BITS = 32
+_MOST_TRIED = 600
+_FOR_ALL_KERNELS = 15_000
+"""Settings times kernels: a model of many kernels takes as many times as long to model."""
+_WORTH_ANOTHER = 0.4
+"""What part of the settings may be tried before a descent from another start is begun."""
+_FOR_WHAT_DOES_NOT_FIT = 24
+_FEW_KERNELS = 12
+_PADDINGS_OF_MANY = 64
+
+State = dict[str, Value]
+_Rank = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """The best design that was found, and how many were modelled on the way."""
+class Descended:
+    """The best setting that was found, and how many were tried on the way."""
 
-    evaluation: Evaluation
-    walks: Mapping[str, KernelWalk]
-    modelled: int
-
-
-def fit(evaluator: Evaluator, rounds: int = _ROUNDS) -> Fitted:
-    """The fastest design within the platform's limits. The same evaluator always gives the same one."""
-    return _Descent(evaluator).run(rounds)
+    best: Evaluation
+    tried: int
 
 
-DescentState = tuple[Mapping[str, KernelWalk], Sizes]
+def descend(
+    evaluator: Evaluator, choices: Choices | None = None, *, enough: float = 0.0, rounds: int = _ROUNDS
+) -> Descended | None:
+    """The best design of a walk for every kernel; None where the space, as far as it is open, has no such designs.
+
+    It ends early with one whose first objective is not above `enough`.
+    """
+    open_to = choices or evaluator.space.choices
+    if FITTED not in open_to["allocation"] or not evaluator.space.fitted_setting():
+        return None
+    return _Descent(evaluator, open_to, enough).run(rounds)
 
 
 class _Descent:
-    def __init__(self, evaluator: Evaluator) -> None:
-        self.evaluator, self.limits = evaluator, evaluator.platform.limits
-        library = load_library(evaluator.platform.operators, evaluator.clock_mhz)
-        self.graph = evaluator.space.graph
-        self.fitter = Fitter(self.graph, evaluator.platform.name, evaluator.clock_mhz, library)
-        self.adders = implementations(library, "arith.addf", _FLOAT_BITS)
-        self.modelled = 0
-        self.seen: dict[object, Evaluation | None] = {}
-        self.allowed: dict[str, Resources] = {}
-        """What operators might take of the device in each design that fits."""
+    def __init__(self, evaluator: Evaluator, choices: Choices, enough: float) -> None:
+        self.enough = enough
+        self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
+        self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
+        self.kernels = len(self.graph.operations)
+        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels))
+        self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
-    def run(self, rounds: int) -> Fitted:
-        """From the best start, or from every one where there is so little to decide that it costs nothing."""
+    def run(self, rounds: int) -> Descended:
+        """From the best start, and from the next ones for as long as little was tried."""
+        found: list[Evaluation] = []
         starts = self._starts()
-        found = [self._descend(*start, rounds) for start in (starts if len(self.fitter.heavy) == 1 else starts[:1])]
-        best, state = min(found, key=lambda one: _rank(one[0]))
-        return Fitted(best, state[0], self.modelled)
+        if _rank(starts[0])[0] >= 1.0:  # what is so far beyond is seldom a matter of walks
+            self.most = min(self.most, len(self.seen) + _FOR_WHAT_DOES_NOT_FIT)
+        for start in starts:
+            if not found or (
+                len(self.seen) < self.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=_rank))
+            ):
+                found.append(self._descend(start, rounds))
+        return Descended(min(found, key=_rank), len(self.seen))
 
-    def _descend(self, best: Evaluation, state: DescentState, rounds: int) -> tuple[Evaluation, DescentState]:
-        for op in self.fitter.heavy:
-            anchored = [(follow({**state[0], op.layer: w}, op, self.graph), state[1]) for w in self._anchors(op, state)]
-            best, state = self._best_of(anchored, best, state)
+    def _descend(self, best: Evaluation, rounds: int) -> Evaluation:
+        for op in self.fitting.leading:
+            best = self._best_of(self._anchors(op, best), best)
         for _ in range(rounds):
             before = best
             for moves in (self._small_moves, self._other_walks, self._small_moves):
-                for op in self.fitter.heavy:
-                    best, state = self._best_of(list(moves(op, state)), best, state)
-            sizes = (NO_PADDING, *(self.fitter.padding(state[0], limits) for limits in self._limits(best)))
-            best, state = self._best_of([(state[0], padded) for padded in sizes], best, state)
+                for op in self.fitting.leading:
+                    best = self._best_of(moves(op, best), best)
+            best = self._best_of([*self._padded(best), *self._smaller(best)], best)
             if best is before:
                 break
-        return best, state
+        return best
 
-    def _anchors(self, op: TensorOp, state: DescentState) -> list[KernelWalk]:
-        """Walks with one slow dim, for all other kernels to fall in with."""
-        here = state[0][op.layer]
-        return [replace(here, outer=w.outer, fine=w.fine) for w in self._walks_of(op) if len(w.outer) == 1]
-
-    def _best_of(
-        self, moves: Sequence[DescentState], best: Evaluation, state: DescentState
-    ) -> tuple[Evaluation, DescentState]:
-        for other in moves:
-            evaluation = self.evaluate(other)
-            if evaluation is not None and _rank(evaluation) < _rank(best):
-                best, state = evaluation, other
-        return best, state
-
-    def _limits(self, best: Evaluation) -> tuple[Resources, ...]:
-        """All that the device has, and what of it the operators of the best design were left."""
-        used = self.allowed.get(best.design.digest(), self.limits)
-        return tuple(dict.fromkeys((self.limits, used)))
-
-    def _starts(self) -> list[tuple[Evaluation, DescentState]]:
-        """The simplest walks, with each kind of adder, as they are and padded; the fastest first."""
-        found: list[tuple[Evaluation, DescentState]] = []
-        kinds = [(adders, False, False) for adders in self.adders]
-        kinds += [(self.adders[-1], True, compact) for compact in (False, True) if len(self.adders) > 1]
-        for adders, mixed, compact in kinds:
-            plain = KernelWalk((), adders=adders, mixed=mixed, compact=compact)
-            firsts = {op.layer: next(self._walks_of(op)) for op in self.fitter.heavy}
-            walks = {layer: replace(plain, outer=walk.outer, frame=walk.frame) for layer, walk in firsts.items()}
-            with suppress(PenstockError):  # one that does not even fit without padding is passed over
-                for sizes in (NO_PADDING, self.fitter.padding(walks, self.limits)):
-                    evaluation = self.evaluate((walks, sizes))
-                    if evaluation is not None:
-                        found.append((evaluation, (walks, sizes)))
+    def _starts(self) -> list[Evaluation]:
+        """The simplest walks, with each kind of adder, as they are and padded; the best first."""
+        plain = self._within(self.space.fitted_setting())
+        mixed = {**plain, **self.fitting.mixed()}
+        kinds = [{**plain, **self._built(kind)} for kind in self._adders()] or [plain]
+        if self.fitting.mixed():
+            kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
+        found: list[Evaluation] = []
+        for state in self._grouped(kinds):
+            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use))):
+                evaluation = self._evaluate({**state, **sizes})
+                if evaluation is not None:
+                    found.append(evaluation)
         if not found:
             raise PenstockError(
-                code="nothing-fits", what="not even the simplest walk fits", where=self.evaluator.program.name,
-                limit=f"{self.limits.dsp} DSPs", hint="take a larger budget",
+                code="nothing-fits", what="not even the simplest walk can be laid out",
+                where=self.evaluator.program.name, hint="take a larger platform, or relax the limits",
             )  # fmt: skip
-        return sorted(found, key=lambda one: _rank(one[0]))
+        return sorted(found, key=_rank)
 
-    def _other_walks(self, op: TensorOp, state: DescentState) -> Iterator[DescentState]:
+    def _grouped(self, kinds: list[State]) -> list[State]:
+        """What does not fit together may fit in groups: with as much memory between kernels as fits."""
+        if BUDGET not in self.choices or any(self._fits(state) for state in kinds):
+            return kinds
+        for budget in reversed(self.choices[BUDGET]):
+            grouped = [self._within({**state, "fusion": GREEDY, BUDGET: budget}) for state in kinds]
+            if any(self._fits(state) for state in grouped[-1:]):
+                return grouped
+        return kinds
+
+    def _fits(self, state: State) -> bool:
+        found = self._evaluate(state)
+        return found is not None and _rank(found)[0] <= 0
+
+    def _adders(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(kind for op in self.fitting.leading for kind in self.fitting.adders(op)))
+
+    def _built(self, kind: str) -> State:
+        return {name: kind for name in self.choices if name.startswith(f"{BUILT}.") and kind in self.choices[name]}
+
+    def _best_of(self, moves: Iterable[State], best: Evaluation) -> Evaluation:
+        for state in moves:
+            if self._is_enough(best):
+                break
+            evaluation = self._evaluate(state)
+            if evaluation is not None and _rank(evaluation) < _rank(best):
+                best = evaluation
+        return best
+
+    def _is_enough(self, best: Evaluation) -> bool:
+        return best.feasible and best.values[0] <= self.enough
+
+    # -- moves
+
+    def _anchors(self, op: TensorOp, best: Evaluation) -> list[State]:
+        """Walks with one slow dim, for all other kernels to fall in with."""
+        name = f"{WALK}.{op.layer}"
+        slow = [value for value in self.choices[name] if len(str(value).removesuffix("-fine")) == 1]
+        return [self._followed(op, {**best.params, name: value}) for value in slow]
+
+    def _other_walks(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
         """Another order for one kernel: alone, and with all around it in step."""
-        walks, sizes = state
-        for walk in self._walks_of(op):
-            alone = {**walks, op.layer: replace(walks[op.layer], outer=walk.outer, fine=walk.fine)}
-            yield alone, sizes
-            yield follow(alone, op, self.graph), sizes
+        name = f"{WALK}.{op.layer}"
+        for value in self.choices[name]:
+            alone = {**best.params, name: value}
+            yield alone
+            yield self._followed(op, alone)
 
-    def _walks_of(self, op: TensorOp) -> Iterator[KernelWalk]:
-        return walks_of(op, self.fitter.frames.get(op.layer, ()))
+    def _followed(self, op: TensorOp, state: Mapping[str, Value]) -> State:
+        walks = self.fitting.walks(self.space.settings(state))
+        return {**state, **self.fitting.named(follow(walks, op, self.graph))}
 
-    def _small_moves(self, op: TensorOp, state: DescentState) -> Iterator[DescentState]:
+    def _small_moves(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
         """The same order with other lanes."""
-        walks, sizes = state
-        here = walks[op.layer]
-        changed = [replace(here, whole_tokens=not here.whole_tokens), replace(here, fine=not here.fine)]
-        changed += [
-            replace(here, compact=not here.compact),
-            *(replace(here, hurry=n) for n in _HURRY if n != here.hurry),
-        ]
-        if len(walks) > 1:
-            changed += [replace(here, slowness=s) for s in _SLOWNESS if s != here.slowness]
-            changed += [replace(here, adders=a) for a in self.adders if a != here.adders]
-            changed += [replace(here, mixed=not here.mixed)] if len(self.adders) > 1 else []
-        yield from (({**walks, op.layer: walk}, sizes) for walk in changed)
+        walk = f"{WALK}.{op.layer}"
+        here = str(best.params[walk])
+        other = here.removesuffix("-fine") if here.endswith("-fine") else f"{here}-fine"
+        if other in self.choices[walk]:
+            yield {**best.params, walk: other}
+        for kind in (BURST, COMPACT, FAVOUR, BUILT):
+            name = f"{kind}.{op.layer}"
+            yield from ({**best.params, name: v} for v in self.choices.get(name, ()) if v != best.params[name])
 
-    def evaluate(self, state: DescentState) -> Evaluation | None:
-        """The fastest design of a state that fits with everything around its operators; None if none does."""
-        walks, sizes = state
-        key = (tuple(sorted(walks.items(), key=lambda item: item[0])), tuple(sorted(sizes.items())))
-        if key not in self.seen and self.modelled < _MOST_MODELLED:
-            self.seen[key] = self._evaluate(state)
+    def _padded(self, best: Evaluation) -> Iterator[State]:
+        """Dims as they are, or padded for all that may be used, or for what operators were left of it."""
+        used = best.figures.resources
+        plain = {name: sizes[0] for name, sizes in self.choices.items() if name.startswith("pad.")}
+        yield {**best.params, **plain}
+        for whole in dict.fromkeys((self.evaluator.may_use, used)):
+            yield {**best.params, **self._sizes(best.params, Allowance(whole))}
+
+    def _sizes(self, state: Mapping[str, Value], allowance: Allowance) -> State:
+        most = None if self.kernels <= _FEW_KERNELS else _PADDINGS_OF_MANY
+        found = self.fitting.padding(self.space.settings(state), allowance, most)
+        return {name: size for name, size in found.items() if size in self.choices[name]}
+
+    def _smaller(self, best: Evaluation) -> Iterator[State]:
+        """Less of the limits, for whom the fastest is not the best."""
+        if best.goal.objectives[0] not in ("latency", "throughput"):
+            yield from ({**best.params, SHARE: share} for share in self.choices[SHARE])
+
+    # -- what a state is worth
+
+    def _within(self, state: Mapping[str, Value]) -> State:
+        """With what the user fixed as it is fixed."""
+        return {name: v if v in self.choices[name] else self.choices[name][0] for name, v in state.items()}
+
+    def _evaluate(self, state: Mapping[str, Value]) -> Evaluation | None:
+        """The design of a state; None if it cannot be laid out, or if enough were tried."""
+        if any(value not in self.choices[name] for name, value in state.items()):
+            return None
+        key = tuple(state[name] for name in sorted(state))
+        if key not in self.seen and len(self.seen) < self.most:
+            try:
+                self.seen[key] = self.evaluator.evaluate(state)
+            except PenstockError:  # it cannot be laid out or scheduled
+                self.seen[key] = None
         return self.seen.get(key)
 
-    def _evaluate(self, state: DescentState) -> Evaluation | None:
-        allowed = self.limits
-        for _ in range(_TRIES):
-            evaluation = self._modelled(state, allowed)
-            if evaluation is None or evaluation.feasible:
-                return evaluation
-            mixed = any(walk.mixed for walk in state[0].values()) and evaluation.binding_resource == "lut"
-            lowered = _lowered(allowed, evaluation, self.limits, used_up=mixed)
-            if mixed:
-                again = self._modelled(state, allowed, lowered.lut)
-                if again is not None and again.feasible:
-                    return again
-            allowed = lowered
-        return None
 
-    def _modelled(self, state: DescentState, allowed: Resources, luts: int | None = None) -> Evaluation | None:
-        """A state's design with operators within a part of the device; None if there is none."""
-        try:
-            evaluation = self.evaluator.evaluate_design(self.fitter.design(state[0], allowed, state[1], luts))
-        except PenstockError as error:
-            if error.code not in ("nothing-fits", "tile-does-not-divide"):
-                raise
-            return None
-        self.modelled += 1
-        others = max(share for name, share in evaluation.shares.items() if name != "lut")
-        if 1 < evaluation.shares["lut"] <= 1 + _IN_MEMORIES and others <= 1:
-            evaluation = with_memories(self.evaluator, evaluation) or evaluation
-        if evaluation.feasible:
-            self.allowed[evaluation.design.digest()] = allowed
-        return evaluation
-
-
-def _lowered(allowed: Resources, evaluation: Evaluation, limits: Resources, *, used_up: bool) -> Resources:
-    """Less for operators, by as much as the whole design is over the device.
-
-    Mixed operators use up what LUTs they are allowed, so by as many fewer as there are too many.
-    """
-    over = max(evaluation.shares[name] for name in ("lut", "ff", "bram18", "uram"))
-    dsp_over = evaluation.figures.resources.dsp - limits.dsp
-    if used_up:
-        luts = allowed.lut - (evaluation.figures.resources.lut - limits.lut)
-        return replace(allowed, lut=luts, dsp=allowed.dsp - max(0, dsp_over))
-    return replace(
-        allowed,
-        lut=int(min(allowed.lut, evaluation.figures.resources.lut) / over * 0.99) if over > 1 else allowed.lut,
-        dsp=allowed.dsp - max(0, dsp_over),
-    )
-
-
-def _rank(evaluation: Evaluation) -> tuple[float, float]:
-    return evaluation.figures.latency, max(evaluation.shares.values())
+def _rank(evaluation: Evaluation) -> _Rank:
+    """What fits comes first, then what misses the dies alone; then the objectives, then the smaller one."""
+    missed = shortage(evaluation.constraints)[1]
+    apart = 0.5 if missed <= 0 < evaluation.constraints.get(DIES, 0.0) else 0.0
+    return max(missed, 0.0) + apart, *evaluation.values, max(evaluation.shares.values())

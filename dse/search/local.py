@@ -2,26 +2,20 @@
 
 A Gaussian process over the settings predicts the objectives and the worst constraint of what was not tried yet.
 Proposed is what promises most among the neighbours of the best settings and others at random, and means a design that
-nobody tried. All it knows it reads from the study, so any number of processes may propose at the same time.
+nobody tried. It keeps nothing but what it has worked out: which trials it learns from is said by who asks it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Container, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler, RandomSampler
-from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.search.coordinates import CoordinateRows, Coordinates, Floats, Places
 from penstock.dse.search.promise import EndedTrial, learn_widths, promise
-from penstock.dse.search.samplers import distribution
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
 Meaning = Callable[[Params], Hashable]
@@ -43,70 +37,26 @@ _MOST_CHECKED = 64  # candidates that mean what was tried before chance decides
 class Proposal:
     """A whole setting, and a digest of what it means, where that is known."""
 
+    place: Coordinates
     params: dict[str, Value]
     means: str | None
 
 
-class LocalSampler(BaseSampler):
-    """Asked for the same trial of the same study, it always proposes the same."""
+class LocalProposer:
+    """Asked for the same number after the same trials, it always proposes the same."""
 
     def __init__(self, choices: Choices, conditions: Conditions, seed: int, meaning: Meaning | None = None) -> None:
         self._places, self._seed = Places(choices, conditions), seed
-        self._space: dict[str, BaseDistribution] = {name: distribution(choices[name]) for name in self._places.names}
         self._meaning = meaning
         self._meanings: dict[Coordinates, Hashable] = {}
-        self._points: dict[int, EndedTrial] = {}
-        self._read_places: dict[int, Coordinates] = {}
-        self._tried: set[Hashable] = set()
         self._judged: tuple[int, ...] = ()
         self._widths: Floats = np.ones(len(self._places.columns))
-        self._alone = RandomSampler(seed=seed)
 
-    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        return self._space
+    def place_of(self, params: Params) -> Coordinates:
+        return self._places.at(params)
 
-    def sample_independent(
-        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        return self._alone.sample_independent(study, trial, param_name, param_distribution)
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """A whole setting. What a queued one leaves open is filled in at random."""
-        if "fixed_params" in trial.system_attrs:
-            return {}
-        return self._places.sampled(self._next(study.get_trials(deepcopy=False), trial.number))
-
-    def propose(self, trials: Sequence[FrozenTrial], number: int) -> Proposal:
-        """A whole setting for the trial of this number, by all trials of the study."""
-        place = self._next(trials, number)
-        return Proposal(self._places.params(place), None if self._meaning is None else str(self._means(place)))
-
-    def _next(self, trials: Sequence[FrozenTrial], number: int) -> Coordinates:
-        self._read(trials, number)
-        place = self._propose(np.random.default_rng([self._seed % (1 << 63), number]), number)
-        self._tried.add(self._means(place))
-        return place
-
-    # -- what was tried
-
-    def _read(self, trials: Sequence[FrozenTrial], own: int) -> None:
-        for trial in trials:
-            number = trial.number
-            if number in self._points or number == own or not trial.params:
-                continue
-            if number not in self._read_places:
-                place = self._places.of(trial.params)
-                self._read_places[number] = place
-                if self._meaning is not None and (known := trial.user_attrs.get(MEANS)):
-                    self._meanings.setdefault(place, str(known))
-                self._tried.add(self._means(place))
-            if trial.state == TrialState.COMPLETE:
-                worst = max(trial.constraints.values(), default=-1.0) + 1.0
-                self._points[number] = EndedTrial(number, self._read_places[number], tuple(trial.values), worst)
-
-    def _means(self, place: Coordinates) -> Hashable:
+    def means(self, place: Coordinates) -> Hashable:
+        """A digest of what a setting means; where nobody says what settings mean, the setting itself."""
         if self._meaning is None:
             return place
         if place not in self._meanings:
@@ -117,26 +67,37 @@ class LocalSampler(BaseSampler):
             self._meanings[place] = hashlib.sha256(repr(means).encode()).hexdigest()[:_DIGITS]
         return self._meanings[place]
 
+    def is_known(self, place: Coordinates, means: str) -> None:
+        """Some other process found out what a setting means."""
+        if self._meaning is not None:
+            self._meanings.setdefault(place, means)
+
+    def propose(self, known: Sequence[EndedTrial], tried: Container[Hashable], number: int) -> Proposal:
+        """A whole setting for the trial of this number that means nothing that was tried, as far as that can be."""
+        place = self._propose(known, tried, np.random.default_rng([self._seed % (1 << 63), number]), number)
+        return Proposal(place, self._places.params(place), None if self._meaning is None else str(self.means(place)))
+
     # -- what to try
 
-    def _propose(self, chance: np.random.Generator, number: int) -> Coordinates:
-        known = sorted(self._points.values(), key=lambda p: p.number)
+    def _propose(
+        self, known: Sequence[EndedTrial], tried: Container[Hashable], chance: np.random.Generator, number: int
+    ) -> Coordinates:
         if len(known) >= _FEWEST:
             points = _learnt(known)
             pool = self._places.around([p.place for p in points[:_TOP]], _AT_RANDOM, chance)
             promised = promise(self._places, points, self._learn_widths(known), pool, number)
-            found = self._first_new(pool[np.argsort(-promised, kind="stable")[:_MOST_CHECKED]])
+            found = self._first_new(pool[np.argsort(-promised, kind="stable")[:_MOST_CHECKED]], tried)
             if found is not None:
                 return found
         anywhere = self._places.at_random(_MOST_CHECKED, chance)
-        found = self._first_new(anywhere)
+        found = self._first_new(anywhere, tried)
         return tuple(anywhere[-1].tolist()) if found is None else found
 
-    def _first_new(self, rows: CoordinateRows) -> Coordinates | None:
+    def _first_new(self, rows: CoordinateRows, tried: Container[Hashable]) -> Coordinates | None:
         """The first place that means what nobody tried."""
         for row in rows.tolist():
             place: Coordinates = tuple(row)
-            if self._means(place) not in self._tried:
+            if self.means(place) not in tried:
                 return place
         return None
 

@@ -12,7 +12,7 @@ from penstock.compiler.errors import PenstockError
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-    from penstock.dse.search.local import Meaning
+    from penstock.dse.search.local import LocalProposer, Meaning
     from penstock.dse.space.tiling import Choices, Conditions
 
 
@@ -30,6 +30,8 @@ class Searched:
 class SamplerKind:
     meaning: str
     make: Callable[[Searched], BaseSampler]
+    proposes: Callable[[Searched], LocalProposer] | None = None
+    """What proposes whole settings by the trials so far, where that is our own."""
     walks: bool = False
     """All its settings are known beforehand and each is tried once: nothing is proposed, and it ends by itself."""
 
@@ -43,10 +45,10 @@ def sampler_kind(name: str) -> SamplerKind:
     return SAMPLERS[name]
 
 
-def _local(searched: Searched) -> BaseSampler:
-    from penstock.dse.search.local import LocalSampler
+def _local(searched: Searched) -> LocalProposer:
+    from penstock.dse.search.local import LocalProposer
 
-    return LocalSampler(searched.choices, searched.conditions, searched.seed, searched.meaning)
+    return LocalProposer(searched.choices, searched.conditions, searched.seed, searched.meaning)
 
 
 def _tpe(searched: Searched) -> BaseSampler:
@@ -73,7 +75,7 @@ def _random(searched: Searched) -> BaseSampler:
 
 SAMPLERS: Mapping[str, SamplerKind] = {
     "local": SamplerKind(
-        "what is near to the best so far; known settings of the same design are not tried again", _local
+        "what is near to the best so far; known settings of the same design are not tried again", _random, _local
     ),
     "tpe": SamplerKind(
         "by a multi-objective, multivariate tree of Parzen estimators over the groups of parameters", _tpe

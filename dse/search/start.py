@@ -1,53 +1,107 @@
-"""What a search tries before it proposes anything itself: the first guess, the fullest designs, bolder guesses."""
+"""What a search tries before it proposes anything itself: the best walks, smaller ones, filled guesses."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.search.climb import climb
+from penstock.compiler.errors import PenstockError
+from penstock.dse.bounds.bound import GoalBounds, LowerBound
+from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.search.descent import descend
+from penstock.dse.search.effort import near_enough, usual_trials
 from penstock.dse.search.fill import LANES, fill, fits
+from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
+from penstock.dse.space.fitted import FITTED, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
-from penstock.dse.space.paced import PACED
 from penstock.dse.space.tiling import Choices, Params, Value
+from penstock.dse.support.budgets import DEFAULT_GAP
 
 TILE = "default_tile_size"
 _MOST_FILLED = 4
 _QUICKLY_MODELLED = 12
 """Kernels up to which more than the first guess is filled; larger tiles too, whose size limits lanes."""
+_SMALLER = (55, 28, 14, 7, 3)
+"""Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 
 
-def starting_settings(evaluator: Evaluator, choices: Choices | None = None) -> tuple[dict[str, Value], ...]:
-    """The settings in their order; with `choices`, as far as these leave something open."""
-    space = evaluator.space
-    choices = choices or space.choices
-    guess, *bolder = space.first_settings()
+@dataclass(frozen=True)
+class SearchPlan:
+    """How a search goes: what it tries first, how many trials it makes, and what ends it."""
+
+    first: tuple[dict[str, Value], ...]
+    modelled: int
+    """Settings that were looked at to find the first."""
+    trials: int
+    bound: LowerBound
+    enough: float
+    """Of the first objective: so near to the bound that nothing better is worth looking for."""
+    near_enough: bool
+    """The first settings reach it."""
+
+
+def plan(
+    evaluator: Evaluator, choices: Choices, sampler: str, trials: int | None = None, gap: float = DEFAULT_GAP
+) -> SearchPlan:
+    """With so many trials, or as many as suit the space. An error where no design keeps to the limits."""
+    bounds = GoalBounds(evaluator)
+    bounds.check_possible()
+    bound = bounds.of_goal()
+    enough = near_enough(bound, gap)
+    if sampler_kind(sampler).walks:
+        return SearchPlan((), 0, trials or usual_trials(choices, 0), bound, enough, near_enough=False)
+    first, modelled = starting_settings(evaluator, choices, enough)
+    done = any(one.feasible and one.values[0] <= enough for one in (evaluator.evaluate(params) for params in first[:1]))
+    most = trials or usual_trials(choices, len(first))
+    return SearchPlan(first, modelled, min(most, len(first)) if done else most, bound, enough, done)
+
+
+def starting_settings(
+    evaluator: Evaluator, choices: Choices | None = None, enough: float = 0.0
+) -> tuple[tuple[dict[str, Value], ...], int]:
+    """What is tried first, and how many settings were modelled to find it; with `choices`, as far as these are open.
+
+    What is as good as `enough` ends the descent.
+    """
+    choices = choices or evaluator.space.choices
+    found = descend(evaluator, choices, enough=enough)
+    settings: list[dict[str, Value]] = []
+    if found is not None:
+        best = dict(found.best.params)
+        smaller = [share for share in _SMALLER if share in choices[SHARE] and share < int(best[SHARE])]
+        settings += [best, *({**best, SHARE: share} for share in smaller)]
+    if set(choices["allocation"]) != {FITTED}:
+        settings += [within(params, choices) for params in _guesses(evaluator)]
+    return tuple(_new_and_fitting(evaluator, settings)), found.tried if found else 0
+
+
+def _new_and_fitting(evaluator: Evaluator, settings: Sequence[dict[str, Value]]) -> list[dict[str, Value]]:
+    """Each design once, and none that keeps no limit, unless none does."""
+    fitting: dict[object, dict[str, Value]] = {}
+    others: dict[object, dict[str, Value]] = {}
+    for params in settings:
+        try:
+            found = evaluator.evaluate(params)
+        except PenstockError:  # its trial would say why
+            continue
+        kept = fitting if found.feasible else others
+        kept.setdefault(evaluator.meaning(found.design), params)
+    return list((fitting or others).values()) or list(settings[:1])
+
+
+def _guesses(evaluator: Evaluator) -> list[dict[str, Value]]:
+    """The first guess, the best of its filled relatives, and bolder ones."""
+    guess, *bolder = evaluator.space.first_settings()
     if not fits(evaluator, guess) and (grouped := _grouped(evaluator, guess)) is not None:
         bolder = [grouped, *bolder]
-    met = {evaluator.means(guess)}
-    filled: list[tuple[tuple[float, ...], dict[str, Value]]] = []
-    candidates = [fill(evaluator, params) for params in _kinds(evaluator, [guess, *bolder])]
-    if PACED in choices["allocation"]:
-        quick = len(space.graph.operations) <= _QUICKLY_MODELLED
-        candidates += [_paced(evaluator)] if quick else []
-        bolder += [] if quick else space.paced_settings()
-    for found in candidates:
-        if found is None or (meaning := evaluator.means(found)) in met:
-            continue
-        met.add(meaning)
-        filled.append((evaluator.evaluate(found).values, found))
-    best = [params for _, params in sorted(filled, key=lambda one: one[0])[:_MOST_FILLED]]
-    settings = [within(params, choices) for params in (guess, *best, *bolder)]
-    return tuple(params for place, params in enumerate(settings) if params not in settings[:place])
-
-
-def _paced(evaluator: Evaluator) -> dict[str, Value] | None:
-    """The best that is met on the way from the first paced settings."""
-    filled = [found for params in evaluator.space.paced_settings() if (found := fill(evaluator, params)) is not None]
-    if not filled:
-        return None
-    return climb(evaluator, min(filled, key=lambda params: evaluator.evaluate(params).values))
+    filled: list[Evaluation] = []
+    for params in _kinds(evaluator, [guess, *bolder]):
+        if (full := fill(evaluator, params)) is not None:
+            filled.append(evaluator.evaluate(full))
+    best = sorted(filled, key=lambda one: one.values)[:_MOST_FILLED]
+    paced = [] if not evaluator.space.paced_settings() else [evaluator.space.paced_settings()[-1]]
+    return [guess, *(dict(one.params) for one in best), *bolder, *paced]
 
 
 def _grouped(evaluator: Evaluator, params: Params) -> dict[str, Value] | None:

@@ -7,6 +7,7 @@ queue. Nothing is kept outside the study's storage.
 
 from __future__ import annotations
 
+import json
 import logging
 import warnings
 import weakref
@@ -17,23 +18,21 @@ from typing import Any, Literal, cast
 
 import optuna
 from optuna.exceptions import StorageInternalError
-from optuna.samplers import BaseSampler
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm.exc import StaleDataError
 
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES
-from penstock.dse.search.local import MEANS, LocalSampler, Meaning
+from penstock.dse.search.generations import Answered, Answering, Generations
+from penstock.dse.search.local import MEANS, LocalProposer, Meaning, Proposal
+from penstock.dse.search.opening import Storage, close_storage, gone, open_or_create
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER, Searched, sampler_kind
 from penstock.dse.search.samplers import distribution, grid, in_order, is_ordered, means_something
 from penstock.dse.search.storage import OwnStorage, SharedStorage
 from penstock.dse.space.tiling import Choices, Conditions, Params, Value
 
-Storage = OwnStorage | SharedStorage
-
-_OBJECTIVES, _ORIGIN = "objectives", "origin"
+_ORIGIN, _FIRST, _INDEX = "origin", "first", "index"
 
 optuna.logging.get_logger("optuna").setLevel(logging.WARNING)  # a line a trial is the caller's to write
 
@@ -76,16 +75,20 @@ class Study:
         conditions: Conditions,
         objectives: tuple[str, ...],
         settings: Sequence[Params] | None,
+        proposer: LocalProposer | None,
     ) -> None:
         self._study = study
         self._name = study.study_name
         # also when it is merely forgotten: an open connection would outlive its use
-        self._closing = weakref.finalize(self, _close_storage, storage)
+        self._closing = weakref.finalize(self, close_storage, storage)
         self._choices = choices
         self._conditions = conditions
         self._objectives = objectives
         self._distributions = {name: distribution(choices[name]) for name in in_order(choices, conditions)}
         self._grid = settings
+        self._first: list[tuple[Params, str]] = json.loads(study.user_attrs.get(_FIRST, "[]"))
+        self._generations = None if proposer is None else Generations(proposer, [params for params, _ in self._first])
+        self._ended: dict[int, Answered] = {}
 
     @staticmethod
     def create_or_load(
@@ -98,31 +101,32 @@ class Study:
         sampler: str = DEFAULT_SAMPLER,
         seed: int = 0,
         worker: int = 0,
-        first: Sequence[Params] = (),
+        first: Sequence[Params | tuple[Params, str]] = (),
         create: bool = True,
         meaning: Meaning | None = None,
     ) -> Study:
-        """Open the study, or create it with the `first` settings queued. Any number of processes may do so.
+        """Open the study, or create it with the `first` settings, each with where it was found if it was.
 
-        Without `storage_url` the study lives in this process. `worker` keeps the samplers of several processes
-        with one seed from proposing the same. With `create=False` a study that is gone is an error. By `meaning`
-        a sampler knows which settings are the same design, and need not be tried.
+        Any number of processes may do so. Without `storage_url` the study lives in this process. `worker` keeps the
+        samplers of several processes with one seed from proposing the same. With `create=False` a study that is gone
+        is an error. By `meaning` a sampler knows which settings are the same design, and need not be tried.
         """
         storage = OwnStorage() if storage_url is None else SharedStorage(storage_url)
         wanted, own_seed = tuple(objectives), seed + 7919 * worker
         kind = sampler_kind(sampler)
-        proposer = kind.make(Searched(choices, conditions or {}, own_seed, meaning))
+        known = Searched(choices, conditions or {}, own_seed, meaning)
+        begun = [one if isinstance(one, tuple) else (one, "") for one in first]
         try:
-            made, created = _open_study(name, storage, proposer, wanted, create)
+            made = open_or_create(name, storage, kind.make(known), wanted, create)
+            if begun and _FIRST not in made.user_attrs:
+                _check_all([params for params, _ in begun], choices, name)
+                made.set_user_attr(_FIRST, json.dumps([(dict(params), origin) for params, origin in begun]))
         except BaseException:
-            _close_storage(storage)
+            close_storage(storage)
             raise
         settings = grid(choices, conditions or {}, seed) if kind.walks else None
-        study = Study(made, choices, storage, conditions or {}, wanted, settings)
-        if created and settings is None:
-            for params in first:
-                study.enqueue(params)
-        return study
+        proposer = kind.proposes(known) if kind.proposes is not None else None
+        return Study(made, choices, storage, conditions or {}, wanted, settings, proposer)
 
     def close(self) -> None:
         """Give the connections back. The study itself stays in the storage."""
@@ -137,21 +141,22 @@ class Study:
         """How many settings there are to try, where all of them are known."""
         return None if self._grid is None else len(self._grid)
 
-    def ask(self, index: int | None = None) -> Asked:
-        """The next trial: a queued setting if there is one, else what the sampler proposes.
+    def ask(self, index: int | None = None, evaluate: Answering | None = None) -> Asked:
+        """The next trial: one of the first settings, a queued one, or what the sampler proposes.
 
-        Of a grid, the setting at `index`; without one, as many as there were trials before. Whoever asks for the
-        same index again, since an attempt was lost, gets the same setting.
+        With an `index`, the trial at that place of the search. Whoever asks for the same again, since an attempt was
+        lost, gets the same setting: always of the first settings and of a grid, and by the default sampler where
+        `evaluate` says what comes of a setting that another process is still at.
         """
         if self._grid is not None:
             with self._still_there():
                 return self._ask_grid(self._grid, index)
-        sampler = self._study.sampler
-        if isinstance(sampler, LocalSampler):
-            with self._still_there():
-                trials = self._study.get_trials(deepcopy=False)
-                if not any(trial.state == TrialState.WAITING for trial in trials):
-                    return self._ask_local(sampler, trials)
+        with self._still_there():
+            trials = self._study.get_trials(deepcopy=False)
+            own = index is not None or not any(trial.state == TrialState.WAITING for trial in trials)
+            place = len(trials) if index is None else index
+            if own and (place < len(self._first) or self._generations is not None):
+                return self._ask_own(trials, index, evaluate)
         with warnings.catch_warnings(), self._still_there(), self._written_at_once() as written:
             # a queued setting may lack parameters; the sampler fills them in, which Optuna remarks upon
             warnings.simplefilter("ignore", category=UserWarning)
@@ -164,14 +169,43 @@ class Study:
                     params |= self._decode({name: found})
         return Asked(trial.number, params)
 
-    def _ask_local(self, sampler: LocalSampler, trials: Sequence[FrozenTrial]) -> Asked:
-        """What the sampler proposes is a whole setting and is written as one, not parameter by parameter."""
+    def _ask_own(self, trials: Sequence[FrozenTrial], index: int | None, evaluate: Answering | None) -> Asked:
+        """A whole setting, which is written as one and not parameter by parameter."""
         storage = self._storage
         trial_id, number = storage.begin(self._study_id)
-        proposal = sampler.propose(trials, number)
+        place = number if index is None else index
+        noted = {} if index is None else {_INDEX: str(index)}
+        if place < len(self._first):
+            params, origin = self._first[place]
+            proposal = Proposal((), dict(params), None)
+            noted |= {_ORIGIN: origin} if origin else {}
+        else:
+            assert self._generations is not None, "others propose by themselves"
+            known = self._known(trials, by_index=index is not None)
+            proposal = self._generations.setting(place, known, evaluate if index is not None else None)
+        noted |= {} if proposal.means is None else {MEANS: proposal.means}
         setting = {name: (self._distributions[name], v) for name, v in self._encode(proposal.params).items()}
-        storage.write(trial_id, setting, {} if proposal.means is None else {MEANS: proposal.means})
+        storage.write(trial_id, setting, noted)
         return Asked(number, proposal.params)
+
+    def _known(self, trials: Sequence[FrozenTrial], *, by_index: bool) -> dict[int, Answered]:
+        """The trials by their place in the search; of several attempts at one, what has an answer."""
+        found: dict[int, Answered] = {}
+        for trial in trials:
+            if not trial.params or (by_index and _INDEX not in trial.user_attrs):
+                continue
+            one = self._ended.get(trial.number)
+            if one is None:
+                complete = trial.state == TrialState.COMPLETE
+                answer = (tuple(trial.values), dict(trial.constraints)) if complete else None
+                means = trial.user_attrs.get(MEANS)
+                one = Answered(self._decode(trial.params), answer, None if means is None else str(means))
+                if complete:
+                    self._ended[trial.number] = one
+            place = int(trial.user_attrs[_INDEX]) if by_index else trial.number
+            if place not in found or one.answer is not None:
+                found[place] = one
+        return found
 
     def _ask_grid(self, settings: Sequence[Params], index: int | None) -> Asked:
         position = sum(self.counts().values()) if index is None else index
@@ -247,7 +281,7 @@ class Study:
             if self._frozen(number).state.is_finished():
                 return False
             raise
-        if retry and frozen.params and self._grid is None:
+        if retry and frozen.params and self._grid is None and _INDEX not in frozen.user_attrs:
             self._study.enqueue_trial(frozen.params, user_attrs={"retry_of": number})
         return True
 
@@ -285,9 +319,9 @@ class Study:
             try:
                 found = self._storage.get_study_id_from_name(self.name)
             except KeyError:
-                raise _gone(self.name) from error
+                raise gone(self.name) from error
             if found != self._study_id:
-                raise _gone(self.name) from error
+                raise gone(self.name) from error
             raise
 
     def _told(self, trial: FrozenTrial) -> Told:
@@ -325,11 +359,7 @@ class Study:
         encoded: dict[str, Any] = {}
         for name, value in params.items():
             values = self._choices.get(name, ())
-            if value not in values:
-                raise PenstockError(
-                    code="bad-parameter", what=f"{name} cannot be {value!r}", where=self.name,
-                    limit="choices: " + ", ".join(map(str, values)), hint="take one of the choices",
-                )  # fmt: skip
+            _check(name, value, self._choices, self.name)
             encoded[name] = values.index(value) if is_ordered(values) else value
         return encoded
 
@@ -342,51 +372,15 @@ class Study:
         return decoded
 
 
-def _close_storage(storage: Storage) -> None:
-    if isinstance(storage, SharedStorage):
-        storage.close()
+def _check_all(settings: Sequence[Params], choices: Choices, where: str) -> None:
+    for params in settings:
+        for name, value in params.items():
+            _check(name, value, choices, where)
 
 
-def _open_study(
-    name: str, storage: Storage, sampler: BaseSampler, objectives: tuple[str, ...], create: bool
-) -> tuple[optuna.Study, bool]:
-    """The study, and whether this call created it. One that was made for something else is refused."""
-    created = False
-    try:
-        study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
-    except KeyError:
-        if not create:
-            raise _gone(name) from None
-        directions = [StudyDirection.MINIMIZE] * len(objectives)
-        try:
-            study = optuna.create_study(study_name=name, storage=storage, sampler=sampler, directions=directions)
-            study.set_user_attr(_OBJECTIVES, list(objectives))
-            created = True
-        except optuna.exceptions.DuplicatedStudyError:
-            study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
-    made_for = tuple(study.user_attrs.get(_OBJECTIVES, objectives))
-    if made_for != objectives or len(study.directions) != len(objectives):
+def _check(name: str, value: Value, choices: Choices, where: str) -> None:
+    if value not in (values := choices.get(name, ())):
         raise PenstockError(
-            code="other-objectives", what=f"the study was made for {', '.join(made_for)}", where=name,
-            limit=f"it is asked for {', '.join(objectives)}", hint="start a run of its own for other objectives",
+            code="bad-parameter", what=f"{name} cannot be {value!r}", where=where,
+            limit="choices: " + ", ".join(map(str, values)), hint="take one of the choices",
         )  # fmt: skip
-    return study, created
-
-
-def _gone(name: str) -> PenstockError:
-    return PenstockError(
-        code="study-gone", what="the study of this run is not there any more", where=name,
-        limit="its trials so far are kept, but the search has lost its memory",
-        hint="somebody deleted it: start the run again",
-    )  # fmt: skip
-
-
-def delete_study(name: str, storage_url: str) -> None:
-    """Forget a study and all its trials; one that is not there is forgotten already."""
-    storage = SharedStorage(storage_url)
-    try:
-        optuna.delete_study(study_name=name, storage=storage)
-    except KeyError:
-        return
-    finally:
-        storage.close()

@@ -13,7 +13,7 @@ from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.converting import converter_bits
-from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.loops import LoopPlan, TileLoop
 from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.itensor_types import ITensorType
@@ -109,6 +109,25 @@ def corresponding(
     if not pairs or any(consumer.trips[c] != producer.trips[p] for c, p in pairs):
         return None
     return dict(pairs)
+
+
+def follow_producer(
+    graph: Graph, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], *, connect: bool
+) -> KernelDesign:
+    """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
+    for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
+        producer = graph.makers.get(value)
+        if producer is None or producer.layer not in kernels:
+            continue
+        dims = corresponding(producer, op, operand_dims)
+        if dims is None:
+            continue
+        made = kernels[producer.layer]
+        if not op.reductions and len(dims) == len(op.trips):
+            return walk_alike(kernel, made, dims)
+        if connect and op.reductions:
+            return same_lanes(op, kernel, made, dims)
+    return kernel
 
 
 def walk_alike(kernel: KernelDesign, made: KernelDesign, dims: Mapping[int, int]) -> KernelDesign:

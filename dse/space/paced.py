@@ -9,7 +9,7 @@ from functools import cached_property
 from penstock.compiler.analysis.graph import Graph, TensorOp
 from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import KernelDesign, WeightStore
-from penstock.compiler.platforms import Platform, Resources
+from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.lanes.binding import ADDERS, binding_choices
 from penstock.dse.lanes.neighbours import follow
@@ -47,7 +47,8 @@ class Pacing:
     """The paced designs of one graph on one platform; what was fitted once is not fitted again."""
 
     graph: Graph
-    platform: Platform
+    platform: str
+    limits: Resources
     clock_mhz: float
     library: OperatorLibrary
     weights: WeightStore
@@ -65,8 +66,7 @@ class Pacing:
         share, padded = int(settings[OPERATOR_LUTS]), bool(settings.get("padding", False))
         key = (fitter.most_lanes, fitter.largest_tile, fitter.multipliers, tuple(walks.items()), share, padded)
         if key not in self._found:
-            device = self.platform.limits
-            limits = replace(device, lut=device.lut * share // 100)
+            limits = replace(self.limits, lut=self.limits.lut * share // 100)
             self._found[key] = fitter.kernels(walks, limits, self._sizes(fitter, walks, limits, padded))
         return self._found[key]
 
@@ -81,8 +81,8 @@ class Pacing:
         key = (lanes, tile, multipliers)
         if key not in self._fitters:
             self._fitters[key] = Fitter(
-                self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
-                lanes, tile, self._known,
+                self.graph, self.platform, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
+                lanes, tile, None, self._known,
             )  # fmt: skip
         return self._fitters[key]
 
@@ -117,4 +117,4 @@ class Pacing:
 
     @cached_property
     def _leading(self) -> tuple[TensorOp, ...]:
-        return Fitter(self.graph, self.platform.name, self.clock_mhz, self.library).heavy
+        return Fitter(self.graph, self.platform, self.clock_mhz, self.library).heavy

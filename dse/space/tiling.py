@@ -19,22 +19,21 @@ from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
 from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.platforms import Platform
+from penstock.compiler.platforms import Platform, Resources
 from penstock.compiler.schedule import OperatorLibrary, load_library
 from penstock.compiler.transforms.pad_dims import Dims, pad_module
-from penstock.dse.lanes.alignment import Along, LoopNest, divisors, unroll_factors
 from penstock.dse.lanes.binding import PARAMETERS, binding_choices, bindings_of
 from penstock.dse.lanes.steps import (
     DIMS_BALANCED,
     DIMS_PARALLEL,
     DIMS_REDUCTION,
     lane_cost,
-    loop_nests,
     powers_of_two,
-    slowest_first,
     with_halfway,
 )
+from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.handing_out import HandingOut
 from penstock.dse.space.orders import (
     AS_OTHERS,
     ORDER_CONNECTED,
@@ -42,14 +41,12 @@ from penstock.dse.space.orders import (
     ORDER_REDUCTION,
     LoopOrder,
     connected_order,
-    corresponding,
+    follow_producer,
     made_in,
     named_order,
     order_choices,
     order_of,
-    same_lanes,
     tiles_of,
-    walk_alike,
 )
 from penstock.dse.space.paced import HALF_OF_LUTS, OPERATOR_LUTS, PACED, Pacing, paced_choices
 from penstock.dse.space.padding import can_pad, padded_sizes
@@ -82,13 +79,22 @@ class TilingOptions:
 
 @dataclass(frozen=True)
 class TilingSpace:
-    """The parameters of one model on one platform, and the design that each setting of them means."""
+    """The parameters of one model on one platform, and the design that each setting of them means.
+
+    `limits` is what a design may use, where the user leaves less than the platform does: lanes are fitted to it. The
+    parameters and their values are the same whatever it is.
+    """
 
     graph: Graph
     platform: Platform
     clock_mhz: float
     quantize: str | None = None
     options: TilingOptions = field(default_factory=TilingOptions)
+    limits: Resources | None = None
+
+    @cached_property
+    def may_use(self) -> Resources:
+        return self.platform.limits if self.limits is None else self.limits
 
     @cached_property
     def choices(self) -> Choices:
@@ -114,17 +120,26 @@ class TilingSpace:
         if self.options.per_kernel and len(self.heavy) <= _MOST_ORDERED_KERNELS:
             orders = {f"order.{op.layer}": order_choices(op) for op in self.heavy if op.layer not in self.spatial}
             table |= {name: values for name, values in orders.items() if len(values) > 2}
+        if self._of_fitted:
+            table |= {"allocation": (*table["allocation"], FITTED), **self._of_fitted}
         return table
 
-    @property
+    @cached_property
     def conditions(self) -> Conditions:
         """What each way to share out lanes leaves to decide: see `dse/README.md`.
 
         A budget for converters matters where kernels are put into groups at all.
         """
-        boosted = tuple(way for way in self.choices["allocation"] if way != ALIGNED)
-        table: dict[str, Mapping[str, tuple[Value, ...]]] = {"connect": {"allocation": (SLOWEST_FIRST,)}}
-        table |= {name: {"allocation": boosted} for name in self.choices if name.startswith("boost.")}
+        ways = self.choices["allocation"]
+        shared = tuple(way for way in ways if way != FITTED)
+        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY}
+        table: dict[str, Mapping[str, tuple[Value, ...]]] = {}
+        if self._of_fitted:
+            table |= {name: {"allocation": shared} for name in self.choices if name not in of_all}
+            table |= {name: {"allocation": (FITTED,)} for name in self._of_fitted}
+        table |= {"connect": {"allocation": (SLOWEST_FIRST,)}}
+        boosted = {"allocation": tuple(way for way in shared if way != ALIGNED)}
+        table |= {name: boosted for name in self.choices if name.startswith("boost.")}
         if self._of_paced:
             table |= {"unroll_along": {"allocation": (SLOWEST_FIRST, ALIGNED)}}
             table |= {name: {"allocation": (PACED,)} for name in self._of_paced}
@@ -165,7 +180,8 @@ class TilingSpace:
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
-        guess = {name: value for name, value in self._unsaid.items() if name not in self._of_paced}
+        apart = {*self._of_paced, *self._of_fitted}
+        guess = {name: value for name, value in self._unsaid.items() if name not in apart}
         tiles = [t for t in self.choices["default_tile_size"] if int(t) <= _GOOD_TILE]
         sizes = self.choices["overall_unroll_size"]
         fitting = [n for n in sizes if int(n) <= self.lanes_that_fit]
@@ -195,20 +211,28 @@ class TilingSpace:
         if not self._of_paced:
             return ()
         most = {name: self.choices[name][-1] for name in ("overall_unroll_size", "default_tile_size")}
-        paced = {**self._unsaid, **self.default_params(), **most, "allocation": PACED}
+        own = {name: self._unsaid[name] for name in self._of_paced}
+        paced = {**own, **self.default_params(), **most, "allocation": PACED}
         return paced, {**paced, "order": ORDER_CONNECTED}
+
+    def fitted_setting(self) -> dict[str, Value]:
+        """The plainest walk for every kernel, fitted to all that may be used; nothing where walks are not fitted."""
+        if not self._of_fitted:
+            return {}
+        others = {name: value for name, value in self._unsaid.items() if name not in self.conditions}
+        return {**others, **self.fitting.defaults, "allocation": FITTED}
 
     @cached_property
     def lanes_that_fit(self) -> int:
         """A cautious estimate of how many lanes of the dearest reduction the device holds."""
         costs = [lane_cost(op, self.library) for op in self.heavy]
-        limits = self.platform.limits
+        limits = self.may_use
         fit = [limits.dsp // c.dsp for c in costs if c.dsp] + [limits.lut // (2 * c.lut) for c in costs if c.lut]
         return max(1, min(fit, default=self.max_lanes))
 
     def design(self, params: Params) -> Design:
         """The design that a setting means. The same setting always means the same design."""
-        settings = self._check(params)
+        settings = self.settings(params)
         key = tuple(settings.values())
         if key not in self._designs:
             self._designs[key] = self._design(settings)
@@ -224,11 +248,13 @@ class TilingSpace:
     def _design(self, settings: Mapping[str, Value]) -> Design:
         if settings["allocation"] == PACED:
             return self._paced(settings)
+        if settings["allocation"] == FITTED:
+            return self._fitted(settings, Allowance(self.may_use))
         aligned = settings["allocation"] == ALIGNED
         size = int(settings["default_tile_size"])
         sizes = padded_sizes(self.dims, size, self.options.kernels) if settings.get("padding") else dict[int, int]()
-        tiles = {op.layer: self._tiles(op, size, sizes) for op in self.graph.operations}
-        unrolls = self._aligned(tiles, settings) if aligned else self._allocate(tiles, settings)
+        tiles, handing = {op.layer: self._tiles(op, size, sizes) for op in self.graph.operations}, self._handing_out
+        unrolls = handing.aligned(tiles, settings) if aligned else handing.slowest_first(tiles, settings)
         kernels: dict[str, KernelDesign] = {}
         for op in self.graph.operations:
             if op.layer in self.options.kernels:
@@ -237,7 +263,7 @@ class TilingSpace:
             bindings = self._bindings(op, settings)
             order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
-            kernel = self._follow_producer(op, kernel, kernels, not aligned and bool(settings["connect"]))
+            kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
         design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
         return self._grouped(design, sizes, settings)
@@ -251,7 +277,29 @@ class TilingSpace:
     @cached_property
     def _pacing(self) -> Pacing:
         fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
-        return Pacing(self.graph, self.platform, self.clock_mhz, self.library, self.weights, fixed, most)
+        return Pacing(
+            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.weights, fixed, most
+        )
+
+    def fitted(self, params: Params, allowance: Allowance) -> Design:
+        """The design that a fitted setting means where operators may take so much."""
+        return self._fitted(self.settings(params), allowance)
+
+    def _fitted(self, settings: Mapping[str, Value], allowance: Allowance) -> Design:
+        kernels = self.fitting.kernels(settings, allowance)
+        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return self._grouped(design, self.dims.padded(design), settings)
+
+    @cached_property
+    def fitting(self) -> Fitting:
+        return Fitting(
+            self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, self.options.kernels,
+            self.options.max_lanes,
+        )  # fmt: skip
+
+    @cached_property
+    def _handing_out(self) -> HandingOut:
+        return HandingOut(self.graph.operations, self.heavy)
 
     def _ordered(
         self,
@@ -292,14 +340,21 @@ class TilingSpace:
     def _unsaid(self) -> dict[str, Value]:
         """What a parameter is where a setting does not say."""
         table = {name: values[0] for name, values in self.choices.items()}
-        return table | ({OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {})
+        table |= {OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {}
+        return table | (self.fitting.defaults if self._of_fitted else {})
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:
         """Parameters that paced designs alone have."""
         return paced_choices(self.graph.operations, self.library) if self.options.per_kernel and self.heavy else {}
 
-    def _check(self, params: Params) -> dict[str, Value]:
+    @cached_property
+    def _of_fitted(self) -> Mapping[str, tuple[Value, ...]]:
+        """The same of fitted ones."""
+        return self.fitting.choices if self.options.per_kernel else {}
+
+    def settings(self, params: Params) -> dict[str, Value]:
+        """Every parameter's value: what a setting does not say is as usual."""
         settings = {**self._unsaid, **params}
         for name, value in settings.items():
             if name not in self.choices:
@@ -330,64 +385,6 @@ class TilingSpace:
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
         """Of the loops, padded."""
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
-
-    def _allocate(
-        self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
-    ) -> dict[str, tuple[int, ...]]:
-        """Lanes to the slowest kernel first. A boost makes it look slower."""
-        single = {op.layer: (1,) * len(op.trips) for op in self.graph.operations}
-        lanes, along = int(settings["overall_unroll_size"]), str(settings["unroll_along"])
-        boosts = {op.layer: 2.0 ** int(settings.get(f"boost.{op.layer}", 0)) for op in self.heavy}
-        key = (lanes, along, *boosts.values(), *tiles.values())
-        if key not in self._allocated_before:
-            found = slowest_first(self.heavy, single, tiles, lanes, along, lambda op: boosts[op.layer])
-            self._allocated_before[key] = found
-        return self._allocated_before[key]
-
-    @cached_property
-    def _allocated_before(self) -> dict[Hashable, dict[str, tuple[int, ...]]]:
-        return {}
-
-    def _aligned(
-        self, tiles: Mapping[str, tuple[int, ...]], settings: Mapping[str, Value]
-    ) -> dict[str, tuple[int, ...]]:
-        """Lanes in proportion to the work, as many as the total allows, in factors that neighbours share."""
-        operations = self.graph.operations
-        busiest = max(op.work for op in operations)
-        most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
-        named: dict[Value, Along] = {DIMS_PARALLEL: "parallel", DIMS_REDUCTION: "reduction"}
-        along = named.get(settings["unroll_along"], DIMS_BALANCED)
-        key = (most, along, *tiles.values())
-        if key not in self._aligned_before:
-            allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in operations}
-            self._aligned_before[key] = unroll_factors(self.loop_nests, max(1, most), along=along, allowed=allowed)
-        return dict(self._aligned_before[key])
-
-    @cached_property
-    def _aligned_before(self) -> dict[Hashable, dict[str, tuple[int, ...]]]:
-        return {}
-
-    @cached_property
-    def loop_nests(self) -> tuple[LoopNest, ...]:
-        return loop_nests(self.graph.operations)
-
-    def _follow_producer(
-        self, op: TensorOp, kernel: KernelDesign, kernels: Mapping[str, KernelDesign], connect: bool
-    ) -> KernelDesign:
-        """Take tile, lanes and order over from the kernel that makes the streamed operand, where they fit."""
-        for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True):
-            producer = self.graph.makers.get(value)
-            if producer is None or producer.layer not in kernels:
-                continue
-            dims = corresponding(producer, op, operand_dims)
-            if dims is None:
-                continue
-            made = kernels[producer.layer]
-            if not op.reductions and len(dims) == len(op.trips):
-                return walk_alike(kernel, made, dims)
-            if connect and op.reductions:
-                return same_lanes(op, kernel, made, dims)
-        return kernel
 
     @cached_property
     def _bindings_before(self) -> dict[Hashable, dict[str, str]]:

@@ -57,14 +57,14 @@ def _kind(field: FieldInfo) -> Any:
     if get_origin(field.annotation) is list:
         return list[str]
     kinds = [get_args(kind)[0] if get_origin(kind) is Annotated else kind for kind in _alternatives(field.annotation)]
-    return next((kind for kind in (bool, int) if kind in kinds), str)
+    return next((kind for kind in (bool, int, float) if kind in kinds), str)
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
     return (annotation,) if get_origin(annotation) in (None, Annotated) else get_args(annotation)
 
 
-def _bound(field: FieldInfo, name: str) -> int | None:
+def _bound(field: FieldInfo, name: str) -> float | None:
     return next((getattr(one, name) for one in field.metadata if hasattr(one, name)), None)
 
 

@@ -75,13 +75,14 @@ def compile(
             exploration = None
             if given is None:
                 trials = asked["trials"]
-                stages.begin(f"searching {trials} designs")
+                stages.begin("searching" if trials is None else f"searching {trials} designs")
                 choice, exploration = find_design(
                     program, target.platform, target.clock_mhz, target.quantize, trials,
                     SearchSettings(
-                        seed=asked["seed"], max_lanes=asked["max_lanes"], fifo_simulations=asked["fifo_simulations"]
+                        seed=asked["seed"], max_lanes=asked["max_lanes"], fifo_simulations=asked["fifo_simulations"],
+                        gap=asked["gap"],
                     ),
-                    lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
+                    lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
                     line=stages.note,
                 )  # fmt: skip
                 finished, synthesis = choice.finished, choice.synthesis

@@ -45,7 +45,7 @@ def explore(
         trials = asked["trials"]
         settings = SearchSettings(
             asked["sampler"], asked["seed"], asked["max_lanes"], goal, tuple(asked["fix"] or ()),
-            asked["fifo_simulations"],
+            asked["fifo_simulations"], asked["gap"],
         )  # fmt: skip
         with Stages().running() as stages:
             if target.fallback:
@@ -54,10 +54,10 @@ def explore(
             program = load_program(model, target.quantize)
             for note in program.notes:
                 stages.say(note)
-            stages.begin(f"searching {trials} designs")
+            stages.begin("searching" if trials is None else f"searching {trials} designs")
             choice, exploration = find_design(
                 program, target.platform, target.clock_mhz, target.quantize, trials, settings,
-                lambda done: stages.note(f"{done} of {trials}"), evidence=target.evidence, stage=stages.begin,
+                lambda done, most: stages.note(f"{done} of {most}"), evidence=target.evidence, stage=stages.begin,
             )  # fmt: skip
             best = choice.finished.design
         if save is not None:
@@ -68,7 +68,8 @@ def explore(
     console = Console(highlight=False)
     console.print(front_table(exploration, target.clock_mhz))
     counts = f"{exploration.complete} complete, {exploration.infeasible} over the limits, {exploration.failed} failed"
-    console.print(f"{len(exploration.trials)} trials on {target.platform.title}: {counts}")
+    before = f", after {exploration.modelled:,} settings were modelled" if exploration.modelled else ""
+    console.print(f"{len(exploration.trials)} trials on {target.platform.title}{before}: {counts}")
     figures = choice.figures
     interval = "" if figures.interval is None else f", one every {figures.interval:,}"
     again = figures.retimed
@@ -76,6 +77,8 @@ def explore(
     console.print(
         f"chosen: trial {choice.trial}, {figures.latency:,} cycles{interval} [{figures.evidence}]{beside}", markup=False
     )
+    if exploration.stopped:
+        console.print(f"stopped early: {exploration.stopped}", markup=False)
     for sentence in exploration.why.sentences if exploration.why else ():
         console.print(f"  {sentence}", markup=False)
     for one in exploration.left_out:
@@ -88,6 +91,8 @@ def explore(
 def front_table(exploration: ExplorationReport, clock_mhz: float) -> Table:
     """The Pareto front, the best by the first objective first, and the chosen design, which is marked."""
     from rich.table import Table
+
+    from penstock.dse.space.fitted import worth_saying
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     others = [exploration.chosen_by] if any(t.measured for t in exploration.trials) else []
@@ -105,7 +110,7 @@ def front_table(exploration: ExplorationReport, clock_mhz: float) -> Table:
             "not measured" if share is None else f"{share:.2%} of the limit",
             *(f"{trial.values[name]:,.4g}" for name in more), trial.evidence or "not measured",
             *(_cycles(trial, evidence) for evidence in others),
-            " ".join(f"{name}={value}" for name, value in trial.params.items()),
+            " ".join(f"{name}={value}" for name, value in worth_saying(trial.params).items()),
             style="bold green" if trial.chosen else "",
         )  # fmt: skip
     return table

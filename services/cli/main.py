@@ -34,6 +34,8 @@ COMMANDS: dict[str, Command] = {
     "compile": Command("penstock.services.cli.compile", "compile a model to a verified accelerator, here and now"),
     "check": Command("penstock.services.cli.check", "say in seconds whether a model compiles, and why not"),
     "explore": Command("penstock.services.cli.explore", "search for good designs of a model, here and now"),
+    "space": Command("penstock.services.cli.space", "what a search may decide of a model, as JSON for programs"),
+    "evaluate": Command("penstock.services.cli.space", "what single settings of that space cost"),
     "up": Command("penstock.services.cli.up", "start the whole service on this machine"),
     "submit": Command("penstock.services.cli.runs", "hand a model to the service; prints the run"),
     "watch": Command("penstock.services.cli.runs", "follow a run until it ends"),

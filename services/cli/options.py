@@ -122,6 +122,11 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"{'PyTorch  ' if pytorch.reference == 'PyTorch' else 'reference'}   largest difference "
         f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
+    if report.exploration is not None and (bound := report.exploration.bound) is not None:
+        gap = (
+            "" if bound.gap_pct is None else f", {bound.gap_pct:,.1f} % below the chosen design's {bound.reached:,.6g}"
+        )
+        lines.insert(2, f"bound       {bound.value:,.6g} {bound.figure.replace('_', ' ')}{gap}: {bound.reason}")
     if (rtl := report.verify.rtl) is not None:
         shown = f"{rtl.bits_equal} of {rtl.values} values the same bits, {rtl.samples} runs {_tag(rtl.evidence)}"
         lines.append(f"RTL         {'agrees with' if rtl.ok else 'DIFFERS FROM'} the interpreter, {rtl.note}: {shown}")

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any
 
 from penstock.compiler.package.decorating import Decorating
 from penstock.compiler.package.report import ExplorationReport
-from penstock.compiler.package.report_search import ImportanceInfo, NeighbourInfo, ProfileUse, RungErrorInfo, WhyInfo
+from penstock.compiler.package.report_search import (
+    BoundInfo,
+    ImportanceInfo,
+    NeighbourInfo,
+    ProfileUse,
+    RungErrorInfo,
+    WhyInfo,
+)
+from penstock.dse.bounds.bound import lower_bound
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.explaining.picture import sensitivity_svg
 from penstock.dse.explaining.sensitivity import ExplainedTrial, explain
@@ -32,8 +41,12 @@ def explained(
     if why is not None:
         passed = making.make("what was passed over", lambda: passed_over(section), ())
         why = why.model_copy(update={"sentences": (*why.sentences, *passed)})
+    bound = making.make("the bound", lambda: bound_of(evaluator, chosen), None)
+    if why is not None and bound is not None:
+        why = why.model_copy(update={"sentences": (*why.sentences, bound_in_words(bound))})
     update = {
         "why": why,
+        "bound": bound,
         "rung_errors": making.make("how far rungs differ", lambda: _errors(evaluator, history), ()),
         "correction": making.make("the correction", lambda: _correction(section, evaluator, chosen, history), ""),
         "profiles": profiles,
@@ -60,9 +73,27 @@ def _correction(section: ExplorationReport, evaluator: Evaluator, chosen: Evalua
     return f"{found.basis}: {weaker} cycles × {found.ratio:.3f}" if len(found.ratios) > 1 else found.basis
 
 
+def bound_of(evaluator: Evaluator, chosen: Evaluation) -> BoundInfo:
+    """What no design can be better than, beside what the chosen one is."""
+    bound, reached = lower_bound(evaluator), chosen.values[0]
+    gap = 100 * bound.gap(reached)
+    return BoundInfo(
+        figure=bound.figure, value=bound.value, reached=reached, gap_pct=round(gap, 2) if isfinite(gap) else None,
+        reason=bound.reason, terms=dict(bound.terms),
+    )  # fmt: skip
+
+
+def bound_in_words(bound: BoundInfo) -> str:
+    name = bound.figure.replace("_", " ")
+    gap = "" if bound.gap_pct is None else f", and this one is {bound.gap_pct:,.1f} % above that"
+    return f"No design of this space is below {bound.value:,.6g} {name} under these limits: {bound.reason}{gap}."
+
+
 def in_words(section: ExplorationReport) -> dict[str, Any]:
     """What an explained section says, for a run's page: sentences, and how sure the figures are."""
     found: dict[str, Any] = {"why": list(section.why.sentences)} if section.why else {}
+    if (bound := section.bound) is not None:
+        found |= {"bound": bound.value, "bound_reason": bound.reason, "gap_pct": bound.gap_pct}
     if section.left_out:
         found["left_out"] = [f"{one.part}: {one.why}" for one in section.left_out]
     if own := [error.model_dump(mode="json") for error in section.rung_errors if error.this_model]:

@@ -32,6 +32,7 @@ def check_quotas(tx: Transaction, owner: str | None, quotas: Quotas, *, runs: in
     """Refuse what would take an owner over a limit. What is going is left alone."""
     if not quotas.any:
         return
+    tx.shares.lock_quotas(owner)  # two requests at once must not both fit into what is left for one
     used = tx.shares.of_owner(owner)
     _check("runs queued or running", used.runs, runs, quotas.runs, "wait for some to end, or cancel some")
     _check("trials of runs that are not over", used.trials, trials, quotas.trials, "ask for fewer, or wait")

@@ -9,6 +9,7 @@ from penstock.db import Transaction, lifecycle
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model, NewStep, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.dse.support.budgets import MOST_USUAL_TRIALS
 from penstock.services.jobs.quotas import NO_QUOTAS, Quotas, asked_trials, check_quotas
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.run_options import EXTENDED, LONGEST_NAME
@@ -23,6 +24,8 @@ from penstock.services.steps.graph import (
     trial_steps,
 )
 
+_CLOSE = 200
+"""More than all API processes start in the same moment."""
 _OPEN_STATES = (RunState.QUEUED, RunState.RUNNING)
 
 
@@ -43,8 +46,8 @@ def no_run(run_id: str) -> RefusedError:
     )
 
 
-def check_trials(trials: int, most: int) -> None:
-    if trials > most:
+def check_trials(trials: int | None, most: int) -> None:
+    if trials is not None and trials > most:
         raise RefusedError(
             "invalid-request",
             f"{trials} trials are more than this service does in one run",
@@ -90,8 +93,10 @@ def check_model(
 
 
 def _check_waiting(tx: Transaction, most_waiting: int) -> None:
-    counts = tx.runs.count_by_state()
-    waiting = sum(counts.get(state, 0) for state in _OPEN_STATES)
+    waiting = tx.runs.count_going()
+    if waiting >= most_waiting - _CLOSE:  # many may ask at once: near the limit they are counted one after the other
+        tx.runs.lock_intake()
+        waiting = tx.runs.count_going()
     if waiting >= most_waiting:
         raise RefusedError(
             "too-many-runs",
@@ -139,7 +144,7 @@ def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int
     _check_extendable(run, steps)
     first = tx.steps.next_number(run.id, TRIAL)
     if steps[EXPLORE].state != StepState.SUCCEEDED:  # the numbers that it will take are taken
-        first = max(first, int(run.options.get("trials") or 0))
+        first = max(first, int(run.options.get("trials") or MOST_USUAL_TRIALS))
     _check_count(first + count, most)
     turn = max((int(s.payload.get("turn", FIRST_TURN)) for s in steps.values() if s.kind == SELECT), default=FIRST_TURN)
     waits = str(last_before_choice(run.options).in_turn(turn))
@@ -151,8 +156,9 @@ def further_steps(tx: Transaction, run: Run, model: Model, count: int, most: int
     return (*choosing_steps(model, run.options, turn + 1), *trials)
 
 
-def replay_trial(tx: Transaction, run_id: str, number: int, owner: str | None) -> Run:
+def replay_trial(tx: Transaction, run_id: str, number: int, owner: str | None, quotas: Quotas = NO_QUOTAS) -> Run:
     """A run that evaluates a trial of this one again."""
+    check_quotas(tx, owner, quotas, runs=1)
     run = find_run(tx, run_id)
     if tx.trials.by_number(run.id, number) is None:
         raise no_trial(run_id, number)

@@ -11,8 +11,8 @@ from penstock.compiler.evidence import DEFAULT_RUNG, Evidence
 from penstock.compiler.package.report import ExplorationReport, SynthesisInfo, TimeFigures, TrialInfo
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluation.choosing import pareto_front
-from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.bounds.reachable import check_reachable
+from penstock.dse.evaluation.choosing import pareto_front, place_of
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
@@ -24,7 +24,7 @@ from penstock.dse.search.explore import Tried, explore
 from penstock.dse.search.sampler_kinds import DEFAULT_SAMPLER
 from penstock.dse.search.study import Told
 from penstock.dse.space.tiling import TilingOptions, Value
-from penstock.dse.support.budgets import SIMULATIONS
+from penstock.dse.support.budgets import DEFAULT_GAP, SIMULATIONS
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.protocol import ProfilingError
 from penstock.services.jobs.explanation import explained, use_of
@@ -42,6 +42,7 @@ class SearchSettings:
     goal: Goal = DEFAULT_GOAL
     fixed: tuple[str, ...] = ()
     fifo_simulations: int = SIMULATIONS
+    gap: float = DEFAULT_GAP
 
 
 @dataclass(frozen=True)
@@ -228,9 +229,9 @@ def find_design(
     platform: Platform,
     clock_mhz: float,
     quantize: str | None,
-    trials: int,
+    trials: int | None,
     settings: SearchSettings,
-    progress: Callable[[int], None],
+    progress: Callable[[int, int], None],
     *,
     evidence: Evidence = DEFAULT_RUNG,
     stage: Callable[[str], None] = lambda _: None,
@@ -248,16 +249,19 @@ def find_design(
     check_reachable(evaluator)
     check_room(evaluator)
 
-    def tried(trial: Tried, _: int) -> None:
-        progress(trial.number + 1)
+    def tried(trial: Tried, most: int) -> None:
+        progress(trial.number + 1, most)
 
     found = explore(
-        evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, progress=tried
-    )
+        evaluator, trials, seed=settings.seed, sampler=settings.sampler, fixed=settings.fixed, gap=settings.gap,
+        progress=tried,
+    )  # fmt: skip
     bench = Bench(progress=stage, line=line, fifo_simulations=settings.fifo_simulations)
-    evaluations = {t.number: t.evaluation for t in found.tried}
+    evaluations = {t.number: t.evaluation for t in sorted(found.tried, key=lambda t: place_of(t.evaluation))}
     choice = choose(evaluator, evaluations, evidence, progress=stage, bench=bench)
     section = search_section(found.tried, choice, settings, found.best.evaluation.evidence)
+    early = f"the best is within {settings.gap:g} % of the bound" if found.stopped_early else ""
+    section = section.model_copy(update={"modelled": found.modelled, "stopped": early})
     stage("explaining the choice")
     chosen = evaluations[choice.trial]
     section = explained(section, evaluator, chosen, found.tried, bench.history, use_of(bench.profiles.counts))

@@ -17,7 +17,7 @@ from penstock.compiler.pipeline.check_quantised import check_quantised
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
-from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.services.jobs.model import check_reference

@@ -17,10 +17,12 @@ MOST_STEPS_AT_ONCE = 4  # each one needs up to a gigabyte
 ROTATE_BYTES = 10 * 2**20
 
 
-def api(listener: int, logs: Path, environment: dict[str, str]) -> Child:
-    """The REST API and the pages, on the supervisor's listening socket."""
+def api(number: int, listener: int, logs: Path, environment: dict[str, str]) -> Child:
+    """The REST API and the pages, on the supervisor's listening socket, which all its processes share."""
     command = (*PYTHON, "penstock.services.supervisor.serve_api", str(listener))
-    return Child("API", command, rotated(logs / "api.log"), environment, files=(listener,))
+    name = "" if number == 1 else f"-{number}"
+    title = "API" if number == 1 else f"API {number}"
+    return Child(title, command, rotated(logs / f"api{name}.log"), environment, files=(listener,))
 
 
 def worker(number: int, logs: Path, environment: dict[str, str]) -> Child:

@@ -11,6 +11,7 @@ import sys
 
 import uvicorn
 
+from penstock.services.api.plumbing.protocol import BoundedProtocol, allow_many_connections
 from penstock.services.settings import Settings
 from penstock.services.supervisor.stack import listen
 
@@ -31,6 +32,10 @@ def main() -> None:
         access_log=False,
         proxy_headers=bool(proxies),  # else any local program could say that it came from elsewhere
         forwarded_allow_ips=proxies,
+        http=BoundedProtocol,
+        limit_concurrency=allow_many_connections(),  # more are told 503 at once
+        timeout_keep_alive=15,
+        backlog=1024,
         timeout_graceful_shutdown=SECONDS_FOR_OPEN_REQUESTS,  # event streams never end by themselves
     )
     uvicorn.Server(config).run(sockets=[listener])

@@ -35,6 +35,7 @@ class StackPlan:
     database_url: str | None
     redis_url: str | None
     allow_python: bool = False
+    api_processes: int = 1
 
 
 class Stack:
@@ -65,7 +66,8 @@ class Stack:
         # These two load libraries for seconds before they look at a table: time enough to migrate.
         for number in range(1, self.plan.workers + 1):
             self._keep(programs.worker(number, logs, environment))
-        self._keep(programs.api(descriptor, logs, environment))
+        for number in range(1, self.plan.api_processes + 1):
+            self._keep(programs.api(number, descriptor, logs, environment))
         migrate_database(environment["PENSTOCK_DATABASE_URL"])
         self._keep(programs.dispatcher(logs, environment))
         self._wait_healthy()

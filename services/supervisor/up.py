@@ -56,6 +56,7 @@ def run(options: Options, way_in: Callable[[str, str], str]) -> int:
         database_url=settings.database_url,
         redis_url=settings.redis_url,
         allow_python=options.allow_python,
+        api_processes=settings.api_processes,
     )
     stack = Stack(home, plan, say)
     adopt_orphans()

@@ -25,7 +25,7 @@ from penstock.services.worker.execute import Executor
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.sign_of_life import SignOfLife
 from penstock.services.worker.sweep import sweep_work_folders
-from penstock.services.worker.witness import Witness, notes_of, sweep_notes
+from penstock.services.worker.witness import notes_of, sweep_notes, tell_of_the_dead
 
 log = logging.getLogger(__name__)
 EX_OK = 0
@@ -52,6 +52,7 @@ def main() -> int:
             executor = executors[os.getpid()] = Executor(settings)
         executor.work()
 
+    signals.worker_process_init.connect(lambda **_: tell_of_the_dead(settings), weak=False)
     signals.worker_shutting_down.connect(lambda **_: shutdown.announce(), weak=False)
     signals.setup_logging.connect(lambda **_: None, weak=False)  # ours stays
     log.info("queues %s, %d at once", ", ".join(settings.queues), settings.concurrency)
@@ -69,11 +70,8 @@ def main() -> int:
     sign = SignOfLife(settings.require_redis_url(), worker.hostname, settings.queues, settings.concurrency, drain)
     signals.worker_ready.connect(lambda **_: sign.start(), weak=False)  # after the pool has forked
     signals.worker_ready.connect(lambda **_: signal.signal(signal.SIGUSR1, drain), weak=False)  # Celery has its own
-    witness = Witness(settings)
-    signals.worker_ready.connect(lambda **_: witness.start(), weak=False)
     worker.start()
     sign.stop()
-    witness.stop()
     shutil.rmtree(notes_of(settings, os.getpid()), ignore_errors=True)
     return int(worker.exitcode or 0)
 

@@ -1,8 +1,8 @@
-"""What killed a pool child: seen by its worker, since whoever dies that way cannot tell.
+"""What killed a pool child: seen by its successor, since whoever dies that way cannot tell.
 
-Each child notes the step that it works on, and has the interpreter write down a crash of native code. The worker's main
-process looks for children that are gone while their note is still there, and gives their step back at once, with what
-there is of evidence. Only evidence makes a loss the step's own fault: see `lifecycle.lose`.
+Each child notes the step that it works on, and has the interpreter write down a crash of native code. The child that
+takes the place of a dead one finds the note and gives the step back at once, with what there is of evidence. Only
+evidence makes a loss the step's own fault: see `lifecycle.lose`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import logging
 import os
 import shutil
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +24,7 @@ from penstock.services.settings import Settings
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
+_PATIENCE_SECONDS = 5.0
 _LONGEST_TRACE = 2000
 _COUNTERS = tuple(
     map(Path, ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control", "/proc/vmstat"))
@@ -72,41 +71,31 @@ class DutyNotes:
             self._note.unlink(missing_ok=True)
 
 
-class Witness:
-    """The main process's own: a thread that looks for children that died in the middle of a step."""
+def tell_of_the_dead(settings: Settings) -> None:
+    """Called in each new pool child, which is there because another one ended: give back what the dead ones held.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._folder = notes_of(settings, os.getpid())
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
+    Not a thread of the main process: that forks, and a lock that another thread holds at that moment is held in the
+    new child for ever.
+    """
+    dead = [note for note in notes_of(settings, os.getppid()).glob("*.json") if not is_alive(int(note.stem))]
+    if not dead:
+        return
+    database = Database(settings.require_database_url(), application="penstock witness", pool_size=1)
+    for note in dead:
+        try:
+            _tell(database, note)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lease runs out all the same
+            log.warning("the end of process %s is left to its lease: %s", note.stem, error)
+    database.close()
 
-    def start(self) -> None:
-        self._thread.start()
 
-    def stop(self) -> None:
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout=5.0)
-
-    def _run(self) -> None:
-        database = Database(self._settings.require_database_url(), application="penstock witness", pool_size=1)
-        while not self._stop.wait(LOOK_SECONDS):
-            for note in self._folder.glob("*.json"):
-                pid = int(note.stem)
-                if not is_alive(pid):
-                    try:
-                        self._tell(database, note, pid)
-                    except Exception as error:  # noqa: BLE001 - the lease runs out all the same
-                        log.warning("the loss of process %d is left to its lease: %s", pid, error)
-        database.close()
-
-    def _tell(self, database: Database, note: Path, pid: int) -> None:
-        said = json.loads(note.read_text())
-        found = evidence(note.with_suffix(".crash"), int(said["oom_kills"]))
-        database.run(lambda tx: lifecycle.lose(tx, str(said["step"]), int(said["fence"]), found))
-        note.unlink(missing_ok=True)
-        log.warning("process %d died in step %s: %s", pid, said["step"], found["what"] if found else "nobody knows why")
+def _tell(database: Database, note: Path) -> None:
+    said = json.loads(note.read_text())
+    found = evidence(note.with_suffix(".crash"), int(said["oom_kills"]))
+    note.unlink()  # first: of two new children one tells
+    step, fence = str(said["step"]), int(said["fence"])
+    database.run(lambda tx: lifecycle.lose(tx, step, fence, found), patience=_PATIENCE_SECONDS)
+    log.warning("process %s died in step %s: %s", note.stem, step, found["what"] if found else "nobody knows why")
 
 
 def is_alive(pid: int) -> bool:

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from penstock.db import Database
 from penstock.services.api.app import create_app
 from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.api.plumbing.protocol import BoundedProtocol
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 from penstock.services.supervisor.postgres import EmbeddedPostgres
@@ -70,7 +71,7 @@ def seeder(database: Database, settings: Settings) -> Seeder:
 def served(app: FastAPI) -> Iterator[str]:
     """The application under uvicorn, in a thread of this process."""
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2)
+    config = uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=2, http=BoundedProtocol)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

@@ -33,7 +33,8 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert int(response.headers["retry-after"]) > 0
     assert (run["state"], run["name"], run["model"]["id"]) == ("queued", "mine", model.id)
     assert run["options"] == {
-        "platform": "zcu104", "trials": 5, "quantize": "w8a8", "seed": 3, "objectives": ["latency", "resources"],
+        "platform": "zcu104", "trials": 5, "gap": 1.0, "quantize": "w8a8", "seed": 3,
+        "objectives": ["latency", "resources"],
         "evidence": "modelled", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
@@ -52,7 +53,8 @@ def test_the_api_takes_every_evidence_that_a_search_can_be_ended_by() -> None:
 def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: Seeder) -> None:
     run = client.post("/v1/runs", json={"model": seeder.model().id}).json()
     assert run["options"] == {
-        "platform": "u55c", "trials": 24, "quantize": None, "seed": 0, "objectives": ["latency", "resources"],
+        "platform": "u55c", "trials": None, "gap": 1.0, "quantize": None, "seed": 0,
+        "objectives": ["latency", "resources"],
         "evidence": "simulated", "max_lanes": None, "fifo_simulations": 400, "bitstream": None, "limits": [],
         "sampler": "local", "priority": 0, "warm_start": True, "fix": [],
     }  # fmt: skip
@@ -69,7 +71,8 @@ def test_defaults_are_those_of_the_documentation(client: httpx.Client, seeder: S
         ({"trials": "5"}, "invalid-request", "body.trials", ("integer",)),
         ({"trials": 1.5}, "invalid-request", "body.trials", ("integer",)),
         ({"trials": True}, "invalid-request", "body.trials", ("integer",)),
-        ({"trials": None}, "invalid-request", "body.trials", ("integer",)),
+        ({"gap": -1}, "invalid-request", "body.gap", ("greater than or equal to 0",)),
+        ({"gap": "small"}, "invalid-request", "body.gap", ("number",)),
         ({"quantize": "w2a2"}, "invalid-request", "body.quantize", ("w8a8",)),
         ({"seed": -1}, "invalid-request", "body.seed", ("greater than or equal to 0",)),
         ({"seed": 2**31}, "invalid-request", "body.seed", ("2147483647",)),

@@ -38,6 +38,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "dse.space dse.fifo dse.memory",
         "dse.partition",
         "dse.evaluation",
+        "dse.bounds",
         "dse.rungs",
         "dse.finishing",
         "dse.search",

@@ -67,6 +67,9 @@ FRAMES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "squeeze and excite": (
         lambda: Calls(_squeeze, nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 2, 1), nn.Conv2d(2, 4, 1)), (1, 3, 6, 6),
     ),
+    "nearest upsampling": (
+        lambda: nn.Sequential(nn.Conv2d(2, 3, 3), nn.Upsample(scale_factor=2), nn.Conv2d(3, 2, 3)), (1, 2, 5, 5),
+    ),
     "into dense": (
         lambda: nn.Sequential(nn.Conv2d(1, 3, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 4)),
         (1, 1, 8, 8),

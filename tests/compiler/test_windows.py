@@ -101,8 +101,8 @@ def test_lines_hold_what_is_alive() -> None:
     The three that are more stand in the window and in the rows before it too. Two frames would be 512.
     """
     lowered = plain(prepare(imported(nn.MaxPool2d(3, 1), (1, 1, 16, 16), "pool")))
-    tasks = [op for op in lowered.stream.walk() if isinstance(op, stream.TaskOp) and "windows" in op.sym_name.data]
-    slides = [task for task in tasks if "convert" not in task.sym_name.data]
+    tasks = [op for op in lowered.stream.walk() if isinstance(op, stream.TaskOp)]
+    slides = [task for task in tasks if "windows" in (name := task.sym_name.data) and "convert" not in name]
     lines = [op for one in slides for op in one.walk() if isinstance(op, stream.BufferOp)]
     sizes = [op.result.type.element_count() for op in lines]
     assert sizes == [16, 16, 3, 3]

@@ -9,9 +9,10 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform, load_platform
-from penstock.dse.evaluation.constraints import check_reachable, least_traffic_bits
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.objectives import Goal, Limit
+from penstock.dse.evaluation.traffic import least_traffic_bits
 from penstock.dse.explaining.sensitivity import explain
 from tests.compiler.designs import Dense, build_network
 

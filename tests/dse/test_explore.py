@@ -20,6 +20,7 @@ from tests.compiler.designs import Dense, build_network
 class Point:
     values: tuple[float, float] | None
     constraints: dict[str, float] = field(default_factory=lambda: {"dsp": -0.5})
+    params: dict[str, int | str | bool] = field(default_factory=dict)
 
     @property
     def feasible(self) -> bool:
@@ -35,9 +36,11 @@ def test_the_fastest_feasible_design_is_selected():
     assert select_best(points) is points[1]
 
 
-def test_ties_go_to_the_smaller_then_to_the_earlier():
-    points = [Point((10.0, 0.9)), Point((10.0, 0.3)), Point((10.0, 0.3))]
-    assert select_best(points) is points[1]
+def test_ties_go_to_the_smaller_then_by_the_setting_whoever_was_first():
+    points = [Point((10.0, 0.9)), Point((10.0, 0.3), params={"a": 2}), Point((10.0, 0.3), params={"a": 1})]
+    assert select_best(points) is points[2]
+    assert select_best(points[::-1]) is points[2]
+    assert pareto_front(points) == pareto_front(points[::-1]) == [points[2]]
 
 
 def test_where_nothing_fits_the_nearest_miss_and_what_is_short_are_named():
@@ -87,14 +90,15 @@ def test_equal_seeds_explore_equally():
 
 def test_progress_the_front_and_the_best():
     seen: list[Tried] = []
-    result = explore(evaluator(), 15, progress=lambda tried, total: seen.append(tried) or None)
+    result = explore(evaluator(), 15, gap=0, progress=lambda tried, total: seen.append(tried) or None)
     assert seen == list(result.tried)
     assert len(seen) == 15
     assert result.best in result.front
-    start = result.tried[0].evaluation
-    assert start.params == evaluator().space.default_params()
-    assert result.best.evaluation.values <= start.values
+    guess = evaluator().evaluate(evaluator().space.default_params())
+    assert result.best.evaluation.values <= guess.values
     assert result.best.evaluation.feasible
+    assert result.bound.value <= result.best.evaluation.values[0]
+    assert len({t.evaluation.design.digest() for t in seen}) == len(seen), "nothing equal is tried twice"
 
 
 def test_asking_for_nothing_is_refused():

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search.fill import LANES, fill
-from penstock.dse.search.start import starting_settings
+from penstock.dse.search.start import plan, starting_settings
 from tests.compiler.designs import Dense, build_network
 
 
@@ -36,20 +37,24 @@ def test_a_device_on_which_nothing_fits() -> None:
     platform = evaluator.platform
     tiny = replace(evaluator, platform=replace(platform, fill=tuple((name, 0.001) for name, _ in platform.fill)))
     assert fill(tiny, tiny.space.default_params()) is None
-    assert starting_settings(tiny) == tiny.space.first_settings()
+    with pytest.raises(PenstockError, match="one lane a kernel takes at least") as caught:
+        plan(tiny, tiny.space.choices, "local")
+    assert caught.value.code == "nothing-fits"
 
 
 def test_a_search_starts_with_full_devices() -> None:
     evaluator = evaluator_of("zcu104")
     space = evaluator.space
-    settings = starting_settings(evaluator)
-    assert settings == starting_settings(evaluator)
-    assert settings[0] == space.default_params()
-    assert all(first in settings for first in space.first_settings())
-    guess, *found = (evaluator.evaluate(params) for params in settings)
-    full = [e for e in found if e.feasible and max(e.shares.values()) > 0.8]
-    assert 2 * min(e.figures.latency for e in full) < guess.figures.latency
-    assert len(settings) == len({tuple(sorted(s.items())) for s in settings})
+    settings, modelled = starting_settings(evaluator)
+    assert (settings, modelled) == starting_settings(evaluator_of("zcu104"))
+    assert modelled > len(settings)
+    guess = evaluator.evaluate(space.default_params())
+    best, *others = (evaluator.evaluate(params) for params in settings)
+    assert settings[0]["allocation"] == "fitted"
+    assert all(best.values <= one.values for one in others), "the best walks come first"
+    assert all(one.feasible for one in (best, *others))
+    assert 2 * best.figures.latency < guess.figures.latency
+    assert len(settings) == len({evaluator.evaluate(params).design.digest() for params in settings})
 
 
 @pytest.mark.parametrize(("platform", "bits"), [("u55c", 512), ("zcu104", 256), ("zu3eg", 128), ("ecp5-85k", 512)])

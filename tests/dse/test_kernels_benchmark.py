@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks import kernel_designs, kernels, workloads
-from benchmarks.kernel_designs import WORKLOADS, Workload, limited
+from benchmarks.kernel_designs import WORKLOADS, Workload, limited, search
 from benchmarks.published import BUDGETS, Published, published, rivals
 from penstock.compiler.design import Design
 from penstock.compiler.frontend.importer import import_loaded
@@ -21,7 +21,6 @@ from penstock.dse.lanes.mixing import changeable_in_a_lane, changes_towards
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.lanes.pacing import Fitter
 from penstock.dse.lanes.walks import KernelWalk
-from penstock.dse.search.descent import fit
 
 SMALL = {
     "gemm": workloads.gemm(4, 5, 6),
@@ -93,7 +92,7 @@ def test_neighbours_fall_in_with_a_walk_and_padding_finds_more_even_lanes():
     turned = follow(walks, last, graph)
     assert (turned["mm"].outer, turned["mm_2"].outer) == ((1,), (0,)), "columns times rows"
     fitter = Fitter(graph, "xcu280", 300.0, evaluator.space.library)
-    limits = limited(evaluator, 30).platform.limits
+    limits = limited(evaluator, 30).may_use
     assert fitter.pace(walks, limits, fitter.padding(walks, limits)) <= fitter.pace(walks, limits, {})
     assert isinstance(fitter.dims, Dims)
 
@@ -102,12 +101,11 @@ def test_a_row_from_search_to_figures(monkeypatch):
     evaluator = Evaluator.create(program("gemm"), "xcu280")
     monkeypatch.setattr(kernel_designs, "evaluator_of", lambda _: evaluator)
     monkeypatch.setattr(kernels, "evaluator_of", lambda _: evaluator)
-    found = fit(limited(evaluator, 220))
-    again = fit(limited(evaluator, 220))
-    assert found.evaluation.design == again.evaluation.design, "the search is deterministic"
-    row = kernels.workload_rows(Workload("gemm", workloads.gemm, ((4, 5, 6),)), {220: found.evaluation.design})[0]
-    assert row["cycles"] == found.evaluation.figures.latency, "the model is the simulator's, on so small a design"
-    assert row["dsp"] == found.evaluation.figures.resources.dsp
+    found = search("gemm", 220).best.evaluation
+    assert found.design == search("gemm", 220).best.evaluation.design, "the search is deterministic"
+    row = kernels.workload_rows(Workload("gemm", workloads.gemm, ((4, 5, 6),)), {220: found.design})[0]
+    assert row["cycles"] == found.figures.latency, "the model is the simulator's, on so small a design"
+    assert row["dsp"] == found.figures.resources.dsp
     assert row["values_checked"] == 20
     assert row["beats_all"]
 
@@ -146,7 +144,8 @@ def test_a_mixture_fits_more_lanes_than_either_kind():
         for adders in ("dsp", "fabric") for mixed in (False, True)
     }  # fmt: skip
     assert paces["dsp", True] == paces["fabric", True] < min(paces["dsp", False], paces["fabric", False])
-    design = fitter.design({"mm": KernelWalk((0,), adders="fabric", mixed=True)}, limits)
+    kernels = fitter.kernels({"mm": KernelWalk((0,), adders="fabric", mixed=True)}, limits)
+    design = Design("xcu280", 300.0, kernels)
     figures = evaluator.evaluate_design(design).figures
     mixed = design.kernels["mm"].bindings["arith.addf"]
     assert mixed.endswith(" dsp, fabric")

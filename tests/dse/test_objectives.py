@@ -12,8 +12,9 @@ from xdsl.dialects.test import TestOp as AnyOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import load_platform
 from penstock.db import Database
+from penstock.dse.bounds.bound import GoalBounds
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.choosing import pareto_front, select_best
-from penstock.dse.evaluation.constraints import check_reachable, floor
 from penstock.dse.evaluation.energy import energy_table, run_cost
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import OBJECTIVES, Goal, Limit
@@ -96,7 +97,7 @@ def test_the_floor_is_below_every_design_and_what_is_below_it_is_refused(evaluat
     for size in tight.space.choices["overall_unroll_size"][::6]:
         found = tight.evaluate(tight.space.default_params() | {"overall_unroll_size": size})
         if found.feasible:
-            assert found.figures.latency >= floor(tight).cycles
+            assert found.figures.latency >= GoalBounds(tight).latency().value
     both = Goal.of([], ["latency_cycles<=2", "lut<=0.001", "dsp<=0.001"]).on(PLATFORM)
     with pytest.raises(PenstockError, match=r"latency_cycles<=2 and dsp<=0.001 with lut<=0.001 cannot both be met"):
         check_reachable(replace(evaluator, goal=both))

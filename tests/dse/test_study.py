@@ -14,9 +14,10 @@ from sqlalchemy.exc import OperationalError
 
 from penstock.compiler.errors import PenstockError
 from penstock.db import Database
+from penstock.dse.search.opening import delete_study
 from penstock.dse.search.sampler_kinds import SAMPLERS
 from penstock.dse.search.samplers import is_ordered
-from penstock.dse.search.study import Study, delete_study
+from penstock.dse.search.study import Study
 from penstock.dse.space.tiling import Params
 from tests.dse.study_worker import CHOICES, answer
 

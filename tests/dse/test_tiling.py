@@ -37,7 +37,9 @@ def test_every_setting_is_a_legal_design(data: st.DataObject):
     assert design == space.design(dict(reversed(params.items())))
     lower(program, design)
     budget = int(params["overall_unroll_size"])
-    assert sum(design.kernels[op.layer].lanes for op in space.heavy) <= max(budget, len(space.graph.operations))
+    assert params["allocation"] == "fitted" or sum(design.kernels[op.layer].lanes for op in space.heavy) <= max(
+        budget, len(space.graph.operations)
+    )
 
 
 def test_lanes_go_where_the_time_is():

@@ -35,7 +35,7 @@ def test_a_search_ends_with_its_design_whatever_explaining_meets(part: str, monk
     monkeypatch.setattr(explanation, part, Breaks())
     board = load_platform("ecp5-25k")
     choice, section = find_design(
-        small(), board, board.clock_mhz, None, 2, SearchSettings(), lambda _: None, evidence="modelled"
+        small(), board, board.clock_mhz, None, 2, SearchSettings(), lambda _, most: None, evidence="modelled"
     )
     assert choice.finished.design.kernels
     assert section.complete == 2

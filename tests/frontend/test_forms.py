@@ -42,6 +42,14 @@ FUNCTIONS: dict[str, Function] = {
     "trunc": torch.trunc, "round": torch.round, "log2": lambda x: torch.log2(x.abs() + 0.1), "sinc": torch.sinc,
     "third root": lambda x: (x.abs() + 0.01) ** (1 / 3),
 }  # fmt: skip
+
+
+def _written(x: torch.Tensor) -> torch.Tensor:
+    y = torch.zeros_like(x)
+    y[:, 2:5] = x[:, :3] * 2
+    return y
+
+
 MOVES: dict[str, Function] = {
     "flip": lambda x: x.flip(1), "roll": lambda x: x.roll((1, -2), (0, 1)), "roll all": lambda x: x.roll(3),
     "every second": lambda x: x[:, ::2], "every third from the second": lambda x: x[:, 1::3],
@@ -49,6 +57,7 @@ MOVES: dict[str, Function] = {
     "pad and cut": lambda x: functional.pad(x, (-2, 1)), "nothing joined": lambda x: torch.cat([x[:, :0], x], 1),
     "places": lambda x: x[:, [2, 0, 1, 1, -1]],
     "rows at a table of places": lambda x: x[torch.tensor([[1, 0], [2, 2]])],
+    "at counted places": lambda x: x.index_select(1, torch.arange(4).flip(0) + 1), "a part is written": _written,
     "selected": lambda x: x.index_select(1, torch.tensor([3, 4, 5, 0])),
     "turned pairs": lambda x: torch.stack([-x[:, 1::2], x[:, ::2]], -1).flatten(1),
 }  # fmt: skip
@@ -59,6 +68,7 @@ SUMS: dict[str, Function] = {
     "distances": lambda x: torch.cdist(x, x + 1),
     "city blocks": lambda x: torch.cdist(x, x + 1, p=1.0), "deviation": lambda x: x.std(1),
     "any": lambda x: torch.where((x > 1).any(1, keepdim=True), x, -x), "any number": lambda x: x * x.any(),
+    "a number with dims": lambda x: x * torch.dot(x[0], x[1]).reshape(1, 1) + x.mean().unsqueeze(0),
     "all": lambda x: torch.where((x > -1).all(0), x, -x), "all there are": lambda x: torch.where((x > -9).all(), x, -x),
     "largest distance": lambda x: torch.cdist(x, x + 1, p=torch.inf), "logarithm of sums": lambda x: x.logsumexp(1),
 }  # fmt: skip
@@ -96,6 +106,7 @@ LAYERS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "pointwise in groups": (lambda: nn.Conv1d(4, 8, 1, groups=2), (2, 4, 5)),
     "patches put back": (lambda: nn.ConvTranspose2d(3, 4, 2, 2), (1, 3, 3, 2)),
     "averages of windows": (lambda: nn.AvgPool2d(2), (1, 3, 4, 5)),
+    "an instance norm": (lambda: nn.InstanceNorm1d(4, affine=True), (2, 4, 5)),
     "a group norm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
 }
 

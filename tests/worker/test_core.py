@@ -35,7 +35,7 @@ def trace(service: Service, name: str = "trace") -> list[str]:
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres) -> Iterator[Service]:
     with fresh_service(tmp_path_factory.mktemp("home"), postgres, BODIES) as service:
-        service.worker()
+        service.worker(PENSTOCK_LEASE_SECONDS="30")  # so that who dies is told of before its lease is over
         service.dispatcher()
         yield service
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Run, Trial
 from penstock.db.schema.states import RunState, StepState
-from penstock.dse.search.study import delete_study
+from penstock.dse.search.opening import delete_study
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.jobs.runs import further_steps
 from penstock.services.steps.bodies.candidates import first_of_each

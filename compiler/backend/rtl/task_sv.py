@@ -70,7 +70,7 @@ def emit_task(
             own[op.result] = given.take(label)
     memories = TaskMemories(name, parameters, external, own)
     timings = [time_nest(op, library) for op in nests]
-    starts = not any(_reads(op) for op in nests)
+    starts = not _waits(nests[0])
     cores: dict[str, Primitive] = {}
     out = SvLines()
     _head(out, task, nests, timings)
@@ -111,8 +111,10 @@ def front_of(op: nest.NestOp, timing: NestTiming) -> int:
     return max((timing.start(one) for one in op.body.block.ops if _takes(one)), default=0)
 
 
-def _reads(op: nest.NestOp) -> bool:
-    return any(_takes(one) for one in op.body.block.ops)
+def _waits(op: nest.NestOp) -> bool:
+    """Whether its first iteration takes from a channel: else only the accelerator's start says that a frame begins."""
+    first = [0] * len(op.trips)
+    return any(_takes(one) and one.when.holds(first) for one in op.body.block.ops)
 
 
 def _takes(op: Any) -> bool:

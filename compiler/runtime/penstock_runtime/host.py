@@ -16,9 +16,9 @@ from .ports import Array, Port, largest_difference
 
 GRAPH = "host/graph.json"
 _HARMLESS = frozenset({
-    "lift_fresh_copy", "detach", "_unsafe_view", "all", "argsort", "bucketize", "count_nonzero", "cummax", "cummin",
-    "cumprod", "index_add", "index_copy", "isin", "kthvalue", "logcumsumexp", "median", "mode", "nanmedian", "one_hot",
-    "searchsorted", "take", "tril", "triu",
+    "_embedding_bag_forward_only", "_unsafe_view", "all", "argsort", "bucketize", "count_nonzero", "cummax", "cummin",
+    "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "logcumsumexp", "median",
+    "mode", "nanmedian", "one_hot", "searchsorted", "take", "tril", "triu",
 })  # fmt: skip
 """Without side effects, though PyTorch does not count them as core or pointwise."""
 

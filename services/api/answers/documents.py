@@ -91,14 +91,15 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     last_event_id = tx.events.newest_id(run.id)
     model = tx.models.by_ids([run.model_id])[run.model_id]
     counts = tx.steps.counts_by_kind([run.id])[run.id]
-    best = best_trials(tx, [run]).get(run.id)
+    found = counts.get((TRIAL, StepState.SUCCEEDED), 0)
+    best = best_trials(tx, [run]).get(run.id) if found else None
     steps = tx.steps.list_except(run.id, TRIAL)
-    attempts = tx.attempts.of_steps([step.id for step in steps])
+    attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
     return RunDetail.model_validate(
         _run_fields(run, model, counts, best)
         | {
             "summary": dict(run.summary),
-            "steps": [step_out(step, attempts[step.id]) for step in steps],
+            "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
             "waiting_for": _waiting_for(run, steps, counts),
             "last_event_id": last_event_id,
         }
@@ -262,7 +263,8 @@ def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
 
 def _asked_trials(run: Run) -> int:
     """Those of the start and those that were added; a grid may have fewer settings than that."""
-    counts = [run.options.get(name) for name in ("trials", EXTENDED)]
+    asked = run.options.get("trials")
+    counts = [asked if asked is not None else run.summary.get("trials_planned"), run.options.get(EXTENDED)]
     return sum(count for count in counts if isinstance(count, int))
 
 

@@ -41,6 +41,7 @@ KINDS: Mapping[str, Kind] = {
     "artifact-not-found": Kind(404, "There is no such artifact"),
     "trial-not-found": Kind(404, "There is no such trial"),
     "method-not-allowed": Kind(405, "The address does not take this method"),
+    "too-slow": Kind(408, "The body did not come in time"),
     "idempotency-in-flight": Kind(409, "The same request is still being worked on"),
     "run-finished": Kind(409, "The run has already finished"),
     "artifact-gone": Kind(410, "The content of this artifact has been removed"),

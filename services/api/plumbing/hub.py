@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from starlette.concurrency import run_in_threadpool
 
@@ -31,8 +30,11 @@ class EventHub:
         self._failure: Exception | None = None
         self._closed = False
 
-    def check_room(self) -> None:
-        """Refuses one listener too many, while the answer can still be a problem document."""
+    def enter(self, run_id: str) -> Callable[[], None]:
+        """Counts a listener of the run until the returned function is called; refuses one too many.
+
+        Counted here and now, while the answer can still be a problem document, so that no two take the last place.
+        """
         if self._waiting.total() >= self._max_streams:
             raise Problem(
                 "too-many-streams",
@@ -42,20 +44,23 @@ class EventHub:
                 headers={"Retry-After": "5"},
             )
 
-    @asynccontextmanager
-    async def watch(self, run_id: str) -> AsyncIterator[None]:
-        """Counts a listener of the run for as long as the block lasts."""
         self._waiting[run_id] += 1
         if self._task is None or self._task.done():
             self._failure = None
             self._task = asyncio.create_task(self._poll())
-        try:
-            yield
-        finally:
+        left = False
+
+        def leave() -> None:
+            nonlocal left
+            if left:
+                return
+            left = True
             self._waiting[run_id] -= 1
             if not self._waiting[run_id]:
                 del self._waiting[run_id]
                 self._newest.pop(run_id, None)
+
+        return leave
 
     async def newer(self, run_id: str, after: int, timeout: float) -> bool:
         """Waits until the run has an event after `after`; False if the time is over, or the service stops."""

@@ -71,7 +71,7 @@ def once(
             hint="send it again in a second",
             headers={"Retry-After": "1"},
         )
-    tx.idempotency.sweep()
+    tx.idempotency.expire(scope, key)
     known = tx.idempotency.begin(scope, key, fingerprint)
     if known is None:
         response = work()

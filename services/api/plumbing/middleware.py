@@ -5,8 +5,10 @@ Pure ASGI, so that event streams and downloads pass through unbuffered.
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
@@ -32,6 +34,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _TOKEN = re.compile(r"penstock_[0-9A-Za-z]+")
+BODY_SECONDS = 20.0
+LEAST_BYTES_A_SECOND = 16 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
@@ -86,12 +90,12 @@ class RequestContext:
 
 
 class BodyLimit:
-    """Refuses bodies over a limit: at once by Content-Length, else while they stream in.
+    """Refuses bodies over a limit: at once by Content-Length, else while they stream in; and those that do not come.
 
     The connection stays open, so that a client that is still sending can read why it was refused.
     """
 
-    def __init__(self, app: ASGIApp, limit_for: Callable[[str, str], int]) -> None:
+    def __init__(self, app: ASGIApp, limit_for: Callable[[str, str, str], int]) -> None:
         self.app = app
         self.limit_for = limit_for
 
@@ -99,23 +103,42 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        limit = self.limit_for(scope["method"], scope["path"])
+        kind = Headers(scope=scope).get("content-type", "").strip().lower()
+        limit = self.limit_for(scope["method"], scope["path"], kind)
         declared = Headers(scope=scope).get("content-length", "")
         if declared.isdecimal() and int(declared[:19]) > limit:
             await _send_problem(self._problem(limit, f"{declared[:19]} bytes"), scope, receive, send)
             return
-        received = 0
+        received, whole, began = 0, False, time.monotonic()
 
         async def counted() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, whole
+            if whole:  # from here on it is about whether the client is still there
+                return await receive()
+            left = began + BODY_SECONDS + received / LEAST_BYTES_A_SECOND - time.monotonic()
+            try:
+                async with asyncio.timeout(left):
+                    message = await receive()
+            except TimeoutError:
+                raise self._too_slow(received) from None
             if message["type"] == "http.request":
+                whole = not message.get("more_body", False)
                 received += len(message.get("body", b""))
                 if received > limit:
                     raise self._problem(limit, f"over {received} bytes")
             return message
 
         await self.app(scope, counted, send)
+
+    @staticmethod
+    def _too_slow(received: int) -> Problem:
+        return Problem(
+            "too-slow",
+            f"only {received} bytes of the body came in time",
+            where="body",
+            limit=f"{BODY_SECONDS:.0f} s, and a second more for each {LEAST_BYTES_A_SECOND} bytes",
+            hint="send it again over a better connection",
+        )
 
     @staticmethod
     def _problem(limit: int, size: str) -> Problem:

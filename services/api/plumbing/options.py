@@ -34,7 +34,7 @@ class ApiOptions:
     """PENSTOCK_MAX_TRIALS: the most trials one run may ask for."""
     max_waiting_runs: int = 500
     """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
-    max_streams: int = 200
+    max_streams: int = 1000
     """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
     quotas: Quotas = NO_QUOTAS
     """PENSTOCK_QUOTA_RUNS, PENSTOCK_QUOTA_TRIALS, PENSTOCK_QUOTA_GB, PENSTOCK_QUOTA_HOURS: what each owner may have:
@@ -42,9 +42,9 @@ class ApiOptions:
     low_disk_bytes: int = 512 * MIB
     """PENSTOCK_LOW_DISK_BYTES: free space below which nothing new is taken in."""
 
-    def body_limit(self, method: str, path: str) -> int:
-        """The largest body for a request: models are big, everything else is small."""
-        if method == "POST" and path.rstrip("/") == "/v1/models":
+    def body_limit(self, method: str, path: str, content_type: str) -> int:
+        """The largest body for a request: files are big, everything else is small and is read whole into memory."""
+        if method == "POST" and path.rstrip("/") == "/v1/models" and content_type.startswith("multipart/"):
             return self.max_model_bytes + 64 * KIB  # room for the multipart envelope
         return self.max_body_bytes
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
 
 from penstock.db.schema.records import Event
 from penstock.db.schema.states import RUN_TERMINAL
@@ -26,6 +27,20 @@ KEEP_ALIVE_SECONDS = 10.0
 _RETRY_MILLISECONDS = 2000
 _LARGEST_ID = 2**63 - 1
 _BATCH = 500
+
+
+class EventResponse(StreamingResponse):
+    """A stream that gives its place back however it ends, also if its client was gone before the first byte."""
+
+    def __init__(self, content: AsyncIterator[str], leave: Callable[[], None], **fields: Any) -> None:
+        super().__init__(content, **fields)
+        self._leave = leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
 
 
 @router.get(
@@ -52,10 +67,10 @@ async def stream_events(
     events, over = await run_in_threadpool(_read, context, run_id, last)
     if over and not events and last:
         return Response(status_code=204)
-    context.hub.check_room()
+    leave = context.hub.enter(run_id)
     stream = _stream(context, run_id, last, events, over)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+    return EventResponse(stream, leave, media_type="text/event-stream", headers=headers)
 
 
 @router.get("/{run_id}/history", summary="What happened to a run")
@@ -76,20 +91,19 @@ async def _stream(
     context: Context, run_id: str, last: int, events: tuple[Event, ...], over: bool
 ) -> AsyncIterator[str]:
     """Sends what is known, then waits for more; the state is read before the events, so none is missed."""
-    async with context.hub.watch(run_id):
-        yield f"retry: {_RETRY_MILLISECONDS}\n\n"
-        while True:
-            for event in events:
-                last = event.id
-                yield _message(event)
-            if over and len(events) < _BATCH:
-                yield "event: end\ndata: {}\n\n"
+    yield f"retry: {_RETRY_MILLISECONDS}\n\n"
+    while True:
+        for event in events:
+            last = event.id
+            yield _message(event)
+        if over and len(events) < _BATCH:
+            yield "event: end\ndata: {}\n\n"
+            return
+        if len(events) < _BATCH and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
+            if context.hub.is_closed:
                 return
-            if len(events) < _BATCH and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
-                if context.hub.is_closed:
-                    return
-                yield ": still here\n\n"
-            events, over = await run_in_threadpool(_read, context, run_id, last)
+            yield ": still here\n\n"
+        events, over = await run_in_threadpool(_read, context, run_id, last)
 
 
 def _read(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], bool]:

@@ -91,9 +91,11 @@ async def get_run(
     """One run with its steps. With `?wait=30` it is a long poll."""
     document = await run_in_threadpool(_look, context, run_id)
     if wait and not _is_news(document, after):
-        context.hub.check_room()
-        async with context.hub.watch(run_id):
+        leave = context.hub.enter(run_id)
+        try:
             document = await _news(context, document, wait, after)
+        finally:
+            leave()
     return document
 
 

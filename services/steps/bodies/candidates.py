@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from penstock.compiler.errors import PenstockError
 from penstock.db.schema.records import Step, Trial
-from penstock.dse.evaluation.choosing import choosable, select_best
+from penstock.dse.evaluation.choosing import choosable, place_of, select_best
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.objectives import Goal
 from penstock.dse.rungs import BEST, WIDER
@@ -66,7 +66,7 @@ class TriedTrials:
         """
         select_best(list(self.told.values()), where="explore")
         chosen = {told.number for told in choosable(list(self.told.values()))}
-        order = sorted((t for t in self.trials if t.number in chosen), key=lambda t: self.told[t.number].values or ())
+        order = sorted((t for t in self.trials if t.number in chosen), key=lambda t: place_of(self.told[t.number]))
         return first_of_each(order, lambda t: t.design)[:POOL]
 
     def evaluations(self, evaluator: Evaluator) -> dict[int, Evaluation]:

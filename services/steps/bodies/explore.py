@@ -9,11 +9,11 @@ from penstock.compiler.pipeline.check_quantised import check_quantised
 from penstock.compiler.pipeline.prepare import prepare
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
-from penstock.dse.evaluation.constraints import check_reachable
+from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.rungs import usable
-from penstock.dse.search.start import starting_settings
+from penstock.dse.search.start import SearchPlan, plan
 from penstock.services.run_options import RunOptions
 from penstock.services.run_summary import FigureOrigin, RunSummary
 from penstock.services.step_kinds import EXPLORE, IMPORT
@@ -44,31 +44,34 @@ def explore(context: StepContext) -> StepResult:
     check_room(evaluator)
     known = known_settings(context, evaluator, context.store.put_tree(folder).sha256)
     context.check()
-    size = _queue_first(context, evaluator, known)
+    context.progress(None, "fitting every kernel's walk to the limits")
+    planned = plan(evaluator, choices_of(evaluator, options), options.sampler, options.trials, options.gap)
+    context.check()
+    size = _queue_first(context, evaluator, known, planned)
+    trials = planned.trials + (len(known) if options.trials is None else 0)
     origins = [FigureOrigin(run=k.run, trial=k.trial) for k in known]
-    found = RunSummary(warm_start=origins) if origins else RunSummary()
+    found = RunSummary(modelled=planned.modelled, trials_planned=trials, warm_start=origins or None)
+    if planned.near_enough:
+        found = found.model_copy(update={"stopped": f"the best is within {options.gap:g} % of the bound"})
     return StepResult(
         data={"study": context.run.id, "parameters": {k: list(v) for k, v in evaluator.space.choices.items()}}
         | found.written(),
         outputs={PREPARED: Output(folder, TREE_MEDIA_TYPE)},
-        new_steps=trial_steps(options.trials if size is None else min(options.trials, size), context.options),
+        new_steps=trial_steps(trials if size is None else min(trials, size), context.options),
         run_summary=found,
     )
 
 
-def _queue_first(context: StepContext, evaluator: Evaluator, known: Sequence[KnownSetting]) -> int | None:
+def _queue_first(
+    context: StepContext, evaluator: Evaluator, known: Sequence[KnownSetting], planned: SearchPlan
+) -> int | None:
     """Make the study, with what is tried before it proposes anything; returns how many settings a grid has.
 
-    A repeated attempt opens the study that is there, and queues what the one before it could not.
+    A repeated attempt opens the study that is there.
     """
-    study = open_study(context, evaluator, create=True)
+    first = [*((k.params, k.origin) for k in known), *((params, "") for params in planned.first)]
+    study = open_study(context, evaluator, create=True, first=first)
     try:
-        if study.size is None:
-            choices = choices_of(evaluator, RunOptions.stored(context.options))
-            first = [(k.params, k.origin) for k in known]
-            first += [(params, "") for params in starting_settings(evaluator, choices)]
-            for params, origin in first[sum(study.counts().values()) :]:
-                study.enqueue(params, origin=origin)
         return study.size
     finally:
         study.close()

@@ -7,15 +7,16 @@ each would cost more than the trial itself.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from penstock.compiler.frontend.context import make_context
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import narrow
 from penstock.dse.search.study import Study
-from penstock.dse.space.tiling import Choices, TilingOptions
+from penstock.dse.space.tiling import Choices, Params, TilingOptions
 from penstock.services.run_options import RunOptions
 from penstock.services.step_kinds import EXPLORE
 from penstock.services.steps.context import StepContext
@@ -50,7 +51,7 @@ def make_evaluator(program: Program, options: RunOptions) -> Evaluator:
 
 
 def study_of(context: StepContext, evaluator: Evaluator) -> Study:
-    """The run's study. Samplers of several processes differ by the first trial that each of them did."""
+    """The run's study. Optuna's samplers in several processes differ by the first trial that each of them did."""
     return _kept(_studies, context.run.id, lambda: open_study(context, evaluator))
 
 
@@ -59,7 +60,9 @@ def choices_of(evaluator: Evaluator, options: RunOptions) -> Choices:
     return narrow(evaluator.space.choices, options.fix)
 
 
-def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = False) -> Study:
+def open_study(
+    context: StepContext, evaluator: Evaluator, *, create: bool = False, first: Sequence[tuple[Params, str]] = ()
+) -> Study:
     """The run's study, or an error if it is gone: only the explore step makes one."""
     options = RunOptions.stored(context.options)
     return Study.create_or_load(
@@ -70,7 +73,8 @@ def open_study(context: StepContext, evaluator: Evaluator, *, create: bool = Fal
         storage_url=context.database.study_url(),
         sampler=options.sampler,
         seed=options.seed,
-        worker=int(context.payload.get("number", 0)),
+        worker=0 if sampler_kind(options.sampler).proposes else int(context.payload.get("number", 0)),
+        first=first,
         create=create,
         meaning=evaluator.means,
     )

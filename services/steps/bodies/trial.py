@@ -51,7 +51,7 @@ def _earlier_answer(context: StepContext, study: Study, evaluator: Evaluator) ->
 
 
 def _answer(context: StepContext, study: Study, evaluator: Evaluator) -> tuple[int, Evaluation]:
-    asked = study.ask(context.payload["number"])
+    asked = study.ask(context.payload["number"], evaluator.answer)
     try:
         context.remember({_NUMBER: asked.number})
         context.check()

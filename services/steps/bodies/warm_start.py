@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from penstock.db.database import Transaction
 from penstock.db.repositories.trials import EarlierTrial
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import Goal
@@ -17,6 +20,7 @@ from penstock.services.steps.bodies.search import PREPARED, choices_of
 from penstock.services.steps.context import StepContext
 
 MOST_RUNS, MOST_SETTINGS = 8, 6
+_NOT_OF_THE_SEARCH = ("evidence", "bitstream", "fifo_simulations", "warm_start")
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,25 @@ def known_settings(context: StepContext, evaluator: Evaluator, prepared: str) ->
             PREPARED, prepared, options.platform, besides=context.run.id,
             order=evaluator.goal.figures[0], runs=MOST_RUNS, each=4 * MOST_SETTINGS,
         )  # fmt: skip
-    good = [t for t in earlier if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, choices, t.params)]
-    good.sort(key=lambda t: evaluator.goal.values(t.figures))
-    best = first_of_each(good, lambda t: dict(t.params))[: max(1, min(MOST_SETTINGS, options.trials // 2))]
+        alike = {t.run_id for t in earlier if _asks_alike(tx, t.run_id, context)}
+    others = [t for t in earlier if t.run_id not in alike]
+    good = [t for t in others if _is_feasible(t, evaluator.goal) and _is_of(evaluator.space, choices, t.params)]
+    good.sort(key=lambda t: (evaluator.goal.values(t.figures), json.dumps(dict(t.params), sort_keys=True)))
+    best = first_of_each(good, lambda t: dict(t.params))[
+        : max(1, min(MOST_SETTINGS, (options.trials or 2 * MOST_SETTINGS) // 2))
+    ]
     return [KnownSetting(t.run_id, t.number, t.params) for t in best]
+
+
+def _asks_alike(tx: Transaction, run_id: str, context: StepContext) -> bool:
+    """Whether an earlier run searches as this one does: it finds the same anyway, and the answer stays the same."""
+    run = tx.runs.get(run_id)
+    return run is not None and _search_of(run.options) == _search_of(context.options)
+
+
+def _search_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = RunOptions.stored(options).model_dump(mode="json")
+    return {name: value for name, value in wanted.items() if name not in _NOT_OF_THE_SEARCH}
 
 
 def _is_feasible(trial: EarlierTrial, goal: Goal) -> bool:

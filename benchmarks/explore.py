@@ -1,0 +1,135 @@
+"""The public search with its defaults under budgets of DSPs: cycles, the bound, the gap between them, seconds.
+
+Each case is searched from nothing, by one seed, as `penstock explore --limit dsp<=N` does it on the bare device of the
+published tables: no design that was kept before is known to it. Where one was kept, it is beside.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from functools import partial
+from statistics import median
+
+from benchmarks import workloads
+from benchmarks.kernel_designs import PLATFORM, WORKLOADS, evaluator_of, limited, load_designs
+from benchmarks.registry import Figures, Value
+from benchmarks.workloads import Loaded
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.frontend.importer import import_loaded
+from penstock.compiler.frontend.loader import LoadedModel
+from penstock.compiler.pipeline import prepare
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.search.explore import explore
+from penstock.dse.space.tiling import TilingOptions
+
+BUDGETS = (100, 320, 1000, 3000, 9000)
+
+OTHERS: Mapping[str, Callable[[], Loaded]] = {
+    "mlp-one-row": partial(workloads.feed_forward, 1, 64, 256),
+    "mlp-primes": partial(workloads.feed_forward, 17, 97, 53),
+    "mlp-powers": partial(workloads.feed_forward, 64, 128, 512),
+    "mlp-many-rows": partial(workloads.feed_forward, 512, 64, 61),
+    "autoencoder-one-row": partial(workloads.autoencoder, 1, (128, 64, 16)),
+    "autoencoder-primes": partial(workloads.autoencoder, 128, (61, 31, 7)),
+    "residual-one-row": partial(workloads.residual_mlp, 1, 256, 128, 64, 10),
+    "attention-small": partial(workloads.self_attention, 16, 32, 2),
+    "attention-prime-tokens": partial(workloads.self_attention, 61, 64, 4),
+    "attention-wide": partial(workloads.self_attention, 128, 64, 8),
+    "product-primes": partial(workloads.gemm, 127, 131, 113),
+    "product-powers": partial(workloads.gemm, 128, 128, 128),
+    "two-products-powers": partial(workloads.two_mm, 64, 128, 32, 64),
+    "three-products-primes": partial(workloads.three_mm, 31, 37, 41, 43, 47),
+}
+"""Of batches from 1 to 512, and of dims that are primes and powers of two."""
+
+
+@dataclass(frozen=True)
+class ExploreCase:
+    name: str
+    dsp: int
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}/{self.dsp}"
+
+    def evaluator(self) -> Evaluator:
+        return limited(evaluator_of(self.name) if self.name in WORKLOADS else _other(self.name), self.dsp)
+
+
+def cases() -> list[ExploreCase]:
+    return [ExploreCase(name, dsp) for name in (*WORKLOADS, *OTHERS) for dsp in BUDGETS]
+
+
+def run(only: str = "", limit: int | None = None) -> Figures:
+    """`only` is a part of a case's name, as `gemm/320`, or a pattern."""
+    wanted = [case for case in cases() if only in case.label or fnmatch(case.label, only)][:limit]
+    rows = [_row(case) for case in wanted]
+    gaps = [float(str(row["gap_pct"])) for row in rows if row["gap_pct"] is not None]
+    trials = sum(int(str(row["trials"])) for row in rows)
+    summary: dict[str, Value] = {
+        "cases": len(rows),
+        "median_gap_pct": round(median(gaps), 2) if gaps else None,
+        "worst_gap_pct": max(gaps, default=None),
+        "max_s": max((float(str(row["seconds"])) for row in rows), default=None),
+        "infeasible_trials_pct": round(100 * sum(int(str(row["infeasible"])) for row in rows) / max(trials, 1), 1),
+        "worse_than_kept": sum(row["kept_cycles"] is not None and _worse(row) for row in rows),
+        "proven_impossible": sum(row["cycles"] is None for row in rows),
+    }
+    return Figures("modelled", rows, summary)
+
+
+def _worse(row: Mapping[str, Value]) -> bool:
+    cycles, kept = row["cycles"], row["kept_cycles"]
+    return cycles is None or int(str(cycles)) > int(str(kept))
+
+
+def _row(case: ExploreCase) -> Mapping[str, Value]:
+    evaluator = case.evaluator()
+    began = time.perf_counter()
+    row: dict[str, Value] = {"case": case.name, "dsp_allowed": case.dsp}
+    try:
+        found = explore(evaluator)
+    except PenstockError as error:
+        if error.code != "nothing-fits":
+            raise
+        row |= dict.fromkeys(("cycles", "dsp", "lut", "bound", "gap_pct"))
+        row |= {"bound_reason": error.limit, "trials": 0, "infeasible": 0, "modelled": 0, "stopped_early": True}
+    else:
+        best = found.best.evaluation
+        used = best.figures.resources
+        row |= {
+            "cycles": best.figures.latency,
+            "dsp": used.dsp,
+            "lut": used.lut,
+            "bound": found.bound.value,
+            "gap_pct": round(100 * found.bound.gap(best.values[0]), 2),
+            "bound_reason": found.bound.reason,
+            "trials": len(found.tried),
+            "infeasible": sum(not one.evaluation.feasible for one in found.tried),
+            "modelled": found.modelled,
+            "stopped_early": found.stopped_early,
+        }
+    row |= {"seconds": round(time.perf_counter() - began, 1), "kept_cycles": _kept(case, evaluator)}
+    print(f"explore: {case.label}: {row['cycles']} cycles, bound {row['bound']}", file=sys.stderr, flush=True)
+    return row
+
+
+def _kept(case: ExploreCase, evaluator: Evaluator) -> int | None:
+    """The fastest of the designs that were kept and that this case's limits allow."""
+    if case.name not in WORKLOADS:
+        return None
+    found = [evaluator.evaluate_design(design) for dsp, design in load_designs(case.name).items() if dsp <= case.dsp]
+    return min((one.figures.latency for one in found if one.feasible), default=None)
+
+
+def _other(name: str) -> Evaluator:
+    module, inputs = OTHERS[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's own, about its internals
+        program = prepare(import_loaded(LoadedModel(name, f"workloads.py:{name}", module, inputs)))
+    return Evaluator.create(program, PLATFORM, options=TilingOptions(weights="rom"))

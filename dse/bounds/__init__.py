@@ -1,0 +1,1 @@
+"""What no design of a space can be better than, under the limits that were given."""

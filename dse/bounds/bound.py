@@ -1,0 +1,232 @@
+"""The lower bound of a search: what the first objective of no design of the space can be below, and why.
+
+Every term holds for every design that the model can judge, so the largest of them does. None is a forecast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import ceil, inf
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.platforms import RESOURCE_NAMES
+from penstock.dse.bounds.chains import Chains, after_value, chains_of
+from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes
+from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
+from penstock.dse.evaluation.energy import energy_table
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
+from penstock.dse.space.fusion import tensor_bits
+
+OPERATORS, CHAIN, PORTS, MEMORY = "operators", "dependences", "ports", "bandwidth"
+_SLACK = 1e-9
+"""Sums of shares are floats: a design that takes all of a resource keeps to it."""
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """Of one figure. `terms` has every term that was worked out, `reason` says which is the largest."""
+
+    figure: str
+    value: float
+    reason: str
+    terms: Mapping[str, float]
+
+    def gap(self, reached: float) -> float:
+        """How much more a design has than the bound, as a part of the bound."""
+        return reached / self.value - 1 if self.value else (inf if reached else 0.0)
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel as its lanes see it."""
+
+    layer: str
+    lanes: FewestLanes
+    needed: tuple[Needed, ...]
+    around: int
+    """Cycles of a run in which it cannot be at work: before its operands are there, after its last iteration."""
+    counted: bool
+    """Among the lanes that an option limits."""
+
+
+class GoalBounds:
+    """The bounds of one evaluator's space and goal; a few milliseconds for a dozen kernels."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self.graph, self.library = evaluator.space.graph, evaluator.assembler.library
+        self.limits = evaluator.may_use.as_dict()
+        self.bodies: dict[str, LeastBody] = {op.layer: body_of(op, self.library) for op in self.graph.operations}
+        self.chains: Chains = chains_of(self.graph, self.bodies)
+        self.kernels = [*self._kernels()]
+        self.prices = [*self._prices()]
+
+    def _kernels(self) -> Iterator[_Kernel]:
+        space = self.evaluator.space
+        counted = {op.layer for op in space.heavy}
+        for op in self.graph.operations:
+            around = self.chains.before[op.layer] + self.chains.after[op.layer]
+            body, given = self.bodies[op.layer], space.options.kernels.get(op.layer)
+            lanes = fewest_lanes(op.trips)
+            if given is not None:  # somebody decided it
+                lanes = FewestLanes((op.work // given.lanes,), (given.lanes,))
+            yield _Kernel(op.layer, lanes, body.needed, around, op.layer in counted)
+
+    def _prices(self) -> Iterator[dict[str, float]]:
+        """Prices of DSPs and LUTs at which all that there is of both costs 1.
+
+        The least that operators can cost, over the prices, is linear between those at which two ways to build one
+        cost the same, so the most that it can be is at one of these.
+        """
+        dsp, lut = max(self.limits["dsp"], 1e-9), max(self.limits["lut"], 1e-9)
+        weights = {0.0, 1.0}
+        for kernel in self.kernels:
+            for one in kernel.needed:
+                for a, b in combinations(one.ways, 2):
+                    slope = (a.dsp - b.dsp) / dsp - (a.lut - b.lut) / lut
+                    if slope and 0 < (weight := (b.lut - a.lut) / lut / slope) < 1:
+                        weights.add(weight)
+        for weight in sorted(weights):
+            yield {"dsp": weight / dsp, "lut": (1 - weight) / lut}
+
+    # -- what operators take
+
+    def _cost(self, cycles: float, *, around: bool) -> tuple[float, Mapping[str, float]]:
+        """The least part of all that may be used that any design of so many cycles takes, at the worst prices."""
+        lanes = [one.lanes.within(cycles - (one.around if around else 0)) for one in self.kernels]
+        if any(count is None for count in lanes):
+            return inf, self.prices[0]
+        costs = self._of_lanes
+        sums = [sum(cost * (n or 0) for cost, n in zip(costs[p], lanes, strict=True)) for p in range(len(costs))]
+        place = max(range(len(sums)), key=lambda p: sums[p])
+        return sums[place], self.prices[place]
+
+    @cached_property
+    def _of_lanes(self) -> Sequence[Sequence[float]]:
+        """At each of the prices, what a lane of each kernel costs."""
+        return [[weighed(one.needed, prices) for one in self.kernels] for prices in self.prices]
+
+    def _fits(self, cycles: float, *, around: bool) -> bool:
+        return self._cost(cycles, around=around)[0] <= 1 + _SLACK and self._lanes(cycles, around=around)
+
+    def _lanes(self, cycles: float, *, around: bool) -> bool:
+        """Whether an option's limit on lanes allows it. Ways to hand lanes out may round up, a kernel a lane."""
+        space = self.evaluator.space
+        if space.options.max_lanes is None:
+            return True
+        counted = [one for one in self.kernels if one.counted]
+        most = max(int(space.choices["overall_unroll_size"][-1]), space.options.max_lanes) + len(counted) - 1
+        lanes = [one.lanes.within(cycles - (one.around if around else 0)) for one in counted]
+        return all(n is not None for n in lanes) and sum(n or 0 for n in lanes) <= max(most, len(counted))
+
+    def _operators(self, *, around: bool) -> int:
+        """The fewest cycles in which the model's arithmetic is done by what may be used, by bisection."""
+        high = max(one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels)
+        low = 0
+        while low < high:
+            middle = (low + high) // 2
+            if self._fits(middle, around=around):
+                high = middle
+            else:
+                low = middle + 1
+        return high
+
+    def binding(self, cycles: float, *, around: bool) -> tuple[str, ...]:
+        """The resources that are too few for so many cycles; none where it is lanes that are."""
+        share, prices = self._cost(cycles, around=around)
+        return tuple(name for name in ("dsp", "lut") if prices[name]) if share > 1 + _SLACK else ()
+
+    def check_possible(self) -> None:
+        """An error where not even one lane a kernel keeps to the limits: no design does."""
+        share, prices = self._cost(inf, around=False)
+        if share <= 1 + _SLACK:
+            return
+        names = [name for name in ("dsp", "lut") if prices[name]]
+        amounts = " and ".join(f"{self.limits[name]:,} {name}" for name in names)
+        raise PenstockError(
+            code="nothing-fits", what="no design of this model keeps to the limits", where=self.evaluator.program.name,
+            limit=f"of {amounts} that may be used, one lane a kernel takes at least {share:.2f} times as much",
+            hint="relax the limit, quantise, or take a larger platform",
+        )  # fmt: skip
+
+    # -- the terms of each figure
+
+    def latency(self) -> LowerBound:
+        terms = {OPERATORS: self._operators(around=True), CHAIN: self.chains.longest, **self._moved(around=True)}
+        return self._of("latency_cycles", terms)
+
+    def interval(self) -> LowerBound:
+        return self._of("interval_cycles", {OPERATORS: self._operators(around=False), **self._moved(around=False)})
+
+    def _moved(self, *, around: bool) -> dict[str, float]:
+        """What passes to and from external memory, through ports of so many bits and at what memory sustains."""
+        platform, space = self.evaluator.platform, self.evaluator.space
+        if platform.has_array_arguments or not platform.memories:
+            return {}
+        ports = 0
+        for value, comes_in in external_tensors(self.graph, with_weights=space.weights == "stream"):
+            words = ceil(tensor_bits(value) / space.port_bits)
+            if around and comes_in:
+                words += after_value(value, self.graph, self.bodies, self.chains.after)
+            elif around and (maker := self.graph.makers.get(value)) is not None:
+                words += self.chains.first[maker.layer]
+            ports = max(ports, words)
+        found: dict[str, float] = {PORTS: ports}
+        memory = platform.fastest_memory
+        if memory is not None:
+            gb_s = memory.sustained_gb_s
+            found[MEMORY] = ceil(least_traffic_bits(self.graph) * self.evaluator.clock_mhz / (8e3 * gb_s))
+        return found
+
+    def traffic(self) -> LowerBound:
+        platform = self.evaluator.platform
+        outside = not platform.has_array_arguments
+        return self._of("traffic_bytes", {"inputs and results": least_traffic_bits(self.graph) / 8 if outside else 0.0})
+
+    def energy(self) -> LowerBound:
+        evaluator = self.evaluator
+        static = sum(die.resources.lut for die in evaluator.platform.dies) * energy_table().static_uw_per_lut * 1e-6
+        leaking = static * self.latency().value / evaluator.clock_mhz
+        return self._of("energy_uj", {"arithmetic and leakage": evaluator.arithmetic_uj + leaking})
+
+    def resources(self) -> LowerBound:
+        """One lane a kernel, of the resource that this takes most of."""
+        limits = self.evaluator.platform.limits.as_dict()
+        least = {
+            name: sum(weighed(one.needed, {name: 1.0}) for one in self.kernels) / limits[name]
+            for name in RESOURCE_NAMES if limits[name]
+        }  # fmt: skip
+        return self._of("resource_share", {"one lane a kernel": max(least.values(), default=0.0)})
+
+    def of_goal(self) -> LowerBound:
+        """Of the first objective."""
+        return {
+            "latency": self.latency, "throughput": self.interval, "traffic": self.traffic, "energy": self.energy,
+            "resources": self.resources,
+        }[self.evaluator.goal.objectives[0]]()  # fmt: skip
+
+    def _of(self, figure: str, terms: Mapping[str, float]) -> LowerBound:
+        name = max(terms, key=lambda one: terms[one])
+        return LowerBound(figure, terms[name], self._said(name, figure, terms[name]), dict(terms))
+
+    def _said(self, name: str, figure: str, value: float) -> str:
+        if name == OPERATORS:
+            names = self.binding(value - 1, around=figure == "latency_cycles")
+            amounts = " and ".join(f"{self.limits[one]:,} {one}" for one in names)
+            if not names:
+                amounts = f"{self.evaluator.space.options.max_lanes} lanes"
+            return f"the model's arithmetic takes as long with {amounts}"
+        return {
+            CHAIN: "results wait for each other along the longest chain of pipelines",
+            PORTS: f"the largest tensor outside passes through a port of {self.evaluator.space.port_bits} bits",
+            MEMORY: "inputs and results pass at what external memory sustains",
+        }.get(name, name)
+
+
+def lower_bound(evaluator: Evaluator) -> LowerBound:
+    """Of the first objective of its goal."""
+    return GoalBounds(evaluator).of_goal()

@@ -1,0 +1,150 @@
+"""What a kernel's operators take at least, a lane: every one built in the way that suits best.
+
+Widths are followed as far as they are sure. Where they are not, an operator counts as the smallest row of the library
+that it may become, so that no design is smaller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log2, prod
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, IntegerAttr
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.compiler.dialects.scaling import scaling_of
+from penstock.compiler.platforms import Resources
+from penstock.compiler.scalars.number_types import type_bits
+from penstock.compiler.scalars.operations import OPERATIONS
+from penstock.compiler.schedule import Operator, OperatorLibrary, implementations
+from penstock.compiler.schedule.bodies import constant_bits
+from penstock.dse.lanes.binding import bindable
+
+
+@dataclass(frozen=True)
+class Needed:
+    """One operator of a lane: of how many lanes there is one, and what each way to build it takes."""
+
+    of_lanes: Fraction
+    ways: tuple[Resources, ...]
+
+
+@dataclass(frozen=True)
+class LeastBody:
+    """A kernel's scalar body: its operators, and the stages between an operand and a result at least."""
+
+    needed: tuple[Needed, ...]
+    one_term: int
+    """From the last term of a sum to the result; without a reduction, from any operand."""
+    whole_sum: int
+    """From when the first of all terms may be there."""
+    from_operand: tuple[int, ...]
+    """As `one_term`, of each operand."""
+
+
+def body_of(op: TensorOp, library: OperatorLibrary) -> LeastBody:
+    block = op.op.body.block
+    bound, terms = set(bindable(op)), prod(op.trips[d] for d in op.reductions)
+    combining = _combining(op, block)
+    needed: list[Needed] = []
+    reach: list[dict[SSAValue, int]] = [{argument: 0} for argument in block.args[: len(op.inputs)]]
+    slowest: dict[SSAValue, int] = dict.fromkeys(block.args[: len(op.inputs)], 0)
+    adding = 0
+    for inner in block.ops:
+        if not inner.results:
+            continue
+        rows = _rows(inner, library, op, bound)
+        latency = min((row.latency for row, _ in rows), default=0)
+        if rows and inner is not combining:
+            needed.append(Needed(Fraction(1), tuple(area for _, area in rows)))
+        elif rows:
+            # a tree of n terms has n - 1; the one that is left where nothing is kept in between may fall away
+            needed.append(Needed(Fraction(terms - 1, terms), tuple(area for _, area in rows)))
+            adding, latency = latency, 0
+        result = inner.results[0]
+        for reached in (*reach, slowest):
+            known = [reached[operand] for operand in inner.operands if operand in reached]
+            if known:
+                reached[result] = max(known) + latency
+    last = block.last_op
+    assert last is not None
+    given = last.operands[0]
+    once = adding if terms > 1 else 0
+    return LeastBody(
+        tuple(needed),
+        slowest.get(given, 0) + once,
+        slowest.get(given, 0) + adding * ceil(log2(terms)),
+        tuple(reached[given] + once if given in reached else 0 for reached in reach),
+    )
+
+
+def _combining(op: TensorOp, block: Block) -> Operation | None:
+    """What adds a reduction's terms up."""
+    last = block.last_op
+    result = None if last is None else last.operands[0]
+    return result.op if op.reductions and isinstance(result, OpResult) else None
+
+
+def _rows(
+    inner: Operation, library: OperatorLibrary, op: TensorOp, bound: set[str]
+) -> list[tuple[Operator, Resources]]:
+    """Every row of the library that an operation may become, with its area at the width that it has at least."""
+    row = OPERATIONS.get(type(inner))
+    if isinstance(inner, arith.ConstantOp) or (row is not None and row.operator is None):
+        return []
+    if row is not None and row.by_constant and _is_constant(inner.operands[1]):
+        return []
+    name = inner.name if row is None else row.operator or inner.name
+    names = {name}
+    if inner.name == "arith.divf":
+        names.add("reciprocal")
+    if inner.name == "arith.muli":
+        names.add("mac")
+    if scaling_of(inner) is not None and library.knows("scale"):
+        names = {"scale"}
+    bits, sure = _bits(inner)
+    if sure and len(names) == 1:
+        choices = implementations(library, inner.name, bits) if inner.name in bound else (None,)
+        found = [library.find(name if name in names else "scale", bits, choice) for choice in choices]
+        return [(one, one.area(bits)) for one in found]
+    return [(one, one.area(bits)) for one in library.operators if names.intersection(one.ops) and one.bits >= bits]
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and isinstance(value.op, arith.ConstantOp)
+
+
+def _bits(inner: Operation) -> tuple[int, bool]:
+    """The widest operand's bits, and whether it has no fewer: those of whole numbers may be narrowed."""
+    known = [_width(operand) for operand in inner.operands]
+    return max(bits for bits, _ in known), all(sure for _, sure in known)
+
+
+def _width(value: SSAValue) -> tuple[int, bool]:
+    if isinstance(value.type, AnyFloat):
+        return type_bits(value.type), True
+    if not isinstance(value, OpResult):
+        return type_bits(value.type), True
+    made = value.op
+    if isinstance(made, arith.ConstantOp):
+        constant = made.value
+        assert isinstance(constant, IntegerAttr | FloatAttr)
+        return constant_bits(constant, value.type), True
+    if isinstance(made, arith.ExtSIOp):
+        return _width(made.operands[0])
+    return 1, False
+
+
+Costs = Mapping[str, float]
+
+
+def weighed(needed: tuple[Needed, ...], prices: Costs) -> float:
+    """The least price of a lane's operators, each resource at so much."""
+    return sum(
+        float(one.of_lanes) * min(sum(getattr(way, name) * price for name, price in prices.items()) for way in one.ways)
+        for one in needed
+    )

@@ -1,0 +1,96 @@
+"""From a fitted setting to a design that keeps to the limits, with everything that stands around its operators.
+
+What operators take is known before anything is modelled, what FIFOs, converters and control take is not. So operators
+are left less, again and again, until the whole design is within what it may use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Protocol, TypeVar
+
+from penstock.compiler.platforms import Resources
+from penstock.dse.evaluation.routing import RoutingUse
+from penstock.dse.space.fitted import Allowance
+from penstock.profiling.model import DesignFigures
+
+
+class Judged(Protocol):
+    """A design with its figures, and whether it keeps every limit."""
+
+    @property
+    def figures(self) -> DesignFigures: ...
+    @property
+    def feasible(self) -> bool: ...
+    @property
+    def fullest_die(self) -> float | None: ...
+    @property
+    def routing(self) -> RoutingUse | None: ...
+
+
+J = TypeVar("J", bound=Judged)
+
+_TRIES = 6
+_A_LITTLE_LESS = 0.99
+IN_MEMORIES = 0.03
+"""Of all LUTs, what building memories of something else may save."""
+
+
+def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mixed: bool) -> J:
+    """The fastest of a setting's designs that keeps to a share of the limits, or the last one that was tried.
+
+    `model` evaluates the design for which operators are allowed so much. Where operators may be `mixed`, and only LUTs
+    are short, as many as there are DSPs for are built of these before lanes have to go.
+    """
+    wanted = replace(limits, lut=limits.lut * share // 100, dsp=limits.dsp * share // 100)
+    allowance = Allowance(wanted)
+    found = model(allowance)
+    for _ in range(_TRIES - 1):
+        over = found.figures.resources.share_of(wanted)
+        if found.feasible and all(one <= 1 for one in over.values()):
+            return found
+        changing = mixed and max(over, key=lambda name: over[name]) == "lut" and over["lut"] > 1
+        lowered = _lowered(allowance, found, wanted, over, changing=changing)
+        if lowered == allowance:
+            return found  # nothing that fewer lanes would change
+        if changing:
+            other = model(replace(allowance, changed=lowered.whole.lut))
+            if other.feasible and all(one <= 1 for one in other.figures.resources.share_of(wanted).values()):
+                return other
+        allowance, found = lowered, model(lowered)
+    return found
+
+
+def _lowered(
+    allowance: Allowance, found: Judged, wanted: Resources, over: Mapping[str, float], *, changing: bool
+) -> Allowance:
+    """Less for operators, by as much as the whole design is over.
+
+    Mixed operators use up what LUTs they are allowed, so by as many fewer as there are too many.
+    """
+    used, whole = found.figures.resources, allowance.whole
+    dsp = whole.dsp - max(0, used.dsp - wanted.dsp)
+    excess = max(over[name] for name in ("lut", "ff", "bram18", "uram"))
+    if changing:
+        whole = replace(whole, lut=whole.lut - (used.lut - wanted.lut), dsp=dsp)
+    elif excess > 1:
+        whole = replace(whole, lut=int(min(whole.lut, used.lut) / excess * _A_LITTLE_LESS), dsp=dsp)
+    else:
+        whole = replace(whole, dsp=dsp)
+    one = allowance.one
+    if found.routing is not None and found.routing.share > 1:
+        one = _smaller(one or largest_kernel(found), found.routing.share)
+    elif (found.fullest_die or 0.0) > 1:
+        one = _smaller(one or largest_kernel(found), min(found.fullest_die or 0.0, 2.0))
+    return Allowance(replace(whole, lut=max(whole.lut, 0), dsp=max(whole.dsp, 0)), one)
+
+
+def _smaller(area: Resources, share: float) -> Resources:
+    return replace(area, lut=int(area.lut / share * _A_LITTLE_LESS), dsp=int(area.dsp / share * _A_LITTLE_LESS))
+
+
+def largest_kernel(found: Judged) -> Resources:
+    """What no kernel of a design takes more of."""
+    tasks = [task.resources for task in found.figures.tasks]
+    return Resources(lut=max(area.lut for area in tasks), dsp=max(area.dsp for area in tasks))

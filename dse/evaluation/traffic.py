@@ -1,0 +1,24 @@
+"""What every design moves between the chip and external memory in one run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import SSAValue
+
+from penstock.compiler.analysis.graph import Graph
+from penstock.dse.space.fusion import tensor_bits
+
+
+def least_traffic_bits(graph: Graph) -> int:
+    """Results, and inputs that are read whole; weights may stay on the chip."""
+    return sum(tensor_bits(value) for value, _ in external_tensors(graph))
+
+
+def external_tensors(graph: Graph, *, with_weights: bool = False) -> Iterator[tuple[SSAValue, bool]]:
+    """Every tensor that passes whole, and whether it comes in; weights where they do not lie on the chip."""
+    read = {value for op in graph.operations for value in op.inputs}
+    for value in graph.arguments:
+        if value in read and (with_weights or not graph.is_param(value)):
+            yield value, True
+    yield from ((value, False) for value in dict.fromkeys(graph.returned))

@@ -1,0 +1,21 @@
+"""The memories of a design on its chip as a whole, whatever die its tasks stand on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from penstock.compiler.platforms import Resources, total
+from penstock.compiler.schedule import OperatorLibrary
+from penstock.dse.memory.allocate import allocate
+from penstock.dse.memory.items import WHOLE_CHIP, decided, stored_items
+from penstock.dse.memory.result import Allocation
+from penstock.profiling.network import TaskNetwork
+
+
+def allocate_whole(
+    network: TaskNetwork, library: OperatorLibrary, limits: Resources, kinds: Mapping[str, str]
+) -> Allocation:
+    """A kind for every memory and FIFO, so that the design keeps to the limits; those in `kinds` have theirs."""
+    items = decided(stored_items(network, library), kinds)
+    logic = total([nest.logic for task in network.tasks for nest in task.nests])
+    return allocate(items, {WHOLE_CHIP: limits}, {WHOLE_CHIP: logic})

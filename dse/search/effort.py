@@ -1,0 +1,26 @@
+"""How long a search goes on: how many trials suit a space, and what is near enough to the bound to end it."""
+
+from __future__ import annotations
+
+from penstock.dse.bounds.bound import LowerBound
+from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, PADDED, WALK
+from penstock.dse.space.tiling import Choices
+from penstock.dse.support.budgets import MOST_USUAL_TRIALS
+
+_FEWEST, _MOST = 8, 64
+_OF_EACH_KERNEL = (WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED)
+
+
+def usual_trials(choices: Choices, first: int) -> int:
+    """As many as there are settings to begin with, and two for each open parameter of the model as a whole.
+
+    Parameters of single kernels do not count: the descent has been through them.
+    """
+    single = tuple(f"{kind}." for kind in _OF_EACH_KERNEL)
+    open_to = [name for name, values in choices.items() if len(values) > 1 and not name.startswith(single)]
+    return min(MOST_USUAL_TRIALS // 2, first + max(_FEWEST, min(_MOST, 2 * len(open_to))))
+
+
+def near_enough(bound: LowerBound, gap: float) -> float:
+    """The largest figure that is at most so many percent above the bound."""
+    return bound.value * (1 + gap / 100)

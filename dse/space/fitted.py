@@ -1,0 +1,188 @@
+"""Every kernel's own walk, fitted to what a design may use: the parameters of `allocation=fitted`, and what they mean.
+
+Nothing here is an amount: a setting means the fastest design with these walks that keeps to the limits, or to a share
+of them. How much of that is left to operators once everything around them is there, only the model knows; whoever
+evaluates a setting asks again with less (`dse/evaluation/fitting.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.platforms import Resources
+from penstock.compiler.schedule import OperatorLibrary, implementations
+from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
+from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
+from penstock.dse.lanes.walks import KernelWalk, walks_of
+
+FITTED = "fitted"
+SHARE = "limit_share"
+SHARES = (3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
+"""Percent of the limits on DSPs and LUTs: smaller designs for whoever wants them, the first for the fastest."""
+WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
+FAVOURS = (50, 70, 100, 140, 200)
+BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
+_FINE, _MIXED = "-fine", "mixed-"
+_PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
+MOST_FITTED = 48
+"""Kernels up to which walks are fitted one by one."""
+
+FittedSetting = Mapping[str, int | str | bool]
+FittedValues = tuple[int | str | bool, ...]
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What the operators of a design may take, all together and those of one kernel.
+
+    With `changed`, mixed operators of the same lanes take no more LUTs than these, as far as there are DSPs.
+    """
+
+    whole: Resources
+    one: Resources | None = None
+    changed: int | None = None
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """The fitted designs of one graph on one platform; what was fitted once is not fitted again."""
+
+    graph: Graph
+    platform: str
+    clock_mhz: float
+    library: OperatorLibrary
+    weights: WeightStore
+    fixed: Mapping[str, KernelDesign]
+    most_lanes: int | None
+    _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
+    _fitters: dict[Hashable, Fitter] = field(default_factory=dict[Hashable, Fitter], compare=False, repr=False)
+
+    @cached_property
+    def fitter(self) -> Fitter:
+        return self._fitter("", None)
+
+    def _fitter(self, multipliers: str, one: Resources | None) -> Fitter:
+        key = (multipliers, one)
+        if key not in self._fitters:
+            self._fitters[key] = Fitter(
+                self.graph, self.platform, self.clock_mhz, self.library, self.weights, multipliers, self.fixed,
+                self.most_lanes, None, one, self._known,
+            )  # fmt: skip
+        return self._fitters[key]
+
+    @cached_property
+    def leading(self) -> tuple[TensorOp, ...]:
+        """The kernels that have a walk of their own to decide."""
+        return tuple(op for op in self.fitter.heavy if op.layer not in self.fixed)
+
+    @cached_property
+    def choices(self) -> dict[str, FittedValues]:
+        """Every parameter with its values, the simplest first."""
+        if not self.leading or len(self.graph.operations) > MOST_FITTED:
+            return {}
+        table: dict[str, FittedValues] = {SHARE: SHARES}
+        led = {leader.layer for op in self.graph.operations if (leader := self.fitter.leader(op)) is not None}
+        for op in self.leading:
+            table[f"{WALK}.{op.layer}"] = tuple(dict.fromkeys(walk_name(walk) for walk in self._walks(op)))
+            if len(self.leading) > 1:
+                table[f"{FAVOUR}.{op.layer}"] = FAVOURS
+            if kinds := self.adders(op):
+                table[f"{BUILT}.{op.layer}"] = (*kinds, *(_MIXED + kind for kind in kinds))
+            if op.layer in led:
+                table[f"{BURST}.{op.layer}"] = BURSTS
+            if op.reductions:
+                table[f"{COMPACT}.{op.layer}"] = (False, True)
+        return table | {name: sizes for name, _, sizes in self._padded}
+
+    def adders(self, op: TensorOp) -> tuple[str, ...]:
+        """What a kernel's adders can be built of, where there is a choice."""
+        kinds = [implementations(self.library, o, operand_bits(op)) for o in bindable(op) if PARAMETERS[o] == ADDERS]
+        return next((found for found in kinds if len(found) > 1), ())
+
+    @cached_property
+    def _padded(self) -> tuple[tuple[str, int, tuple[int, ...]], ...]:
+        """The dims that may be padded: a name after the first kernel that walks one, and by how much each may be."""
+        dims, found = self.fitter.dims, list[tuple[str, int, tuple[int, ...]]]()
+        names: dict[int, str] = {}
+        for op in self.graph.operations:
+            for d in range(len(op.trips)):
+                names.setdefault(dims.of_loop(op, d), f"{PADDED}.{op.layer}.{d}")
+        for number in dims.paddable:
+            size = dims.sizes[number]
+            most = int(size * MOST_PADDING)
+            if number not in self.fitter.held and most > size:
+                found.append((names[number], number, tuple(range(most - size + 1))))
+        return tuple(found)
+
+    @cached_property
+    def defaults(self) -> dict[str, int | str | bool]:
+        """What a parameter is where a setting does not say: everything plain, and all of the limits."""
+        table = {name: values[0] for name, values in self.choices.items()}
+        table |= {name: 100 for name in table if name == SHARE or name.startswith(f"{FAVOUR}.")}
+        return table
+
+    def kernels(self, settings: FittedSetting, allowance: Allowance) -> dict[str, KernelDesign]:
+        """The kernels of the fastest design within an allowance, as far as operators say; one lane each if none is."""
+        fitter = self._fitter(str(settings.get("multipliers", "")), allowance.one)
+        return fitter.kernels(self.walks(settings), allowance.whole, self.sizes(settings), allowance.changed)
+
+    def padding(self, settings: FittedSetting, allowance: Allowance, most: int | None = None) -> dict[str, int]:
+        """The paddings with which lanes can be shared out most evenly."""
+        fitter, walks = self._fitter(str(settings.get("multipliers", "")), allowance.one), self.walks(settings)
+        found = fitter.padding(walks, allowance.whole, most) if fitter.fits(walks, allowance.whole) else NO_PADDING
+        sizes = self.fitter.dims.sizes
+        return {name: found.get(number, sizes[number]) - sizes[number] for name, number, _ in self._padded}
+
+    def sizes(self, settings: FittedSetting) -> Sizes:
+        more = {number: int(settings[name]) for name, number, _ in self._padded}
+        return {number: self.fitter.dims.sizes[number] + by for number, by in more.items() if by}
+
+    def walks(self, settings: FittedSetting) -> dict[str, KernelWalk]:
+        """Those that somebody decided have some walk, which means nothing."""
+        return {op.layer: KernelWalk(()) for op in self.fitter.heavy} | {
+            op.layer: self._walk(op, settings) for op in self.leading
+        }
+
+    def _walk(self, op: TensorOp, settings: FittedSetting) -> KernelWalk:
+        named = next(walk for walk in self._walks(op) if walk_name(walk) == settings[f"{WALK}.{op.layer}"])
+        built, burst = str(settings.get(f"{BUILT}.{op.layer}", "")), settings.get(f"{BURST}.{op.layer}", BURSTS[0])
+        return replace(
+            named,
+            slowness=int(settings.get(f"{FAVOUR}.{op.layer}", 100)) / 100,
+            adders=built.removeprefix(_MIXED),
+            mixed=built.startswith(_MIXED),
+            whole_tokens=burst == BURSTS[-1],
+            hurry=1 << BURSTS.index(str(burst)) if burst != BURSTS[-1] else 1,
+            compact=bool(settings.get(f"{COMPACT}.{op.layer}", False)),
+        )
+
+    def _walks(self, op: TensorOp) -> list[KernelWalk]:
+        """A kernel with nothing to walk has one walk as well."""
+        return list(walks_of(op, self.fitter.frames.get(op.layer, ()))) or [KernelWalk(())]
+
+    def named(self, walks: Mapping[str, KernelWalk]) -> dict[str, str]:
+        """The parameters that say which dims each kernel walks slowly."""
+        found = {f"{WALK}.{layer}": walk_name(walk) for layer, walk in walks.items()}
+        return {name: value for name, value in found.items() if value in self.choices.get(name, ())}
+
+    def mixed(self) -> dict[str, str]:
+        """The parameters that let every kernel have adders of both kinds."""
+        return {f"{BUILT}.{op.layer}": _MIXED + kinds[-1] for op in self.leading if (kinds := self.adders(op))}
+
+
+def worth_saying(params: FittedSetting) -> dict[str, int | str | bool]:
+    """A setting without what is as plain as it can be: a model of many kernels has a hundred parameters."""
+    return {name: value for name, value in params.items() if (name.partition(".")[0], value) not in _PLAIN}
+
+
+def walk_name(walk: KernelWalk) -> str:
+    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes."""
+    return "".join(map(_letter, walk.outer)) + (_FINE if walk.fine else "")
+
+
+def _letter(dim: int) -> str:
+    return "0123456789abcdefghijklmnopqrstuvwxyz"[dim]

@@ -1,0 +1,49 @@
+"""Lanes for every kernel of tiles that are given: the slowest first, or in proportion to the work."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from penstock.compiler.analysis.graph import TensorOp
+from penstock.dse.lanes.alignment import Along, LoopNest, divisors, unroll_factors
+from penstock.dse.lanes.steps import DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION, Unrolls, loop_nests, slowest_first
+
+Tiles = Mapping[str, tuple[int, ...]]
+LaneSetting = Mapping[str, int | str | bool]
+
+
+@dataclass(frozen=True)
+class HandingOut:
+    """Hands lanes to `heavy` ones of the operations; what was shared out once is remembered."""
+
+    operations: Sequence[TensorOp]
+    heavy: Sequence[TensorOp]
+    _before: dict[Hashable, Unrolls] = field(default_factory=dict[Hashable, Unrolls], compare=False, repr=False)
+
+    def slowest_first(self, tiles: Tiles, settings: LaneSetting) -> Unrolls:
+        """A boost makes a kernel look slower."""
+        single = {op.layer: (1,) * len(op.trips) for op in self.operations}
+        lanes, along = int(settings["overall_unroll_size"]), str(settings["unroll_along"])
+        boosts = {op.layer: 2.0 ** int(settings.get(f"boost.{op.layer}", 0)) for op in self.heavy}
+        key = (lanes, along, *boosts.values(), *tiles.values())
+        if key not in self._before:
+            self._before[key] = slowest_first(self.heavy, single, tiles, lanes, along, lambda op: boosts[op.layer])
+        return self._before[key]
+
+    def aligned(self, tiles: Tiles, settings: LaneSetting) -> Unrolls:
+        """As many as the total allows, in factors that neighbours share."""
+        busiest = max(op.work for op in self.operations)
+        most = int(settings["overall_unroll_size"]) * busiest // sum(op.work for op in self.heavy)
+        named: dict[object, Along] = {DIMS_PARALLEL: "parallel", DIMS_REDUCTION: "reduction"}
+        along = named.get(settings["unroll_along"], DIMS_BALANCED)
+        key = ("aligned", most, along, *tiles.values())
+        if key not in self._before:
+            allowed = {op.layer: [divisors(tile) for tile in tiles[op.layer]] for op in self.operations}
+            self._before[key] = unroll_factors(self._nests, max(1, most), along=along, allowed=allowed)
+        return dict(self._before[key])
+
+    @cached_property
+    def _nests(self) -> tuple[LoopNest, ...]:
+        return loop_nests(self.operations)

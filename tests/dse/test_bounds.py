@@ -1,0 +1,94 @@
+"""The bound of a search: below every design of small spaces, near to good ones, and its own words when nothing fits."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from math import ceil, prod
+
+import pytest
+
+from benchmarks import kernel_designs
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.program import Program
+from penstock.dse.bounds.bound import GoalBounds, lower_bound
+from penstock.dse.bounds.lanes import fewest_lanes
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.objectives import OBJECTIVES, Goal
+from penstock.dse.search.coordinates import Places
+from penstock.dse.search.explore import explore
+from penstock.dse.space.tiling import TilingOptions
+from tests.compiler.designs import Dense, build_network
+
+PLATFORMS = ("u55c", "zcu104", "ecp5-45k", "xcu280")
+
+
+@cache
+def network(seed: int) -> Program:
+    draw = random.Random(seed)
+    layers = tuple(Dense(draw.randint(1, 12), False, draw.random() < 0.5) for _ in range(draw.randint(1, 3)))
+    kind = draw.choice(["float32", "int8"])
+    return build_network(kind, draw.randint(1, 6), draw.randint(1, 12), layers, seed=seed)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_design_of_a_small_space_is_below_the_bound(seed: int) -> None:
+    """Hundreds of settings of each space, drawn evenly, and its best: under no limit, and under tight ones."""
+    import numpy as np
+
+    platform = PLATFORMS[seed % len(PLATFORMS)]
+    options = TilingOptions(max_lanes=4) if seed % 3 == 0 else TilingOptions()
+    free = Evaluator.create(network(seed), platform, options=options)
+    limit = {"dsp": max(2, free.platform.limits.dsp // 300), "lut": max(2, free.platform.limits.lut // 20)}
+    for limits in ([], [f"dsp<={limit['dsp']}", f"lut<={limit['lut']}"]):
+        for objective in OBJECTIVES:
+            evaluator = replace(free, goal=Goal.of([objective], limits).on(free.platform))
+            bound = lower_bound(evaluator)
+            places = Places(evaluator.space.choices, evaluator.space.conditions)
+            rows = places.at_random(40, np.random.default_rng([seed, len(limits)]))
+            found = [evaluator.evaluate(places.params(tuple(row))) for row in rows.tolist()]
+            assert all(bound.value <= one.values[0] * (1 + 1e-9) for one in found if one.feasible), bound
+
+
+def test_the_bound_is_below_every_kept_design_and_near_to_the_best() -> None:
+    near = 0
+    for name in ("gemm", "FeedForward", "atax", "MultiHeadSelfAttention1"):
+        for dsp, design in kernel_designs.load_designs(name).items():
+            evaluator = kernel_designs.limited(kernel_designs.evaluator_of(name), dsp)
+            reached = evaluator.evaluate_design(design).figures.latency
+            bound = GoalBounds(evaluator).latency()
+            assert bound.value <= reached, (name, dsp)
+            near += name == "gemm" and bound.gap(reached) < 0.03
+    assert near >= 6
+
+
+@pytest.mark.parametrize("trips", [(7,), (6, 10), (3, 4, 5), (1, 13, 2)])
+def test_fewest_lanes_are_those_of_all_lanes(trips: tuple[int, ...]) -> None:
+    """Against every way to unroll, each dim padded to what its lanes ask for."""
+    ways = {
+        unroll: prod(ceil(trip / lanes) for trip, lanes in zip(trips, unroll, strict=True))
+        for unroll in product(*(range(1, trip + 1) for trip in trips))
+    }
+    for most in range(1, prod(trips) + 1):
+        fewest = min((prod(unroll) for unroll, left in ways.items() if left <= most), default=None)
+        assert fewest_lanes(trips).within(most) == fewest
+    assert fewest_lanes(trips).within(0) is None
+
+
+def test_limits_that_exclude_every_design_are_named_before_any_trial() -> None:
+    evaluator = Evaluator.create(network(1), "xcu280")
+    tight = replace(evaluator, goal=Goal.of([], ["lut<=40"]).on(evaluator.platform))
+    with pytest.raises(PenstockError, match="of 40 lut that may be used, one lane a kernel takes at least") as caught:
+        explore(tight, 1)
+    assert caught.value.code == "nothing-fits"
+
+
+def test_a_search_ends_where_the_best_is_near_enough() -> None:
+    evaluator = kernel_designs.limited(kernel_designs.evaluator_of("gemm"), 220)
+    found = explore(evaluator, 40)
+    assert found.stopped_early
+    assert len(found.tried) < 40
+    assert found.bound.gap(found.best.evaluation.values[0]) <= 0.01
+    assert "220 dsp" in found.bound.reason
