@@ -1,4 +1,4 @@
-"""Convolutions and poolings whose windows do not overlap, as reshapes and products: patch embeddings, 1 x 1 kernels."""
+"""Convolutions and poolings whose windows do not overlap, as reshapes and products: patch embeddings and the like."""
 
 # torch's operations come without types
 # pyright: reportUnknownArgumentType=false
@@ -22,6 +22,12 @@ def convolutions() -> dict[Any, Callable[..., Any]]:
         aten.avg_pool1d.default: _average,
         aten.avg_pool2d.default: _average,
         aten.avg_pool3d.default: _average,
+        aten.upsample_nearest1d.default: _nearest,
+        aten.upsample_nearest2d.default: _nearest,
+        aten.upsample_nearest3d.default: _nearest,
+        aten.upsample_nearest1d.vec: _nearest_by_factors,
+        aten.upsample_nearest2d.vec: _nearest_by_factors,
+        aten.upsample_nearest3d.vec: _nearest_by_factors,
     }
 
 
@@ -104,3 +110,27 @@ def _average(
     inner = [first + 1 + 2 * i for i in range(len(window))]
     total = aten.sum.dim_IntList(patches, inner)
     return aten.mul.Tensor(total, 1.0 / (divisor_override or math.prod(window)))
+
+
+def _nearest(x: torch.Tensor, output_size: Sequence[int], *scales: float | None) -> Any:
+    """Each element so many times side by side, where that comes out even."""
+    first = x.dim() - len(output_size)
+    old = list(x.shape[first:])
+    if any(new % size for new, size in zip(output_size, old, strict=True)):
+        return NotImplemented
+    times = [new // size for new, size in zip(output_size, old, strict=True)]
+    apart = [size for n in old for size in (n, 1)]
+    beside = [size for n, k in zip(old, times, strict=True) for size in (n, k)]
+    lead = list(x.shape[:first])
+    repeated = aten.expand.default(aten.reshape.default(x, [*lead, *apart]), [*lead, *beside])
+    return aten.reshape.default(aten.clone.default(repeated), [*lead, *output_size])
+
+
+def _nearest_by_factors(
+    x: torch.Tensor, output_size: Sequence[int] | None, scale_factors: Sequence[float] | None
+) -> Any:
+    if output_size is None:
+        assert scale_factors is not None
+        sizes = x.shape[x.dim() - len(scale_factors) :]
+        output_size = [math.floor(size * factor) for size, factor in zip(sizes, scale_factors, strict=True)]
+    return _nearest(x, output_size)

@@ -23,9 +23,11 @@ def rearrangements() -> dict[Any, Callable[..., Any]]:
         aten.constant_pad_nd.default: _pad,
         aten.slice.Tensor: _slice_with_steps,
         aten.slice_scatter.default: _written_slice,
+        aten.empty.memory_format: _zeros,
         aten.cat.default: _cat_without_empty,
-        aten.view.default: lambda x, size: NotImplemented if x.dim() else _number_as(x, len(size)),
-        aten.unsqueeze.default: lambda x, dim: NotImplemented if x.dim() else _number_as(x, 1),
+        aten.as_strided.default: _as_it_lies,
+        aten.view.default: lambda x, size: _number_as(x, len(size)),
+        aten.unsqueeze.default: lambda x, dim: _number_as(x, 1),
     }
 
 
@@ -35,7 +37,7 @@ def narrow(x: torch.Tensor, dim: int, start: int, end: int) -> torch.Tensor:
 
 def _number_as(x: torch.Tensor, dims: int) -> Any:
     """A tensor of one number without dims gets some by being repeated once: xDSL knows no reshape from no dims."""
-    return aten.expand.default(x, [1] * dims) if dims else NotImplemented
+    return NotImplemented if x.dim() or not dims else aten.expand.default(x, [1] * dims)
 
 
 def _flip(x: torch.Tensor, dims: list[int]) -> Any:
@@ -95,6 +97,11 @@ def _slice_with_steps(
     return aten.cat.default(parts, dim) if len(parts) > 1 else parts[0] if parts else NotImplemented
 
 
+def _zeros(size: list[int], *, dtype: torch.dtype | None = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """What a model means to write over has no numbers yet, so that zeros will do."""
+    return aten.full.default(size, 0, dtype=dtype or torch.get_default_dtype(), device=device)
+
+
 def _written_slice(
     x: torch.Tensor, new: torch.Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
@@ -108,6 +115,14 @@ def _written_slice(
     parts += [aten.expand.default(new, [*x.shape[:dim], last - first, *x.shape[dim + 1 :]])]
     parts += [narrow(x, dim, last, size)] if last < size else []
     return aten.cat.default(parts, dim) if len(parts) > 1 else aten.clone.default(parts[0])
+
+
+def _as_it_lies(x: torch.Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Any:
+    """The tensor itself, where only dims of one element get other strides: as pooling leaves it, channels last."""
+    same = list(size) == list(x.shape) and not (storage_offset or 0)
+    if not same or any(n > 1 and old != new for n, old, new in zip(size, x.stride(), stride, strict=True)):
+        return NotImplemented
+    return aten.clone.default(x)
 
 
 def _cat_without_empty(tensors: list[torch.Tensor], dim: int = 0) -> Any:

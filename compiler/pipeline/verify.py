@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, VectorType
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.nest import NestOp
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.interpreter import linalg as linalg_interpreter
 from penstock.compiler.pipeline.lower import Lowered
@@ -84,8 +86,18 @@ def compare(
 
 
 def stream_work(lowered: Lowered) -> int:
-    """Pipeline slots of one run: what the time of the stream interpreter follows."""
+    """Pipeline slots of one run: what the time of the stream interpreter follows where there are few lanes."""
     return sum(nest.iterations for _, nest in lowered.nests)
+
+
+def stream_values(lowered: Lowered) -> int:
+    """Slots times lanes of one run: what its time follows where there are many."""
+    return sum(nest.iterations * _lanes(nest) for _, nest in lowered.nests)
+
+
+def _lanes(nest: NestOp) -> int:
+    kinds = [result.type for op in nest.body.block.ops for result in op.results]
+    return max((prod(kind.get_shape()) for kind in kinds if isinstance(kind, VectorType)), default=1)
 
 
 def verify_levels(

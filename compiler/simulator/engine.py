@@ -12,6 +12,7 @@ from penstock.compiler.simulator.layout import (
     FAR,
     FAR_BACK,
     MODE,
+    MOST_WORK,
     NEAR,
     ONE_CLOCK,
     PHASE,
@@ -63,7 +64,7 @@ def sweep(m: Words, rings: Words, log: Words) -> bool:
 
 @jit
 def advance(m: Words, rings: Words, log: Words, near: Words, near_rings: Words, far: Words, far_rings: Words) -> bool:
-    """Run every process as far as it goes. True when all are done, False when none can move.
+    """Run every process as far as it goes. True when all are done, False when none can move, or it takes too long.
 
     Now and then, less and less often, the state is kept and each later one compared with it: a near one, anew after
     every time that it recurred, and one from so far back that what recurs from then on are whole rows. Without room to
@@ -73,7 +74,7 @@ def advance(m: Words, rings: Words, log: Words, near: Words, near_rings: Words, 
     has_near = has_far = False
     if len(near) == 0:
         until_near = until_far = FAR
-    while sweep(m, rings, log):
+    while m[WORK] <= m[MOST_WORK] and sweep(m, rings, log):
         since_near += 1
         since_far += 1
         if has_far and since_far > 2 * SWEEPS_BEFORE_KEPT and go_on(FAR_BACK, m, rings, log, far, far_rings):

@@ -17,8 +17,21 @@ LOG = 1 << 12  # stalls kept of each process for the critical path
 TOKEN, SLOT, TAKE, FILL, LOAD, STORE, SIMPLE, BACK = 1, 2, 4, 8, 16, 32, 64, 128
 
 # the beginning of the memory; NEAR, FAR_BACK: the process that was last found not to be where it was (recurrence.py);
-# WORK: events and turns gone through one by one, which is what a run takes
-FLUSHING, START_GAP, FRAMES, PROCESSES, PROCESSES_END, CHANNELS, CHANNELS_END, NEAR, FAR_BACK, WORK, HEADER = range(11)
+# WORK: events and turns gone through one by one, which is what a run takes; MOST_WORK: when it is given up
+(
+    FLUSHING,
+    START_GAP,
+    FRAMES,
+    PROCESSES,
+    PROCESSES_END,
+    CHANNELS,
+    CHANNELS_END,
+    NEAR,
+    FAR_BACK,
+    WORK,
+    MOST_WORK,
+    HEADER,
+) = range(12)
 
 # a process; MODE is 0 between phases, 1 inside one, 2 when all is done; RISE, TURN: how far it went on (recurrence.py)
 (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -31,7 +32,8 @@ from penstock.compiler.simulator.state import (
 
 SMALL = 20_000  # events that plain Python is done with before compiled code is even loaded,
 LARGE = 2_000_000  # and before it is compiled, which takes half a minute, once on a machine
-ROOM = 1 << 17  # words of rings: a run without depths that needs more is slower than the run with them
+TRIED, SHARE = 20_000, 8  # a run without depths is given up after so many events, and one of so many accesses,
+ROOM = 1 << 17  # or where it needs more words for times than this: the run with depths is sooner then
 
 _ENGINE_PARTS = (
     "layout", "sequences", "accesses", "phases", "turns", "stalling", "flushing", "recurrence", "engine",
@@ -146,8 +148,8 @@ class Simulator:
         most = np.array([at.UNBOUNDED if d is None else min(d, at.UNBOUNDED) for d in depths], np.int64)
         free = self._free.get(frames)
         if frames not in self._free or (free is not None and (free <= most).all()):
-            room = ROOM if any(d is not None for d in depths) else None
-            state, done = self._run([None] * len(depths), frames, room=room)
+            tried = any(d is not None for d in depths)
+            state, done = self._run([None] * len(depths), frames, tried=tried)
             free = self._free[frames] = self._marks(state) if done else None
             if free is not None and (free <= most).all():
                 return state, done
@@ -161,15 +163,16 @@ class Simulator:
         return state.memory[self.plan.link_addresses + at.HIGH]
 
     def _run(
-        self, depths: Sequence[int | None], frames: int, *, every_time: bool = False, room: int | None = None
+        self, depths: Sequence[int | None], frames: int, *, every_time: bool = False, tried: bool = False
     ) -> tuple[EngineState, bool]:
-        """A run that needs much more `room` for times of tokens is given up."""
+        """One that is only `tried` is given up where it takes long."""
         state = new_state(self.plan, depths, frames, self._sizes, every_time=every_time)
+        state.memory[at.MOST_WORK] = max(TRIED, self.plan.accesses * frames // SHARE) if tried else at.FAR
         run = self._compiled if self._is_long(frames) else self._interpreted
         done = run(state)
-        while not done and (room is None or len(state.rings) <= room) and grow(self.plan, state):
+        while not done and (not tried or len(state.rings) <= ROOM) and grow(self.plan, state):
             done = run(state)
-        if room is None or len(state.rings) <= room:
+        if not tried or len(state.rings) <= ROOM:
             self._sizes = sizes_of(self.plan, state)
         return state, done
 
@@ -261,10 +264,18 @@ def simulate(
     frames: int = 1,
     bounded: bool = True,
 ) -> Simulation:
-    """Simulate once; a `Simulator` is cheaper for many depths of one network."""
+    """Simulate once; a `Simulator` is cheaper for many depths of one network. What was asked lately is remembered."""
     if isinstance(network, Steps):
         return _simulate_sequence(network, rules, depths or {}, frames, bounded)
-    return Simulator(network, rules).run(depths, frames=frames, bounded=bounded)
+    return _simulate_network(network, rules, tuple(sorted((depths or {}).items())), frames, bounded)
+
+
+@lru_cache(maxsize=128)
+def _simulate_network(
+    network: Network, rules: Rules, depths: tuple[tuple[str, int | None], ...], frames: int, bounded: bool
+) -> Simulation:
+    """Designs of one model share kernels, and a design is simulated by everybody who reports on it."""
+    return Simulator(network, rules).run(dict(depths), frames=frames, bounded=bounded)
 
 
 def _simulate_sequence(

@@ -328,7 +328,7 @@ class Evaluator:
         try:
             check_depths(free.channels, depths)
         except PenstockError as unsafe:
-            simulation = simulate_design(network, self.platform, self.clock_mhz, depths=depths)
+            simulation = simulate_design(network.with_depths(depths), self.platform, self.clock_mhz)
             if simulation.deadlock is None:
                 return
             full = [wait.channel for wait in simulation.deadlock.cycle if wait.cause == "full"]

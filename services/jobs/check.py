@@ -35,6 +35,7 @@ from penstock.compiler.pipeline.verify import (
     Comparison,
     compare,
     make_inputs,
+    stream_values,
     stream_work,
     verify_csim,
     verify_levels,
@@ -54,7 +55,7 @@ SayProgress = Callable[[str], None]
 # allow; the number follows from the model's work and not from the clock, so that packages stay deterministic.
 MOST_INTERPRETED, LEAST_INTERPRETED = 400, 8
 INTERPRETED_WORK = 20_000_000
-MOST_STREAM_SLOTS = 60_000_000
+MOST_STREAM_SLOTS, MOST_STREAM_VALUES = 60_000_000, 600_000_000
 """A minute or two of the stream interpreter. Beyond, the compiled C++, made from the same nests, answers for it."""
 
 
@@ -144,8 +145,8 @@ def _check(
 ) -> Checked:
     progress("interpreting every level")
     inputs = make_inputs(lowered)
-    slots = stream_work(lowered) * len(inputs)
-    levels = verify_levels(lowered, inputs, streams=slots <= MOST_STREAM_SLOTS)
+    too_long = _too_long(lowered, len(inputs))
+    levels = verify_levels(lowered, inputs, streams=not too_long)
     pytorch = verify_pytorch(lowered)
     parts = lowered.program.host
     host = HostGraph(parts.graph, parts.values) if parts is not None else None
@@ -177,7 +178,7 @@ def _check(
         verify=Verify(
             csim=_csim_section(comparisons, frames),
             pytorch=_pytorch_section(lowered, pytorch),
-            levels=tuple(_level_section(c, slots) for c in levels),
+            levels=tuple(_level_section(c, too_long) for c in levels),
             whole=whole,
             rtl=rtl,
             probes=_probes_section(probes),
@@ -282,13 +283,18 @@ def _sample_answers(lowered: Lowered) -> list[Array]:
     return [o.reshape(p.shape) for o, p in zip(outputs, program.signature.outputs, strict=True)]
 
 
-def _level_section(c: Comparison, slots: int) -> LevelCheck:
+def _too_long(lowered: Lowered, frames: int) -> str:
+    """Why the stream level is not interpreted, in a few words; empty where it is."""
+    slots, values = stream_work(lowered) * frames, stream_values(lowered) * frames
+    if slots > MOST_STREAM_SLOTS:
+        return f"{slots} pipeline slots are more than {MOST_STREAM_SLOTS}"
+    return f"{values} values in lanes are more than {MOST_STREAM_VALUES}" if values > MOST_STREAM_VALUES else ""
+
+
+def _level_section(c: Comparison, too_long: str) -> LevelCheck:
     note = f"largest difference {c.max_difference:.3g}" if c.tolerance else "bit for bit"
-    if c.level == "itensor" and slots > MOST_STREAM_SLOTS:
-        note += (
-            f"; the stream level was not interpreted: {slots} pipeline slots are more than {MOST_STREAM_SLOTS}, "
-            "its C++ was run instead"
-        )
+    if c.level == "itensor" and too_long:
+        note += f"; the stream level was not interpreted: {too_long}, its C++ was run instead"
     return LevelCheck(
         level=c.level, against=c.reference, equal=c.equal, values=c.values, bits_equal=c.bits_equal, note=note
     )

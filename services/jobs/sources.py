@@ -1,22 +1,27 @@
 """Looks at a model file before it is taken in, so that a mistake is told at once and in the user's words.
 
-Only what can be said without running anything: whether it is Python that defines the entry function, or bytes
+Only what can be said without running anything of it: whether it is Python that defines the entry function, or bytes
 that can be an ONNX model, or text. The import step, in its own process, has the last word.
 """
 
 from __future__ import annotations
 
-import ast
 import importlib.util
+import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote_plus
 
 from penstock.compiler.errors import PenstockError, nearest
 from penstock.compiler.reference import LIBRARIES, LibraryReference, parse_reference
+from penstock.services.jobs import python_names
 from penstock.services.jobs.refused import RefusedError
 
+_LOOK_SECONDS = 60.0
 _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 # First bytes of a serialised ModelProto: the tags of its fields, ir_version first in practice.
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
@@ -38,18 +43,16 @@ def check_python(source: bytes, file: str, entry: str) -> None:
             where="field entry",
             hint="use the name of a function that the file defines",
         )
-    try:
-        tree = ast.parse(source, filename=file)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-        reason = error.msg if isinstance(error, SyntaxError) else "it is nested too deeply or not text"
+    said = _looked_at(source, file)
+    if "reason" in said:
+        line = f", line {said['line']}" if said["line"] else ""
         raise RefusedError(
             "model-file-invalid",
-            f"this is not Python: {reason}",
+            f"this is not Python: {said['reason']}",
             where=f"{file}{line}",
             hint="run the file with python; what it cannot read, the service cannot either",
-        ) from None
-    names = _top_level_names(tree)
+        )
+    names: list[str] | None = said["names"]
     if names is not None and entry not in names:
         raise RefusedError(
             "entry-not-found",
@@ -143,21 +146,17 @@ def _text(value: str | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _top_level_names(tree: ast.Module) -> set[str] | None:
-    """Names bound at the top level; None if an import of everything makes them unknowable."""
-    names: set[str] = set()
-    stack: list[ast.stmt] = list(tree.body)
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            if any(alias.name == "*" for alias in node.names):
-                return None
-            names.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names.update(name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
-        elif isinstance(node, ast.If | ast.Try | ast.With | ast.For | ast.While):
-            stack.extend(child for child in ast.walk(node) if isinstance(child, ast.stmt) and child is not node)
-    return names
+def _looked_at(source: bytes, file: str) -> dict[str, Any]:
+    """What `python_names` says of it, in a process with limits: some small files take minutes to parse."""
+    command = [sys.executable, "-I", "-S", python_names.__file__, file]
+    try:
+        answer = subprocess.run(command, input=source, capture_output=True, timeout=_LOOK_SECONDS, env={})
+        return json.loads(answer.stdout)
+    except (ValueError, subprocess.TimeoutExpired):
+        raise RefusedError(
+            "model-file-invalid",
+            "it takes too long or too much memory to be read as Python",
+            where=file,
+            limit=f"{python_names.SECONDS} s and {python_names.BYTES >> 20} MiB",
+            hint="keep weights and tables out of the source",
+        ) from None

@@ -33,7 +33,7 @@ def operations() -> Iterator[tuple[str, str, str]]:
     for router in ROUTERS:
         for route in router.routes:
             assert isinstance(route, APIRoute)
-            for method in sorted(route.methods):
+            for method in sorted(route.methods or ()):
                 yield method, route.path, route.name
 
 
@@ -166,6 +166,9 @@ def test_a_link_lets_a_browser_in_once(
     second = make_client(auth=True)
     again = second.get(link.replace(str(client.base_url).rstrip("/"), str(second.base_url).rstrip("/")))
     assert again.status_code == 403
+    with database.begin() as tx:
+        begun = [one.target for one in tx.audit.list(actor="reader").items if one.action == "session.begin"]
+    assert begun == ["enter"], "the link itself is not written down"
     assert "used before" in again.text
     with database.begin() as tx:
         tx.connection.exec_driver_sql("UPDATE penstock.tokens SET revoked_at = now() WHERE scope = 'read'")

@@ -96,6 +96,14 @@ def test_files_that_are_no_models(
     check_problem(upload(shared_client, content, file, **fields), code, status, *words)
 
 
+@pytest.mark.slow
+def test_a_small_file_that_takes_minutes_to_parse(shared_client: httpx.Client) -> None:
+    source = b"x = f'" + b"{1}" * 300_000 + b"'\ndef model(): pass\n"
+    refused = shared_client.post("/v1/models", files={"file": ("net.py", source)}, data={"entry": "model"})
+    check_problem(refused, "model-file-invalid", 422, "too long")
+    assert shared_client.get("/v1/models").status_code == 200
+
+
 def test_requests_that_carry_no_model(shared_client: httpx.Client) -> None:
     check_problem(shared_client.post("/v1/models", data={"entry": "m"}, files={"x": b""}), "unknown-option", 422, "'x'")
     check_problem(shared_client.post("/v1/models"), "unsupported-media-type", 415, "multipart/form-data")

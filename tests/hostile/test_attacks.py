@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from penstock import IMPORT_ROOT
 from penstock.services.steps.fence.probe import fence_problem
+from tests.fixtures.waiting import wait_until
 from tests.hostile.behind_fence import SMALL, as_ordinary_user, behind_fence, open_folder
 
 pytestmark = pytest.mark.skipif(bool(fence_problem()), reason=f"no fence here: {fence_problem()}")
@@ -166,12 +167,22 @@ def test_no_other_output_comes_out(folder: Path, script: str) -> None:
     assert "the output" in ended.said
 
 
+def test_where_the_kernel_forbids_the_fence_the_reason_is_told() -> None:
+    """As in a container: a filter of system calls that refuses new namespaces; the command is not run."""
+    code = (
+        "from penstock.services.steps.fence import linux, probe, seccomp\n"
+        "linux.prctl(linux.PR_SET_NO_NEW_PRIVS, 1)\nseccomp.install()\n"
+        "print(probe.fence_problem(), probe.fence_advice())"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600, cwd=IMPORT_ROOT)
+    assert "new namespaces: Operation not permitted" in answer.stdout, answer
+    assert "PENSTOCK_FENCE=off" in answer.stdout or "sysctl" in answer.stdout
+
+
 def assert_nothing_lives(folder: Path) -> None:
     """No process of the fence is left: their command lines name the folder's stage."""
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        alive = [p for p in psutil.process_iter(["cmdline"]) if str(folder) in " ".join(p.info["cmdline"] or ())]
-        if not alive:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"still alive: {alive}")
+
+    def none() -> bool:
+        return not any(str(folder) in " ".join(one.info["cmdline"] or ()) for one in psutil.process_iter(["cmdline"]))
+
+    wait_until(none)

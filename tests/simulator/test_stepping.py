@@ -118,6 +118,19 @@ def test_memory_for_times_grows_where_it_must(monkeypatch: pytest.MonkeyPatch):
     check_seeds(OPEN_RTL, range(2000, 2010))
 
 
+def test_a_run_without_depths_may_be_given_up(monkeypatch: pytest.MonkeyPatch):
+    """After one event, or as soon as it needs room: the run with depths says the same."""
+    monkeypatch.setattr(simulate_module, "SHARE", 1 << 40)
+    monkeypatch.setattr(simulate_module, "TRIED", 0)
+    check_seeds(VITIS, range(5000, 5010))
+    check_seeds(OPEN_RTL, range(5000, 5010))
+    monkeypatch.setattr(simulate_module, "TRIED", 1 << 40)
+    monkeypatch.setattr(simulate_module, "ROOM", 0)
+    monkeypatch.setattr(state, "RUNS_KEPT", MOST_NEW_RUNS)
+    check_seeds(VITIS, range(6000, 6010))
+    check_seeds(OPEN_RTL, range(6000, 6010))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 @pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)

@@ -11,7 +11,7 @@ from penstock.compiler.analysis.default_design import default_design
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.frontend import import_model
 from penstock.compiler.pipeline import emit, lower, prepare
-from penstock.compiler.pipeline.verify import stream_work
+from penstock.compiler.pipeline.verify import stream_values, stream_work
 from penstock.profiling.tool_runner import ToolRunner
 
 
@@ -28,3 +28,12 @@ def test_a_level_that_was_not_run_is_not_called_equal(tmp_path: Path, monkeypatc
     assert level.level == "itensor"
     assert f"{3 * stream_work(lowered)} pipeline slots" in level.note
     assert short.passed
+
+    monkeypatch.setattr(check, "MOST_STREAM_SLOTS", 3 * stream_work(lowered))
+    monkeypatch.setattr(check, "MOST_STREAM_VALUES", 3 * stream_values(lowered))
+    assert [level.level for level in check.check_design(lowered, tmp_path, ToolRunner()).verify.levels][1:] == [
+        "stream"
+    ]
+    monkeypatch.setattr(check, "MOST_STREAM_VALUES", 3 * stream_values(lowered) - 1)
+    (wide,) = check.check_design(lowered, tmp_path, ToolRunner()).verify.levels
+    assert "values in lanes" in wide.note

@@ -120,6 +120,12 @@ def begin_session(tx: Transaction, request: Request, response: Response, context
     until = datetime.now(UTC) + timedelta(days=SESSION_DAYS)
     tx.sessions.sweep()
     tx.sessions.create(kind="session", digest=digest(secret, context.token_key), token_id=token_id, expires_at=until)
+    token, client = tx.tokens.get(token_id), request.client
+    assert token is not None, "a session's row refers to it"
+    tx.audit.add(
+        actor=token.owner, token_id=token_id, action="session.begin", target=request.url.path.split("/")[1],
+        client=client.host if client else None,
+    )  # fmt: skip
     tls = request.url.scheme == "https" or context.settings.url.startswith("https:")
     response.set_cookie(
         COOKIE, secret, max_age=SESSION_DAYS * 86400, httponly=True, samesite="strict", secure=tls, path="/"

@@ -24,7 +24,7 @@ from penstock.services.step_kinds import IMPORT
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.fence.launch import NO_FENCE
 from penstock.services.steps.fence.plan import GB, MODEL, OUT, FenceLimits, fenced
-from penstock.services.steps.fence.probe import fence_advice, fence_problem
+from penstock.services.steps.fence.probe import fence_advice
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import Output, StepResult
 from penstock.services.store import TREE_MEDIA_TYPE
@@ -64,6 +64,7 @@ def import_model(context: StepContext) -> StepResult:
     if not result.ok:
         raise _failure(result, limits)
     load_checked(out, make_context(), limits.out_bytes)
+    (out / _ERROR).unlink(missing_ok=True)  # a success has none, unless foreign code wrote it
     return StepResult({"seconds": round(result.seconds, 3)}, {PROGRAM: Output(out, TREE_MEDIA_TYPE)})
 
 
@@ -81,9 +82,6 @@ def _command(context: StepContext, seen: str, folder: Path | None, out: Path, li
         reference = seen.replace(MODEL, str(folder), 1) if folder else seen
         argv = (sys.executable, "-m", _IMPORTER, reference, str(out))
     else:
-        problem = fence_problem()
-        if problem:
-            raise _no_fence(problem)
         stage = context.folder / "fence"
         stage.mkdir()
         argv = fenced(
