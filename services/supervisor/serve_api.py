@@ -11,8 +11,8 @@ import sys
 
 import uvicorn
 
-from penstock.services.api.plumbing.protocol import BoundedProtocol, allow_many_connections
 from penstock.services.settings import Settings
+from penstock.services.supervisor.protocol import BoundedProtocol, allow_many_connections
 from penstock.services.supervisor.stack import listen
 
 APPLICATION = "penstock.services.api.app:create_app"

@@ -17,10 +17,10 @@ from fastapi import FastAPI
 from penstock.db import Database
 from penstock.services.api.app import create_app
 from penstock.services.api.plumbing.options import ApiOptions
-from penstock.services.api.plumbing.protocol import BoundedProtocol
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 from penstock.services.supervisor.postgres import EmbeddedPostgres
+from penstock.services.supervisor.protocol import BoundedProtocol
 from tests.api.seeding import Seeder
 from tests.fixtures.servers import fresh_database
 from tests.fixtures.waiting import QUIET_SECONDS, wait_until

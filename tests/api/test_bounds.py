@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from penstock.services.api.plumbing import middleware, protocol
+from penstock.services.api.plumbing import middleware
+from penstock.services.supervisor import protocol
 from tests.api.conftest import MakeClient, check_problem
 from tests.api.seeding import Seeder
 from tests.fixtures.waiting import QUIET_SECONDS
