@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from xdsl.utils.hints import isa
 from xdsl.utils.type import get_element_type_or_self
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
 from penstock.compiler.transforms.fold_reshapes import cancel_reshapes, is_reshape, normalise_reshapes
 from penstock.compiler.transforms.generics import (
@@ -49,6 +50,22 @@ class SplitLoops(Rewrite):
             editor.remove_dead()
             if not any(_move(editor, op) for op in list(editor.block.ops) if is_reshape(op)):
                 break
+            _check_settling(editor)
+
+
+_MOST_DIMS = 16
+
+
+def _check_settling(editor: Editor) -> None:
+    """Two reshapes may drive each other in a circle, and each round adds a dim of one element."""
+    for op in editor.generics():
+        dims = max(layout.num_dims for layout in maps_of(op))
+        if dims > _MOST_DIMS:
+            raise PenstockError(
+                code="unsupported-op", what="slices and reshapes around it want to split its dims in different ways",
+                where=f"layer '{layer_of(op)}' of {editor.program.name}", limit=f"at most {_MOST_DIMS} dims",
+                hint="reshape before cutting (heads of equal size, or products of their own instead of parts of one)",
+            )  # fmt: skip
 
 
 def _move(editor: Editor, op: Operation) -> bool:

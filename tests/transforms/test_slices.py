@@ -11,6 +11,7 @@ from torch import nn
 from xdsl.dialects import tensor
 from xdsl.dialects.linalg import ops as linalg
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.canonicalise import quantise, simplify
@@ -135,3 +136,38 @@ def test_a_slice_with_steps_is_cut() -> None:
 def test_the_coarsest_common_split(a: tuple[int, ...], b: tuple[int, ...], finest: tuple[int, ...] | None) -> None:
     assert refinement(a, b) == finest
     assert refinement(b, a) == finest
+
+
+def test_reshapes_that_drive_each_other_in_a_circle_are_refused() -> None:
+    """One head of keys, cut from a joint product and turned in halves: each round would add a dim of one element."""
+
+    class Turned(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv, self.out = nn.Linear(16, 32), nn.Linear(16, 16)
+
+        def turn(self, x: torch.Tensor, cos: torch.Tensor) -> torch.Tensor:
+            return x * cos + torch.cat([-x[..., 4:], x[..., :4]], -1) * (1 - cos)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.qkv(x)
+            q, k, v = (part.view(1, 8, -1, 8).transpose(1, 2) for part in (y[..., :16], y[..., 16:24], y[..., 24:]))
+            angles = torch.arange(8.0)[:, None] * torch.arange(4.0)[None]
+            cos = torch.cat([angles, angles], -1).cos()[None, None]
+            k, v = (part[:, :, None].expand(1, 1, 2, 8, 8).reshape(1, 2, 8, 8) for part in (self.turn(k, cos), v))
+            z = torch.softmax(self.turn(q, cos) @ k.transpose(2, 3), -1) @ v
+            return self.out(z.transpose(1, 2).reshape(1, 8, 16))
+
+    program = import_module(make(Turned), seeded((1, 8, 16)))
+    with pytest.raises(PenstockError, match="split its dims in different ways"):
+        simplify(program)
+
+
+def test_more_dims_than_a_model_has_are_refused() -> None:
+    dims = 17
+    program = import_module(
+        make(lambda: Lambda(lambda _, x: x.reshape([2] * dims).transpose(0, -1).cos().reshape(4, -1).exp())),
+        seeded((4, 2 ** (dims - 2))),
+    )
+    with pytest.raises(PenstockError, match="split its dims in different ways"):
+        simplify(program)
