@@ -42,14 +42,14 @@ from xdsl.utils.exceptions import VerifyException
 
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
-from penstock.compiler.dialects.nest_attributes import ALWAYS, COMPARISONS, GuardAttr, Loop, LoopsAttr, Term
+from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.nest_stack import StackOp
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
-    "MemoryOp", "ALWAYS", "COMPARISONS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
+    "MemoryOp", "ALWAYS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
     "NestDialect", "NestOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp", "WriteOp",
     "YieldOp", "memory_shape", "memory_word",
 ]  # fmt: skip

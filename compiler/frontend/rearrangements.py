@@ -25,6 +25,7 @@ def rearrangements() -> dict[Any, Callable[..., Any]]:
         aten.slice_scatter.default: _written_slice,
         aten.empty.memory_format: _zeros,
         aten.cat.default: _cat_without_empty,
+        aten.as_strided.default: _as_it_lies,
         aten.view.default: lambda x, size: _number_as(x, len(size)),
         aten.unsqueeze.default: lambda x, dim: _number_as(x, 1),
     }
@@ -114,6 +115,14 @@ def _written_slice(
     parts += [aten.expand.default(new, [*x.shape[:dim], last - first, *x.shape[dim + 1 :]])]
     parts += [narrow(x, dim, last, size)] if last < size else []
     return aten.cat.default(parts, dim) if len(parts) > 1 else aten.clone.default(parts[0])
+
+
+def _as_it_lies(x: torch.Tensor, size: list[int], stride: list[int], storage_offset: int | None = None) -> Any:
+    """The tensor itself, where only dims of one element get other strides: as pooling leaves it, channels last."""
+    same = list(size) == list(x.shape) and not (storage_offset or 0)
+    if not same or any(n > 1 and old != new for n, old, new in zip(size, x.stride(), stride, strict=True)):
+        return NotImplemented
+    return aten.clone.default(x)
 
 
 def _cat_without_empty(tensors: list[torch.Tensor], dim: int = 0) -> Any:

@@ -31,6 +31,10 @@ class Attempts(Repository):
         lost = (attempts.c.step_id == step_id, attempts.c.outcome == "lose", attempts.c.error["code"].astext == code)
         return self.connection.execute(select(func.count()).where(*lost)).scalar_one()
 
+    def lost(self) -> int:
+        """How many attempts ended because their worker died, since the first."""
+        return self.connection.execute(select(func.count()).where(attempts.c.outcome == "lose")).scalar_one()
+
     def list(self, step_id: str) -> tuple[Attempt, ...]:
         statement = select(attempts).where(attempts.c.step_id == step_id)
         return self._all(Attempt, statement.order_by(attempts.c.fence))

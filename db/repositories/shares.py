@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-
 from sqlalchemy import exists, func, literal, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
@@ -93,8 +91,7 @@ class Shares(Repository):
         ).one()  # fmt: skip
         return Usage(row.owner, row.runs, row.trials, int(row.bytes), float(row.seconds))
 
-    def seconds(self) -> dict[tuple[str, date], tuple[int, float]]:
-        """Steps and seconds of each owner in each month, since the first one."""
-        return {
-            (row.owner, row.month): (row.steps, row.seconds) for row in self.connection.execute(select(usage))
-        }  # fmt: skip
+    def totals(self) -> dict[str, tuple[int, float]]:
+        """For each owner, how many attempts at steps ended and how many seconds they took, since the first."""
+        statement = select(usage.c.owner, func.sum(usage.c.steps), func.sum(usage.c.seconds)).group_by(usage.c.owner)
+        return {owner: (int(steps), seconds) for owner, steps, seconds in self.connection.execute(statement)}

@@ -20,6 +20,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    text,
     true,
     tuple_,
 )
@@ -219,6 +220,11 @@ class Trials(Repository):
         kept = (ranked.c.run_id, ranked.c.number, ranked.c.params, ranked.c.figures)
         statement = select(*kept).where(ranked.c.place <= each).order_by(ranked.c.run_id, ranked.c.place)
         return self._all(EarlierTrial, statement)
+
+    def made_lately(self, hours: float) -> int:
+        """How many trials of all runs have ended in these hours."""
+        since = func.now() - text(f"interval '{float(hours):.3f} hours'")
+        return self.connection.execute(select(func.count()).where(trials.c.created_at > since)).scalar_one()
 
     def count(self, run_id: str) -> int:
         statement = select(func.count()).where(trials.c.run_id == run_id)

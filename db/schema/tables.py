@@ -189,6 +189,7 @@ attempts = Table(
     _at("finished_at"),
     Column("outcome", Text),
     _json("error", nullable=True),
+    Index("attempts_lost", "finished_at", postgresql_where=text("outcome = 'lose'")),
 )
 
 shares = Table(
@@ -239,6 +240,7 @@ trials = Table(
     Column("origin", Text, nullable=False, server_default=text("''")),
     Column("version", Text, nullable=False, server_default=text("''")),
     UniqueConstraint("run_id", "number"),
+    Index("trials_made", "created_at"),
 )
 
 profiles = Table(

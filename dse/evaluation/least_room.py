@@ -57,17 +57,8 @@ def check_room(evaluator: Evaluator) -> None:
 
 def least_needs(evaluator: Evaluator) -> list[LeastNeed]:
     """Of everything that a platform has a budget of."""
-    caps = _caps(evaluator)
+    caps = evaluator.may_use
     return [*_of_operators(evaluator, caps), *_of_weights(evaluator, caps), *_of_external_memory(evaluator)]
-
-
-def _caps(evaluator: Evaluator) -> Resources:
-    """What a design may use, by the platform and by the user."""
-    have = evaluator.platform.limits.as_dict()
-    for limit in evaluator.goal.limits:
-        if limit.sense == "<=" and limit.name in have:
-            have[limit.name] = min(have[limit.name], int(evaluator.platform.limits.as_dict()[limit.name] * limit.bound))
-    return Resources(**have)
 
 
 def _of_operators(evaluator: Evaluator, caps: Resources) -> Iterator[LeastNeed]:

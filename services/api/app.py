@@ -80,7 +80,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
     app.add_middleware(BodyLimit, limit_for=options.body_limit)
     app.add_middleware(SameSite, allowed_hosts=options.allowed_hosts)
     app.add_middleware(NoTokenInUrl)
-    app.add_middleware(RequestContext)  # added last: it stands in front of the others
+    app.add_middleware(RequestContext, access_log=options.access_log)  # added last: it stands in front of the others
     return app
 
 

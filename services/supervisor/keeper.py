@@ -11,6 +11,7 @@ from penstock.services.supervisor.process import Child
 
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
+ROTATE_BYTES = 10 * 2**20
 STEADY_SECONDS = 60.0  # running so long clears the record of earlier crashes
 
 
@@ -48,6 +49,8 @@ class Keeper:
     def look(self, now: float) -> None:
         """One round: note what ended, restart what has paused long enough."""
         for kept in self.programs:
+            if kept.child is not None:
+                kept.child.rotate(ROTATE_BYTES)
             if kept.retry_at is not None:
                 if now >= kept.retry_at:
                     self._restart(kept, now)

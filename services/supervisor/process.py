@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -85,6 +86,13 @@ class Child:
         if self.process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
+
+    def rotate(self, most_bytes: int) -> None:
+        """Move a log that has grown large aside while the program goes on writing: it appends, so it can be cut off."""
+        with contextlib.suppress(OSError):
+            if self.log.stat().st_size > most_bytes:
+                shutil.copyfile(self.log, self.log.with_name(self.log.name + ".1"))
+                os.truncate(self.log, 0)
 
     def log_tail(self, lines: int = 5) -> str:
         """The last lines of the log, for an error that has to say why the program ended."""

@@ -9,12 +9,12 @@ import sysconfig
 from pathlib import Path
 
 from penstock import IMPORT_ROOT
+from penstock.services.supervisor.keeper import ROTATE_BYTES
 from penstock.services.supervisor.process import Child
 
 # -P keeps the working folder, which is the data folder, out of the import path.
 PYTHON = (sys.executable, "-P", "-m")
 MOST_STEPS_AT_ONCE = 4  # each one needs up to a gigabyte
-ROTATE_BYTES = 10 * 2**20
 
 
 def api(number: int, listener: int, logs: Path, environment: dict[str, str]) -> Child:

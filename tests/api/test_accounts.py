@@ -167,8 +167,8 @@ def test_a_link_lets_a_browser_in_once(
     again = second.get(link.replace(str(client.base_url).rstrip("/"), str(second.base_url).rstrip("/")))
     assert again.status_code == 403
     with database.begin() as tx:
-        begun = tx.audit.list(actor="reader").items[0]
-    assert (begun.action, begun.target) == ("session.begin", "enter"), "the link itself is not written down"
+        begun = [one.target for one in tx.audit.list(actor="reader").items if one.action == "session.begin"]
+    assert begun == ["enter"], "the link itself is not written down"
     assert "used before" in again.text
     with database.begin() as tx:
         tx.connection.exec_driver_sql("UPDATE penstock.tokens SET revoked_at = now() WHERE scope = 'read'")

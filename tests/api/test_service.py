@@ -14,6 +14,7 @@ import pytest
 from penstock.db import Database
 from penstock.services.api.answers.problems import KINDS
 from penstock.services.api.openapi import COMMITTED, document
+from penstock.services.api.plumbing import health
 from penstock.services.api.plumbing.accounts import all_tokens, create, revoke
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.plumbing.tokens import is_well_formed, load_key, make_token
@@ -233,20 +234,30 @@ def test_a_database_that_is_away_is_a_503(make_client: MakeClient, settings: Set
 
 
 def test_health_tells_each_part(
-    make_client: MakeClient, settings: Settings, seeder: Seeder, redis: EmbeddedRedis
+    make_client: MakeClient,
+    settings: Settings,
+    seeder: Seeder,
+    redis: EmbeddedRedis,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client = make_client(replace(settings, redis_url=redis.client_url))
     run = seeder.run()
     idle = client.get("/v1/health").json()
-    assert (idle["status"], idle["workers_alive"], idle["broker"]["status"]) == ("degraded", 0, "ok")
+    assert (idle["status"], idle["workers_alive"], idle["broker"]["status"]) == ("starting", 0, "ok")
+    with monkeypatch.context() as later:
+        later.setattr(health, "STARTING_SECONDS", 0.0)
+        assert client.get("/v1/health").json()["status"] == "degraded"
     assert idle["queues"] == [{"name": "import", "waiting": 1, "running": 0}]
     sign = SignOfLife(redis.client_url, "lab-1", ["import", "explore"], 4)
     sign.start()
     wait_until(lambda: client.get("/v1/health").json()["workers_alive"] == 1)
-    health = client.get("/v1/health").json()
-    assert health["status"] == "ok"
-    assert health["workers"][0]["queues"] == ["import", "explore"]
-    assert health["auth"].startswith("off")
+    known = client.get("/v1/health").json()
+    assert known["status"] == "ok"
+    assert known["workers"][0]["queues"] == ["import", "explore"]
+    assert known["auth"].startswith("off")
+    told = client.get("/metrics").text
+    assert 'penstock_worker_slots{queue="explore"} 4\n' in told
+    assert "penstock_workers_alive 1\n" in told
     sign.stop()
     wait_until(lambda: client.get("/v1/health").json()["workers_alive"] == 0)
     seeder.claim(run, "import")

@@ -32,6 +32,10 @@ def _branches(x: torch.Tensor, first: nn.Module, second: nn.Module) -> torch.Ten
     return torch.cat([first(x), second(x)], 1)
 
 
+def _channels_last(x: torch.Tensor, pool: nn.Module) -> torch.Tensor:
+    return torch.flatten(pool(x.contiguous(memory_format=torch.channels_last)), 1)
+
+
 def _squeeze(x: torch.Tensor, body: nn.Module, down: nn.Module, up: nn.Module) -> torch.Tensor:
     y = body(x)
     return y * torch.sigmoid(up(F.relu(down(y.mean((2, 3), keepdim=True)))))
@@ -58,6 +62,7 @@ FRAMES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "average, overlapping": (lambda: nn.AvgPool2d(3, 2, 1), (1, 3, 7, 7)),
     "adaptive": (lambda: nn.AdaptiveAvgPool2d(3), (1, 2, 7, 7)),
     "global": (lambda: nn.AdaptiveAvgPool2d(1), (1, 3, 6, 6)),
+    "global, channels last": (lambda: Calls(_channels_last, nn.AdaptiveAvgPool2d(1)), (1, 6, 3, 3)),
     "batch norms": (
         lambda: nn.Sequential(nn.Conv2d(2, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU6(), nn.Conv2d(3, 3, 3)),
         (1, 2, 6, 6),

@@ -135,6 +135,8 @@ class _NestRun:
                 return lambda i: None
             case nest.WithinOp():
                 return self._within(op)
+            case nest.StackOp():
+                return self._stack(op)
             case _:
                 raise PenstockError(code="broken-ir", what=f"{op.name} inside a nest", where=self.where)
 
@@ -220,6 +222,14 @@ class _NestRun:
 
         return act
 
+    def _stack(self, op: nest.StackOp) -> Action:
+        values = self.values
+
+        def act(i: int) -> None:
+            values[op.result] = np.stack([values[value] for value in op.inputs], axis=-1)
+
+        return act
+
     def _map(self, op: nest.MapOp) -> Action:
         shape = tuple(op.result.type.get_shape())
         lanes: Sequence[AffineMap] = [m.data for m in op.lanes]
@@ -245,7 +255,7 @@ class _NestRun:
     def _when(self, guard: GuardAttr) -> NDArray[np.bool_]:
         holds = np.ones(self.op.iterations, bool)
         for term in guard.terms:
-            holds &= nest.COMPARISONS[term.comparison](cast(Any, self.counters[:, term.loop]), term.value)
+            holds &= term.of(self.counters[:, term.loop])
         return holds
 
     def _corners(self, address: AffineMap) -> NDArray[np.int64]:

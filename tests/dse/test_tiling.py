@@ -15,7 +15,8 @@ from penstock.compiler.pipeline import lower
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.dse.evaluation.evaluate import Evaluator
-from penstock.dse.space.tiling import TilingOptions, TilingSpace, divisors
+from penstock.dse.lanes.alignment import divisors
+from penstock.dse.space.tiling import TilingOptions, TilingSpace
 from tests.compiler.designs import Dense, build_network, networks
 
 

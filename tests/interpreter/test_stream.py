@@ -16,10 +16,12 @@ import penstock.compiler.interpreter.nest_run as nest_run
 import penstock.compiler.interpreter.plan as plan
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter import stream
-from penstock.compiler.pipeline import lower
+from penstock.compiler.pipeline import lower, prepare
 from penstock.compiler.pipeline.verify import make_inputs
 from tests.compiler import stepper
 from tests.compiler.designs import designs, networks
+from tests.compiler.frames import FRAMES, imported
+from tests.compiler.test_windows import with_lanes
 from tests.interpreter.nests import Body, Terms, Top, blocks, buffer, fifo
 
 RELAXED = settings(
@@ -71,6 +73,15 @@ def test_many_more_designs_as_one_iteration_after_the_other(
     data: st.DataObject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_design(data, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["groups", "largest, overlapping"])
+def test_windows_as_one_iteration_after_the_other(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, shape = FRAMES[name]
+    lowered = with_lanes(prepare(imported(layer(), shape)), seed=3)
+    monkeypatch.setattr(plan, "STRETCH_BYTES", 300)
+    monkeypatch.setattr(stream, "run", run_both)
+    lowered.run_stream(make_inputs(lowered, random_sets=1)[0])
 
 
 @st.composite

@@ -123,3 +123,14 @@ def test_the_launcher_gives_up_when_its_parent_is_gone() -> None:
     command = [sys.executable, "-I", "-S", str(LAUNCHER), "1", "9", "-1", "-1", "/bin/echo", "ran"]
     answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert answer.stdout == ""
+
+
+def test_a_large_log_moves_aside_while_its_program_goes_on(keeper: Keeper, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    child = keep(keeper, log, "while :; do echo line; sleep 0.01; done")
+    assert eventually(lambda: log.exists() and log.stat().st_size > 50)
+    child.rotate(50)
+    assert log.with_name("log.1").read_text().startswith("line\n")
+    size = log.stat().st_size
+    assert eventually(lambda: log.stat().st_size > size)
+    assert log.read_bytes()[:5] == b"line\n", "what is written next begins a file, it does not leave a hole"

@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 from penstock.compiler.analysis.nests import read_nest
 from penstock.compiler.backend.rtl.lane_sv import LaneSpan
 from penstock.compiler.dialects import nest
+from penstock.compiler.dialects.nest_lane_op import LaneOp
 from penstock.compiler.dialects.types import vector_type
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.scalars.operations import is_wires
@@ -46,7 +47,9 @@ def time_nest(op: nest.NestOp, library: OperatorLibrary) -> NestTiming:
 
     for one in op.body.block.ops:
         match one:
-            case nest.ConstantOp() | nest.StackOp():
+            case nest.ConstantOp():
+                pass
+            case LaneOp() if one.built_of([0] * len(one.operands)) is None:  # wires
                 pass
             case nest.MapOp():
                 for scalar in one.body.block.ops:

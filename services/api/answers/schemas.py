@@ -325,8 +325,9 @@ class QueueHealth(Given):
 class HealthOut(Given):
     """Whether the service can do its work, part by part."""
 
-    status: Literal["ok", "degraded", "down"] = Field(
-        description="ok; degraded: it takes requests but nothing moves; down: it cannot take requests"
+    status: Literal["ok", "starting", "degraded", "down"] = Field(
+        description="ok; starting: it takes requests, and its workers may come in a moment; degraded: it takes "
+        "requests but nothing moves; down: it cannot take requests"
     )
     version: str
     auth: str = Field(description="who may ask")

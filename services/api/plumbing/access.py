@@ -32,6 +32,7 @@ ACCESS: Mapping[str, Need] = {
     "list_trials": "read",
     "get_trial": "read",
     "get_front": "read",
+    "metrics": "read",
     "list_artifacts": "read",
     "get_artifact": "read",
     "profile_statistics": "read",

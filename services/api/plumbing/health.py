@@ -23,6 +23,7 @@ from penstock.services.worker.sign_of_life import Sign
 
 LOOK_EVERY_SECONDS = 2.0
 IDLE_AFTER_SECONDS = 60.0
+STARTING_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,16 @@ class BrokerWatch:
         self._first = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._made_at = time.monotonic()
+        self._saw_workers = False
+
+    def is_young(self) -> bool:
+        """Whether so little time has passed since this process began that workers may just not be there yet."""
+        return not self._saw_workers and time.monotonic() - self._made_at < STARTING_SECONDS
+
+    def note_workers(self) -> None:
+        """Some were there: from now on, none is a fault."""
+        self._saw_workers = True
 
     def latest(self) -> HealthLook:
         """The last look; the first call waits a moment for one."""
@@ -80,12 +91,14 @@ def check(context: Context, broker: BrokerWatch, *, in_full: bool) -> HealthOut:
     database, queues, leases = _database(context.database)
     look = broker.latest()
     workers = _workers(look.workers, leases)
+    if any(worker.alive for worker in workers):
+        broker.note_workers()
     disk = _disk(context)
     alive = sum(worker.alive for worker in workers)
     parts = (database.status, "down" if look.problem else "ok", disk.status)
     status = "down" if database.status == "down" else "ok"
     if status == "ok" and (not alive or any(part != "ok" for part in parts)):
-        status = "degraded"
+        status = "starting" if broker.is_young() and disk.status == "ok" else "degraded"
     return HealthOut(
         status=status,
         version=version(),

@@ -62,6 +62,10 @@ class EventHub:
 
         return leave
 
+    @property
+    def listeners(self) -> int:
+        return self._waiting.total()
+
     async def newer(self, run_id: str, after: int, timeout: float) -> bool:
         """Waits until the run has an event after `after`; False if the time is over, or the service stops."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 import structlog
 
 
-def get_logger() -> structlog.typing.FilteringBoundLogger:
+def get_logger(stream: TextIO | None = None) -> structlog.typing.FilteringBoundLogger:
     """A logger of its own, so that importing the application changes nobody else's logging."""
     return structlog.wrap_logger(
-        structlog.PrintLogger(sys.stderr),
+        structlog.PrintLogger(stream or sys.stderr),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -34,6 +34,7 @@ SECURITY_HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 _TOKEN = re.compile(r"penstock_[0-9A-Za-z]+")
+_NOT_LOGGED = ("/static/", "/healthz")
 BODY_SECONDS = 20.0
 LEAST_BYTES_A_SECOND = 16 * 1024
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -45,10 +46,14 @@ async def _send_problem(problem: Problem, scope: Scope, receive: Receive, send: 
 
 
 class RequestContext:
-    """Outermost: names the request, adds security headers, and turns a bug into a problem document."""
+    """Outermost: names the request, adds security headers, turns a bug into a problem document, and logs the request.
 
-    def __init__(self, app: ASGIApp) -> None:
+    The log has no query and no header: either may hold a secret.
+    """
+
+    def __init__(self, app: ASGIApp, access_log: bool = False) -> None:
         self.app = app
+        self.access_log = access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -57,12 +62,12 @@ class RequestContext:
         given = Headers(scope=scope).get("x-request-id", "")
         request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
-        started = False
+        started, status, began = False, 0, time.monotonic()
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal started
+            nonlocal started, status
             if message["type"] == "http.response.start":
-                started = True
+                started, status = True, int(message["status"])
                 headers = MutableHeaders(scope=message)
                 headers["X-Request-Id"] = request_id
                 for name, value in SECURITY_HEADERS.items():
@@ -87,6 +92,14 @@ class RequestContext:
                 hint=f"report it with request id {request_id}, under which the log tells more",
             )
             await _send_problem(problem, scope, receive, send_with_headers)
+        finally:
+            if self.access_log and not scope["path"].startswith(_NOT_LOGGED):
+                client, who = scope.get("client"), scope["state"].get("who")
+                log.info(
+                    "request", request_id=request_id, method=scope["method"], path=scope["path"][:300], status=status,
+                    ms=round((time.monotonic() - began) * 1000, 1), client=client[0] if client else None,
+                    actor=getattr(who, "actor", None),
+                )  # fmt: skip
 
 
 class BodyLimit:

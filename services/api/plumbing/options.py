@@ -36,6 +36,8 @@ class ApiOptions:
     """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
     max_streams: int = 1000
     """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
+    access_log: bool = False
+    """PENSTOCK_ACCESS_LOG: on (the default of a service) or off: a line of JSON for each request."""
     quotas: Quotas = NO_QUOTAS
     """PENSTOCK_QUOTA_RUNS, PENSTOCK_QUOTA_TRIALS, PENSTOCK_QUOTA_GB, PENSTOCK_QUOTA_HOURS: what each owner may have:
     runs that are not over, their trials, files kept, hours of steps in a month. Not limited if unset."""
@@ -65,6 +67,7 @@ class ApiOptions:
             max_trials=read("MAX_TRIALS", default.max_trials),
             max_waiting_runs=read("MAX_WAITING_RUNS", default.max_waiting_runs),
             max_streams=read("MAX_STREAMS", default.max_streams),
+            access_log=_on_or_off(env, "ACCESS_LOG"),
             quotas=_quotas(env),
             low_disk_bytes=read("LOW_DISK_BYTES", default.low_disk_bytes),
         )
@@ -73,6 +76,13 @@ class ApiOptions:
 def _auth(word: str) -> bool:
     if word not in ("on", "off"):
         raise SettingError(f"PENSTOCK_AUTH={word!r}: expected on or off")
+    return word == "on"
+
+
+def _on_or_off(env: Mapping[str, str], name: str) -> bool:
+    word = env.get(f"PENSTOCK_{name}", "").strip().lower() or "on"
+    if word not in ("on", "off"):
+        raise SettingError(f"PENSTOCK_{name}={word!r}: expected on or off")
     return word == "on"
 
 

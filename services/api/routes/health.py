@@ -12,6 +12,7 @@ from penstock.services.api.answers.schemas import HealthOut, PlatformList, Platf
 from penstock.services.api.plumbing.auth import Caller, caller_of
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.api.plumbing.health import check
+from penstock.services.api.plumbing.metrics import CONTENT_TYPE, measured
 
 router = APIRouter(tags=["service"], responses=PROBLEMS)
 
@@ -39,6 +40,17 @@ def health(request: Request, context: Ctx) -> JSONResponse:
     down = public.status == "down"
     headers = {"Retry-After": str(RETRY_SOON_SECONDS)} if down else {}
     return JSONResponse(public.model_dump(mode="json"), status_code=503 if down else 200, headers=headers)
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    summary="Figures for a monitor",
+    responses={200: {"description": "Prometheus' text format", "content": {"text/plain": {}}}},
+)
+def metrics(request: Request, context: Ctx, caller: Caller) -> PlainTextResponse:
+    """Queues and how long they wait, workers, licences, what owners used, the disk: for Prometheus."""
+    return PlainTextResponse(measured(context, request.app.state.broker.latest()), media_type=CONTENT_TYPE)
 
 
 @router.get("/v1/platforms", summary="The platforms that can be compiled for")

@@ -31,7 +31,7 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
     "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427),
-    "io_setup": (206, 0), "io_submit": (209, 2), "fanotify_init": (300, 262),
+    "io_setup": (206, 0), "io_submit": (209, 2), "fanotify_init": (300, 262), "inotify_add_watch": (254, 27),
     "memfd_create": (319, 279), "memfd_secret": (447, 447), "map_shadow_stack": (453, 453),
     "shmget": (29, 194), "shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191),
     "semop": (65, 193), "semtimedop": (220, 192), "msgget": (68, 186), "msgsnd": (69, 189), "msgrcv": (70, 188),
