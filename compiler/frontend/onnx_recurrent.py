@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from penstock.compiler.frontend.onnx_operators import Call, Inputs, NotTranslatableError, operator
 
-Step = Callable[["_Weights", Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
+RecurrentStep = Callable[["_Weights", Tensor, tuple[Tensor, ...]], tuple[Tensor, ...]]
 """From what the input gives at one time and the state before, to the state after, whose first part is the output."""
 _LENGTHS, _PEEPHOLES = 4, 7
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
@@ -89,7 +89,7 @@ def _direction(call: Call) -> str:
     return given.decode() if isinstance(given, bytes) else str(given)
 
 
-def _run(call: Call, x: Inputs, step: Step, states: int) -> tuple[Tensor, ...]:
+def _run(call: Call, x: Inputs, step: RecurrentStep, states: int) -> tuple[Tensor, ...]:
     """All outputs over time, then the last state of each direction."""
     call.only("layout", 0)
     call.only("clip", None)

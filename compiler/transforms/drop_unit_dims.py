@@ -141,7 +141,7 @@ def _reduce_slice(op: tensor.ExtractSliceOp, dim: int, layer: str) -> None:
     new: list[Operation] = [slice_along(op.source, place, offsets[dim], sizes[dim], op)]
     wanted = without_units(shape_of(op.result))
     if shape_of(new[0].results[0]) != wanted:
-        new.extend(copy_without(new[0].results[0], wanted, place, layer))
+        new.extend(_copy(new[0].results[0], wanted, place, layer))
     replace(op, new)
 
 
@@ -173,13 +173,13 @@ def _reduce_concat(op: tensor.ConcatOp, layer: str, names: Names) -> None:
         wanted = [size for size in shape if size != 1]
         wanted[place] = _elements(source) * wanted[place] // _elements(op.result)
         if shape_of(source) != tuple(wanted):
-            new.extend(copy_without(source, tuple(wanted), place, names.take(layer)))
+            new.extend(_copy(source, tuple(wanted), place, names.take(layer)))
             source = new[-1].results[0]
         parts.append(source)
     replace(op, [*new, concat_along(parts, place, op)])
 
 
-def copy_without(source: SSAValue, shape: tuple[int, ...], place: int, layer: str) -> tuple[Operation, Operation]:
+def _copy(source: SSAValue, shape: tuple[int, ...], place: int, layer: str) -> tuple[Operation, Operation]:
     """A part with or without the dim of one element at `place`: a copy, so that no other operation loops over it."""
     with_dim = AffineMap.identity(max(len(shape), len(shape_of(source))))
     without_dim = AffineMap(with_dim.num_dims, 0, tuple(e for d, e in enumerate(with_dim.results) if d != place))

@@ -7,8 +7,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from penstock.compiler.transforms.drop_unit_dims import copy_without
-from penstock.compiler.transforms.editor import Editor, layer_of, shape_of, tensor_of
+from penstock.compiler.transforms.editor import Editor, shape_of, tensor_of
 from penstock.compiler.transforms.parts import PartShape, bounds, concat_along, cut_dims, slice_along
 from penstock.compiler.transforms.reshapes import groups, reshape
 
@@ -38,17 +37,12 @@ def split_parts(editor: Editor, op: Operation, value: SSAValue, shape: PartShape
     sources = [_reshaped(editor, op, source, refine(shape_of(source))) for source in op.operands]
     if isinstance(op, tensor.ExtractSliceOp):
         size = bounds(op)[1][dim] // inner
-        new: list[Operation] = [slice_along(sources[0], place, bounds(op)[0][dim] // inner, size, op)]
-        if size == 1 and tail:  # as one head of several: what reads it does not loop over a dim of one element
-            cut = new[0].results[0]
-            left = tuple(n for d, n in enumerate(shape_of(cut)) if d != place)
-            new.extend(copy_without(cut, left, place, editor.free_layer(f"{layer_of(op)}.part")))
+        new: Operation = slice_along(sources[0], place, bounds(op)[0][dim] // inner, size, op)
     else:
-        new = [concat_along(sources, place, op)]
-    if shape_of(new[-1].results[0]) != shape_of(op.results[0]):
-        new.append(reshape(new[-1].results[0], shape_of(op.results[0])))
-    editor.block.insert_ops_before(new, op)
-    op.results[0].replace_all_uses_with(new[-1].results[0])
+        new = concat_along(sources, place, op)
+    merged = reshape(new.results[0], shape_of(op.results[0]))
+    editor.block.insert_ops_before([new, merged], op)
+    op.results[0].replace_all_uses_with(merged.results[0])
     op.detach()
     op.erase()
     return True

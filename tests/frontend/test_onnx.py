@@ -178,40 +178,6 @@ def test_each_operator_means_what_onnx_says(name: str, tmp_path: Path) -> None:
     same_as_reference(graph(nodes, {**used}, outputs, constants, opset=opset), tmp_path)
 
 
-STEPS, HIDDEN = (3, 2, 4), 3
-RECURRENT: dict[str, tuple[str, str, int, dict[str, Any]]] = {
-    "LSTM": ("LSTM", "x w r b", 4, {}),
-    "LSTM with a state": ("LSTM", "x w r b lengths h c", 4, {}),
-    "GRU": ("GRU", "x w r b", 3, {}),
-    "GRU, reset behind the product": ("GRU", "x w r b", 3, {"linear_before_reset": 1}),
-    "RNN": ("RNN", "x w r", 1, {}),
-    "RNN with a state": ("RNN", "x w r b lengths h", 1, {}),
-}
-
-
-@pytest.mark.parametrize("name", RECURRENT)
-def test_recurrent_operators_mean_what_onnx_says(name: str, tmp_path: Path) -> None:
-    op, inputs, gates, attributes = RECURRENT[name]
-    draw = np.random.default_rng(3)
-    shapes = {"w": (1, gates * HIDDEN, 4), "r": (1, gates * HIDDEN, HIDDEN), "b": (1, 2 * gates * HIDDEN),
-              "h": (1, 2, HIDDEN), "c": (1, 2, HIDDEN)}  # fmt: skip
-    given = inputs.replace("lengths", "").split(" ")  # not given, though later inputs are
-    constants = {x: draw.uniform(-1, 1, shapes[x]).astype(np.float32) for x in given if x in shapes}
-    made = helper.make_node(op, given, ["y", "last"], f"/net/{op}", hidden_size=HIDDEN, **attributes)
-    same_as_reference(graph([made], {"x": STEPS}, ["y", "last"], constants), tmp_path)
-
-
-@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-def test_recurrent_layers_both_ways_are_pytorchs(kind: type[nn.RNNBase], tmp_path: Path) -> None:
-    layer = make(lambda: kind(4, HIDDEN, 2, bidirectional=True))
-    path = export(layer, (torch.zeros(STEPS),), tmp_path / "net.onnx", opset_version=17)
-    program = prepare(import_model(str(path)))
-    assert program.samples is not None
-    with torch.no_grad():
-        wanted, _ = layer(torch.tensor(program.samples.inputs[0]))
-    np.testing.assert_allclose(run(program, program.samples.inputs)[0], wanted, rtol=1e-4, atol=1e-5)
-
-
 def test_several_nodes_mean_what_onnx_says(tmp_path: Path) -> None:
     """Conditions, look-ups at computed places, tables made from constants, and norms by group."""
     nodes = [
