@@ -57,6 +57,7 @@ class ExportedGraph:
         kinds = {spec.arg.name: spec.kind for spec in program.graph_signature.input_specs}
         self.inputs = [n for n in self.nodes if n.op == "placeholder" and kinds[n.name] is InputKind.USER_INPUT]
         self.state = [n for n in self.nodes if n.op == "placeholder" and kinds[n.name] is not InputKind.USER_INPUT]
+        self.parameters = [n for n in self.state if kinds[n.name] is InputKind.PARAMETER]
         self.calls = [n for n in self.nodes if n.op == "call_function"]
         self.output = next(n for n in self.nodes if n.op == "output")
         self.dependent = reach(self.inputs, lambda n: n.users)

@@ -58,7 +58,7 @@ def split_off_host(
         seen = _run(program, graph, model, wanted) if model.has_weights else _shapes_only(wanted)
         split = _split(cut, model, seen, answers, names) if on_host else None
         cut.apply(seen, on_host=on_host)
-    _drop_unused(program, set(graph.inputs))
+    _drop_unused(program, {*graph.inputs, *graph.parameters})  # a shared one has several names, and some readers
     _check_inputs(program, model)
     return split
 

@@ -74,8 +74,9 @@ def grow(plan: SimulationPlan, state: EngineState) -> bool:
     before = m[sequences[:, None] + np.arange(at.SEQUENCE_SIZE)]
     state.rings = _place(plan, m, (m[sequences + at.MASK] + 1) << m[sequences + at.GROW])
     for s, was in zip(sequences.tolist(), before, strict=True):
-        runs = np.arange(max(0, was[at.HEAD] - was[at.MASK] - 1), was[at.HEAD])
-        source, target = (ring[at.RING] + at.RUN_ENTRIES * (runs & ring[at.MASK]) for ring in (was, m[s:]))
+        now, runs = m[s:], np.arange(max(0, int(was[at.HEAD] - was[at.MASK]) - 1), int(was[at.HEAD]))
+        source = was[at.RING] + at.RUN_ENTRIES * (runs & was[at.MASK])
+        target = now[at.RING] + at.RUN_ENTRIES * (runs & now[at.MASK])
         for entry in range(at.RUN_ENTRIES):
             state.rings[target + entry] = old[source + entry]
     m[sequences + at.GROW] = 0

@@ -21,7 +21,7 @@ from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
 from penstock.dse.evaluation.evaluate import Evaluator
 
-_ROWS = {
+_ROWS: dict[type[Operation], set[str]] = {
     arith.MulfOp: {"arith.mulf"}, arith.AddfOp: {"arith.addf"}, arith.MuliOp: {"arith.muli", "mac"},
 }  # fmt: skip
 """Operations that are built as what they are, and the rows of the operator library that they may be built by."""

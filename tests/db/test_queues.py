@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 import pytest
 from sqlalchemy import text
@@ -18,7 +19,7 @@ MANY = 10_000
 _A_SECOND_LONG = text("UPDATE penstock.attempts SET started_at = now() - interval '1 s' WHERE step_id = :step")
 
 
-def submit(tx: Transaction, owner: str, count: int, *, kind: str = "trial", priority: int = 0, **fields: str) -> Run:
+def submit(tx: Transaction, owner: str, count: int, *, kind: str = "trial", priority: int = 0, **fields: Any) -> Run:
     model = tx.models.create(name="m", kind="zoo", source="zoo:m")
     steps = [NewStep(kind, f"{kind}/{i}", "explore", may_fail=True, **fields) for i in range(count)]
     return lifecycle.submit(

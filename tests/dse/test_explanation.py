@@ -13,7 +13,9 @@ from tests.compiler.designs import Dense, build_network
 def test_a_search_in_this_process_explains_itself() -> None:
     program = build_network("int8", None, 32, (Dense(32, False, True), Dense(16, False, False)), seed=3)
     board = load_platform("ecp5-25k")
-    choice, section = find_design(program, board, board.clock_mhz, None, 14, SearchSettings(), lambda _: None)
+    choice, section = find_design(
+        program, board, board.clock_mhz, None, 14, SearchSettings(), lambda _done, _most: None
+    )
     assert section.why is not None
     assert section.why.sentences[0].startswith(f"{choice.finished.evaluation.figures.bottleneck} sets the pace")
     assert section.why.picture.startswith("<svg ")
@@ -41,7 +43,7 @@ def test_a_faster_design_that_was_passed_over_is_named() -> None:
     program = build_network("int8", None, 16, (Dense(8, False, False),), seed=3)
     board = load_platform("ecp5-25k")
     _, section = find_design(
-        program, board, board.clock_mhz, None, 4, SearchSettings(), lambda _: None, evidence="modelled"
+        program, board, board.clock_mhz, None, 4, SearchSettings(), lambda _done, _most: None, evidence="modelled"
     )
     assert section.correction == ""
     assert section.why is not None

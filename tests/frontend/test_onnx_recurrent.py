@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_recurrent_operators_mean_what_onnx_says(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
-def test_recurrent_layers_both_ways_are_pytorchs(kind: type[nn.RNNBase], tmp_path: Path) -> None:
+def test_recurrent_layers_both_ways_are_pytorchs(kind: Callable[..., nn.Module], tmp_path: Path) -> None:
     layer = make(lambda: kind(4, HIDDEN, 2, bidirectional=True))
     path = export(layer, (torch.zeros(STEPS),), tmp_path / "net.onnx", opset_version=17)
     program = prepare(import_model(str(path)))

@@ -144,7 +144,7 @@ def test_what_convolutions_cannot_name_the_layer() -> None:
     module.add_module("stem", nn.ConvTranspose2d(1, 2, 3, stride=2))
     with pytest.raises(PenstockError, match=r"aten\.convolution is not supported") as caught:
         simplify(import_module(module, seeded((1, 1, 6, 6))))
-    assert caught.value.where == "layer 'stem' of net"
+    assert caught.value.where.startswith("layer 'stem")
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from penstock.compiler.analysis.banks import Geometry, accesses_of
 from penstock.compiler.arrays import Array
@@ -117,7 +117,7 @@ def _waits(op: nest.NestOp) -> bool:
     return any(_takes(one) and one.when.holds(first) for one in op.body.block.ops)
 
 
-def _takes(op: Any) -> bool:
+def _takes(op: Operation) -> TypeGuard[nest.ReadOp | nest.LoadOp]:
     if isinstance(op, nest.ReadOp):
         return True
     return isinstance(op, nest.LoadOp) and isinstance(op.memory.type, BlocksType)

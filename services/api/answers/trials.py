@@ -24,6 +24,8 @@ class Compared:
 
     mark: TrialMark
     values: tuple[float, ...]
+    params: dict[str, int | str | bool] = field(default_factory=dict[str, int | str | bool])
+    """Left out: of equals the first by number is kept."""
     constraints: dict[str, float] = field(default_factory=dict[str, float])
     feasible: bool = True
 
