@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,30 +85,30 @@ def onnx_model(change: Callable[..., object]) -> bytes:
     return onnx.helper.make_model(graph).SerializeToString()
 
 
-def reads_a_file_beside(onnx: object, graph: object) -> None:
-    weight = graph.initializer.add()  # type: ignore[attr-defined]
+def reads_a_file_beside(onnx: Any, graph: Any) -> None:
+    weight = graph.initializer.add()
     weight.name, weight.data_type, weight.data_location = "w", 1, 1
     weight.dims.extend([4])
     for key, value in (("location", "../../../etc/passwd"), ("length", "16")):
         entry = weight.external_data.add()
         entry.key, entry.value = key, value
-    graph.node[0].op_type = "Add"  # type: ignore[attr-defined]
-    graph.node[0].input.append("w")  # type: ignore[attr-defined]
+    graph.node[0].op_type = "Add"
+    graph.node[0].input.append("w")
 
 
-def fills_memory(onnx: object, graph: object) -> None:
-    shape = graph.initializer.add()  # type: ignore[attr-defined]
+def fills_memory(onnx: Any, graph: Any) -> None:
+    shape = graph.initializer.add()
     shape.name, shape.data_type = "s", 7
     shape.dims.extend([1])
     shape.int64_data.extend([1 << 40])
-    node = graph.node.add()  # type: ignore[attr-defined]
+    node = graph.node.add()
     node.op_type = "ConstantOfShape"
     node.input.append("s")
     node.output.append("big")
 
 
-def claims_a_size(onnx: object, graph: object) -> None:
-    graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1 << 40  # type: ignore[attr-defined]
+def claims_a_size(onnx: Any, graph: Any) -> None:
+    graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1 << 40
 
 
 ONNX: dict[str, Callable[[], bytes]] = {
