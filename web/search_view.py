@@ -78,7 +78,7 @@ def view_search(run: Document) -> Search:
         can_pause=going and not paused and not isinstance(found, dict),
         can_resume=going and paused,
         can_extend=searched and state in ("queued", "running", "succeeded", "failed"),
-        warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start", ())),
+        warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start") or ()),
         replayed=found if isinstance(found, dict) else None,
         replay=_replay_lines(found) if isinstance(found, dict) else (),
         checked=checked if isinstance(checked, dict) else None,
