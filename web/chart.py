@@ -25,7 +25,7 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Limit:
+class LimitLine:
     """A line that figures should keep below."""
 
     at: float

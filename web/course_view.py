@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.web import text
 from penstock.web.axis import fit_axis
-from penstock.web.chart import Limit, Tick, stairs_path, x_ticks, y_ticks
+from penstock.web.chart import LimitLine, Tick, stairs_path, x_ticks, y_ticks
 from penstock.web.text import Document
 
 SPARK_WIDTH, SPARK_HEIGHT = 88.0, 20.0
@@ -23,7 +23,7 @@ class Course:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     line: str
-    bound: Limit | None
+    bound: LimitLine | None
     bound_reason: str
     best: str
     words: str
@@ -66,7 +66,7 @@ def draw_course(
         x_ticks=x_ticks(x_axis, lambda value: f"{value:,.0f}"),
         y_ticks=y_ticks(y_axis, show),
         line=stairs_path(places, to=x_axis.pixel(trials)),
-        bound=Limit(y_axis.pixel(bound), f"none is below {show(bound)}") if bound else None,
+        bound=LimitLine(y_axis.pixel(bound), f"none is below {show(bound)}") if bound else None,
         bound_reason=reason,
         best=show(values[-1]),
         words=f"{show(values[-1])} by trial {falls[-1][0]}{gap}",

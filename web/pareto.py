@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.web.axis import Axis, fit_axis
-from penstock.web.chart import Limit, Tick, dots_path, stairs_path, x_ticks, y_ticks
+from penstock.web.chart import LimitLine, Tick, dots_path, stairs_path, x_ticks, y_ticks
 
 MOST_POINTS = 600
 MOST_LINKS = 60
 _ROOM = (0.5, 0.8, 1.2, 1.6, 2.2, 3.2)
 """Of a hundredth of the drawing within which one mark stands for all of its kind, until there are few enough."""
 
-Show = Callable[[float], str]
+ShowValue = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Plot:
     marks: tuple[Mark, ...]
     """Of the front, and the chosen one."""
     chosen: Mark | None
-    x_limit: Limit | None
-    y_limit: Limit | None
+    x_limit: LimitLine | None
+    y_limit: LimitLine | None
     evidence: str
     others: int
     left_out: int
@@ -82,8 +82,8 @@ def draw_pareto(
     *,
     x_name: str,
     y_name: str,
-    x_text: Show,
-    y_text: Show,
+    x_text: ShowValue,
+    y_text: ShowValue,
     x_limit: float | None = None,
     y_limit: float | None = None,
 ) -> Plot | None:
@@ -120,11 +120,11 @@ def draw_pareto(
     )
 
 
-def _limit(axis: Axis, value: float | None, text: Show) -> Limit | None:
+def _limit(axis: Axis, value: float | None, text: ShowValue) -> LimitLine | None:
     """Drawn where it lies on the drawing; one that is far away says nothing about these trials."""
     if value is None or not axis.low < value < axis.high:
         return None
-    return Limit(axis.pixel(value), f"limit {text(value)}")
+    return LimitLine(axis.pixel(value), f"limit {text(value)}")
 
 
 def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -> list[Dot]:
@@ -144,6 +144,6 @@ def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -
     return always + [dot for dot in kept.values() if dot.number not in drawn]
 
 
-def _title(dot: Dot, x_text: Show, y_text: Show) -> str:
+def _title(dot: Dot, x_text: ShowValue, y_text: ShowValue) -> str:
     title = f"trial {dot.number}: {x_text(dot.x)}, {y_text(dot.y)} ({dot.evidence})"
     return title if dot.feasible else title + ", outside the limits"

@@ -60,7 +60,7 @@ def environment() -> Environment:
 
 
 @dataclass(frozen=True)
-class Frame:
+class PageFrame:
     """What every page is given: what evidence there is, the state of the service, whether people sign in, the time."""
 
     evidence_kinds: EvidenceKinds
@@ -70,7 +70,7 @@ class Frame:
 
 
 def render_runs(
-    frame: Frame,
+    frame: PageFrame,
     runs: Sequence[Document],
     *,
     courses: Mapping[str, Sequence[Fall]],
@@ -94,7 +94,7 @@ def render_runs(
 
 
 def render_run(
-    frame: Frame,
+    frame: PageFrame,
     run: Document,
     *,
     option_labels: OptionLabels,
@@ -120,7 +120,7 @@ def render_run(
 
 
 def render_log(
-    frame: Frame, run: Document, *, step_kinds: StepKinds, artifacts: Sequence[Document], events: Sequence[Document]
+    frame: PageFrame, run: Document, *, step_kinds: StepKinds, artifacts: Sequence[Document], events: Sequence[Document]
 ) -> str:
     """What happened to a run, and its files."""
     return _page(
@@ -133,7 +133,9 @@ def render_log(
     )
 
 
-def render_trials(frame: Frame, run: Document, trials: KnownTrials, *, objectives: ObjectiveViews, refused: str) -> str:
+def render_trials(
+    frame: PageFrame, run: Document, trials: KnownTrials, *, objectives: ObjectiveViews, refused: str
+) -> str:
     """The trials of a run. `refused` says what of the conditions could not be read."""
     options = run["options"]
     return _page(
@@ -148,7 +150,7 @@ def render_trials(frame: Frame, run: Document, trials: KnownTrials, *, objective
 
 
 def render_trial(
-    frame: Frame,
+    frame: PageFrame,
     run: Document,
     trial: Document,
     *,
@@ -161,7 +163,7 @@ def render_trial(
     return _page(frame, "trial.html", head=view_head(run, "/trials", frame.now), view=view)
 
 
-def render_measurements(frame: Frame, profiles: Document, differences: Sequence[Document]) -> str:
+def render_measurements(frame: PageFrame, profiles: Document, differences: Sequence[Document]) -> str:
     """What all runs share."""
     return _page(
         frame, "measurements.html", profiles=profiles, kept=view_profiles(profiles), rungs=view_rungs(differences)
@@ -178,7 +180,7 @@ def render_login(*, failure: str, next_page: str) -> str:
     return _page(None, "login.html", failure=failure, next_page=next_page)
 
 
-def _page(frame: Frame | None, template: str, **values: Any) -> str:
+def _page(frame: PageFrame | None, template: str, **values: Any) -> str:
     around: dict[str, Any] = {"service": None, "has_login": False}
     if frame is not None:
         around = {

@@ -22,7 +22,7 @@ from penstock.web.search_view import (
     plot_trials,
     view_search,
 )
-from penstock.web.steps_view import OVER, Stage, StepKinds, StepRow, stages_of, step_rows
+from penstock.web.steps_view import OVER, StageBox, StepKinds, StepRow, stages_of, step_rows
 from penstock.web.story import Story, story_of
 from penstock.web.text import Document
 from penstock.web.trials_view import KnownTrials, scarcest
@@ -82,7 +82,7 @@ class RunView:
     best: str
     bars: tuple[Bar, ...]
     course: Course | None
-    stages: tuple[Stage, ...]
+    stages: tuple[StageBox, ...]
     steps: tuple[StepRow, ...]
     plot: Plot | None
     files: Files
@@ -164,8 +164,9 @@ def _in_unit_of(axis: ObjectiveAxis, bound: object, summary: Document) -> float 
     if not isinstance(bound, int | float) or axis.figure == axis.kept_small:
         return bound if isinstance(bound, int | float) else None
     cycles, us = summary.get("latency_cycles"), summary.get("latency_us")
-    both = isinstance(cycles, int | float) and isinstance(us, int | float) and cycles
-    return bound * us / cycles if both and axis.figure.endswith("_us") else None
+    if isinstance(cycles, int | float) and isinstance(us, int | float) and cycles and axis.figure.endswith("_us"):
+        return bound * us / cycles
+    return None
 
 
 def _chosen(summary: Document) -> ChosenView | None:

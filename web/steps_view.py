@@ -30,7 +30,7 @@ StepKinds = Mapping[str, StepLook]
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageBox:
     """A box of the strip: one step, or all of one kind together."""
 
     name: str
@@ -59,7 +59,7 @@ class StepRow:
         return self.error is not None or bool(self.attempts)
 
 
-def stages_of(run: Document, kinds: StepKinds, now: datetime) -> tuple[Stage, ...]:
+def stages_of(run: Document, kinds: StepKinds, now: datetime) -> tuple[StageBox, ...]:
     """What was before the trials, the trials, and what comes after them: of its last turn."""
     choosing = [name for name, kind in kinds.items() if kind.chooses]
     newest = max((step["turn"] for step in run["steps"]), default=1)
@@ -86,7 +86,7 @@ def joint_state(states: Sequence[str]) -> str:
     return next((state for state in ("cancelled", "queued", "failed") if present[state]), "pending")
 
 
-def _trials(run: Document) -> list[Stage]:
+def _trials(run: Document) -> list[StageBox]:
     progress = run["progress"]
     total, done = progress["trials_total"], progress["trials_done"]
     if not total:
@@ -96,10 +96,10 @@ def _trials(run: Document) -> list[Stage]:
         state = "failed"
     if run["state"] in OVER and state in ("running", "pending"):
         state = "cancelled"
-    return [Stage(TRIALS, state, _style(state), f"{done} of {total}", f"{done} of {total} trials have ended")]
+    return [StageBox(TRIALS, state, _style(state), f"{done} of {total}", f"{done} of {total} trials have ended")]
 
 
-def _joined(kind: str, many: bool, stages: Sequence[Stage]) -> list[Stage]:
+def _joined(kind: str, many: bool, stages: Sequence[StageBox]) -> list[StageBox]:
     """The measurements of several designs are one stage; each has its line below."""
     if not many or not stages:
         return list(stages)
@@ -107,10 +107,10 @@ def _joined(kind: str, many: bool, stages: Sequence[Stage]) -> list[Stage]:
     failed = sum(stage.state == "failed" for stage in stages)
     line = f"{done} of {len(stages)}" + (f", {failed} failed" if failed else "")
     state = joint_state([stage.state for stage in stages])
-    return [Stage(kind, state, _style(state), line, "; ".join(stage.title for stage in stages))]
+    return [StageBox(kind, state, _style(state), line, "; ".join(stage.title for stage in stages))]
 
 
-def _stage(step: Document, now: datetime) -> Stage:
+def _stage(step: Document, now: datetime) -> StageBox:
     state = _look(step["state"])
     lasted = text.between(step["started_at"], step["finished_at"], now)
     words = {"pending": "not yet", "queued": "waiting", "succeeded": lasted, "running": lasted}
@@ -121,7 +121,7 @@ def _stage(step: Document, now: datetime) -> Stage:
         line += f" · try {step['attempt']}"
     if step["error"]:
         title += f" – {step['error']['what']}"
-    return Stage(step["key"], state, _style(state), line, title)
+    return StageBox(step["key"], state, _style(state), line, title)
 
 
 def _look(state: str) -> str:

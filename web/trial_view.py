@@ -9,7 +9,7 @@ from typing import Any
 from penstock.web import text
 from penstock.web.search_view import ObjectiveAxis, ObjectiveViews, axes_of, known_axis
 from penstock.web.text import Document
-from penstock.web.trials_view import FIGURES, STATE_WORDS, shares_of, shown_value, style_of_trial, why_not
+from penstock.web.trials_view import FIGURES, shares_of, shown_value, style_of_trial, why_not, word_of_state
 
 MOST_KERNELS = 400
 
@@ -71,7 +71,7 @@ def view_trial(
     axes = [known_axis(axis, [trial]) for axis in axes_of(asked, objectives)]
     return TrialView(
         trial=trial,
-        state=STATE_WORDS.get(trial["state"], trial["state"]),
+        state=word_of_state(trial["state"]),
         style=style_of_trial(trial["state"]),
         verdict=tuple(_verdict(trial, other, front, axes)),
         figures=_figures(trial, other),

@@ -19,7 +19,6 @@ STATES: Mapping[str, tuple[str, ...]] = {
     "failed": ("failed",),
     "not over": ("running", "queued", "blocked"),
 }
-STATE_WORDS = {"infeasible": "outside", "blocked": "to come", "queued": "to come"}
 
 
 @dataclass(frozen=True)
@@ -219,6 +218,10 @@ def why_not(trial: Document) -> str:
     return "outside the limits of the run"
 
 
+def word_of_state(state: str) -> str:
+    return {"infeasible": "outside", "blocked": "to come", "queued": "to come"}.get(state, state)
+
+
 def style_of_trial(state: str) -> str:
     looks = {"complete": "succeeded", "infeasible": "cancelled", "blocked": "queued"}
     return looks.get(state, state)
@@ -246,7 +249,7 @@ def _row(trial: Document, figures: Sequence[Column], shown: Sequence[str], model
     notes += [error["what"] if error else why_not(trial)]
     return TrialLine(
         number=trial["number"],
-        state=STATE_WORDS.get(trial["state"], trial["state"]),
+        state=word_of_state(trial["state"]),
         style=style_of_trial(trial["state"]),
         chosen=trial["chosen"],
         figures=tuple(_cell(column, trial["figures"].get(column.name)) for column in figures),

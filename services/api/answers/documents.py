@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE
 from penstock.db import Transaction
-from penstock.db.repositories.trial_table import TrialTally
+from penstock.db.repositories.trial_pages import TrialTally
 from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
@@ -61,7 +61,7 @@ def run_list(tx: Transaction, runs: Sequence[Run]) -> list[RunOut]:
     Runs that have chosen show that: for the best trial all trials of a run must be read.
     """
     ids = [run.id for run in runs]
-    tallies = tx.trial_table.tally([run.id for run in runs if run.state not in RUN_TERMINAL])
+    tallies = tx.trial_pages.tally([run.id for run in runs if run.state not in RUN_TERMINAL])
     models = tx.models.by_ids(sorted({run.model_id for run in runs}))
     counts = tx.steps.counts_by_kind(ids)
     best = best_trials(tx, [run for run in runs if _chosen(run) is None])
@@ -101,7 +101,7 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     steps = tx.steps.list_except(run.id, TRIAL)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
     return RunDetail.model_validate(
-        _run_fields(run, model, counts, best, tx.trial_table.tally([run.id]).get(run.id))
+        _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
         | {
             "summary": dict(run.summary),
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],

@@ -13,7 +13,7 @@ from penstock.compiler.evidence import EVIDENCE_KINDS
 from penstock.services.api.plumbing.auth import caller_of
 from penstock.services.api.plumbing.context import Ctx
 from penstock.services.api.plumbing.health import check
-from penstock.web.render import Frame
+from penstock.web.render import PageFrame
 
 
 def enter(request: Request, context: Ctx) -> None:
@@ -25,10 +25,10 @@ def enter(request: Request, context: Ctx) -> None:
     raise HTTPException(303, headers={"Location": target})
 
 
-def frame(request: Request, context: Ctx) -> Frame:
+def frame(request: Request, context: Ctx) -> PageFrame:
     """What stands around every page, for somebody who may see it."""
     enter(request, context)
-    return Frame(
+    return PageFrame(
         evidence_kinds=EVIDENCE_KINDS,
         service=check(context, request.app.state.broker, in_full=True).model_dump(mode="json"),
         has_login=context.options.auth,
@@ -36,7 +36,7 @@ def frame(request: Request, context: Ctx) -> Frame:
     )
 
 
-Framed = Annotated[Frame, Depends(frame)]
+Framed = Annotated[PageFrame, Depends(frame)]
 Entered = Depends(enter)
 """For what is no page, but for the same people."""
 

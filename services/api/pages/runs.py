@@ -65,7 +65,7 @@ def runs_page(
             if left >= 0:
                 by_figure.setdefault(first_figure(run), []).append(run.id)
         for figure, ids in by_figure.items():
-            courses |= tx.trial_table.falls(ids, figure)
+            courses |= tx.trial_pages.falls(ids, figure)
     html = render_runs(
         framed,
         [document.model_dump(mode="json") for document in documents],

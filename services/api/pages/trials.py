@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response, StreamingResponse
 
 from penstock.db import Database, Transaction
-from penstock.db.repositories.trial_table import TrialFilter
+from penstock.db.repositories.trial_pages import TrialFilter
 from penstock.db.schema.records import Run
 from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail, trial_out
@@ -35,15 +35,15 @@ CSV_ROWS = 500
 _MOST_PAGES = 10_000
 _FILTER = re.compile(r"([A-Za-z_][\w.]{0,119})(<=|>=|=)(\S{1,80})")
 
-Words = Annotated[PlainText, Query(max_length=1000)]
+QueryText = Annotated[PlainText, Query(max_length=1000)]
 
 
 def _asked(
-    sort: Words = "",
+    sort: QueryText = "",
     falling: Annotated[str, Query(max_length=5)] = "",
     state: Annotated[str, Query(max_length=20)] = "all",
-    where: Words = "",
-    columns: Words = "",
+    where: QueryText = "",
+    columns: QueryText = "",
     page: Annotated[int, Query(ge=0, le=_MOST_PAGES)] = 0,
 ) -> TrialQuery:
     names = tuple(name.strip() for name in columns.split(",") if name.strip())
@@ -53,7 +53,7 @@ def _asked(
     )  # fmt: skip
 
 
-Asked = Annotated[TrialQuery, Depends(_asked)]
+AskedOfTable = Annotated[TrialQuery, Depends(_asked)]
 
 
 def filters_of(where: str) -> tuple[tuple[TrialFilter, ...], str]:
@@ -68,7 +68,7 @@ def filters_of(where: str) -> tuple[tuple[TrialFilter, ...], str]:
 
 
 @router.get("/runs/{run_id}/trials")
-def trials_page(run_id: RunId, framed: Framed, context: Ctx, query: Asked) -> Response:
+def trials_page(run_id: RunId, framed: Framed, context: Ctx, query: AskedOfTable) -> Response:
     """The table, with the trade-off above it."""
     conditions, refused = filters_of(query.where)
     with context.database.begin() as tx:
@@ -80,7 +80,7 @@ def trials_page(run_id: RunId, framed: Framed, context: Ctx, query: Asked) -> Re
 
 
 @router.get("/runs/{run_id}/trials.csv", dependencies=[Entered])
-def trials_csv(run_id: RunId, context: Ctx, query: Asked) -> Response:
+def trials_csv(run_id: RunId, context: Ctx, query: AskedOfTable) -> Response:
     """Every trial that the table would show, page after page, with all its figures and parameters."""
     conditions, _ = filters_of(query.where)
     with context.database.begin() as tx:
@@ -110,7 +110,7 @@ def trial_page(
 def _rows(
     tx: Transaction, run: Run, query: TrialQuery, conditions: Sequence[TrialFilter], limit: int
 ) -> tuple[int, list[Document]]:
-    matching, rows = tx.trial_table.page(
+    matching, rows = tx.trial_pages.page(
         run.id, sort=query.sort, falling=query.falling, states=STATES[query.state], filters=conditions,
         offset=query.page * limit, limit=limit,
     )  # fmt: skip
@@ -121,7 +121,7 @@ def _rows(
 def _lines(database: Database, run: Run, query: TrialQuery, conditions: Sequence[TrialFilter]) -> Iterator[str]:
     """CSV as it comes from the database, so that a long search is never in memory as a whole."""
     with database.begin() as tx:
-        figures, params = tx.trial_table.names(run.id)
+        figures, params = tx.trial_pages.names(run.id)
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(["trial", "state", "chosen", "evidence", *figures, *params, "seconds", "error"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import ColumnElement, Double, Float, and_, case, cast, false, func, or_, select, text
 
@@ -37,7 +38,7 @@ class TrialTally:
     """What these took; less than three minutes where the first trial ended later."""
 
 
-class TrialTable(Repository):
+class TrialPages(Repository):
     def page(
         self,
         run_id: str,
@@ -57,7 +58,7 @@ class TrialTable(Repository):
         where += [_holds(one) for one in filters]
         joined = select(func.count()).join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
         count = self.connection.execute(joined.where(*where)).scalar_one()
-        order: list[ColumnElement[object]] = []
+        order: list[ColumnElement[Any]] = []
         if sort:
             number, words = _number_in(sort), _text_in(sort)
             order = [number.is_(None) & words.is_(None), *(v.desc() if falling else v.asc() for v in (number, words))]
