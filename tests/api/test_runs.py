@@ -178,6 +178,8 @@ def test_one_run_tells_steps_progress_and_the_best_trial(client: httpx.Client, s
     assert [step["key"] for step in seen["steps"]] == ["import", "explore", "select", "verify", "package"]
     assert seen["steps"][0]["attempts"][0]["outcome"] == "succeed"
     listed = client.get("/v1/runs").json()["items"][0]
+    for moving in ("trials_per_minute", "seconds_left"):
+        assert listed["progress"].pop(moving) > 0
     assert {name: seen[name] for name in listed} == listed
 
 
