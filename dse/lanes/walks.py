@@ -22,8 +22,8 @@ class KernelWalk:
     with the fewest words an iteration, not those that add up most. A `fine` walk has no lanes along its outermost dim,
     so that whatever lanes a neighbour has there, both pass the same slices in the same order. The elementwise
     kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
-    what comes in bursts is gone sooner. Along the rows and columns of a `frame` there are no lanes: it passes place by
-    place.
+    what comes in bursts is gone sooner. The rows and columns of a `frame` pass in order, some columns at once if need
+    be.
     """
 
     outer: tuple[int, ...]
@@ -38,7 +38,7 @@ class KernelWalk:
 
     @property
     def without_lanes(self) -> tuple[int, ...]:
-        return self.frame or (self.outer[:1] if self.fine else ())
+        return self.outer[:1] if self.fine else ()
 
 
 def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
-from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
-from penstock.dse.lanes.walks import KernelWalk, walks_of
+from penstock.dse.lanes.stores import Stores
+from penstock.dse.lanes.walks import KernelWalk
 
 FITTED = "fitted"
 SHARE = "limit_share"
@@ -55,7 +56,7 @@ class Fitting:
     platform: str
     clock_mhz: float
     library: OperatorLibrary
-    weights: WeightStore
+    weights: Stores
     fixed: Mapping[str, KernelDesign]
     most_lanes: int | None
     _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
@@ -162,7 +163,7 @@ class Fitting:
 
     def _walks(self, op: TensorOp) -> list[KernelWalk]:
         """A kernel with nothing to walk has one walk as well."""
-        return list(walks_of(op, self.fitter.frames.get(op.layer, ()))) or [KernelWalk(())]
+        return self.fitter.walks(op)
 
     def named(self, walks: Mapping[str, KernelWalk]) -> dict[str, str]:
         """The parameters that say which dims each kernel walks slowly."""

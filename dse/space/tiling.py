@@ -16,7 +16,6 @@ from math import ceil, prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
-from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
@@ -31,6 +30,7 @@ from penstock.dse.lanes.steps import (
     powers_of_two,
     with_halfway,
 )
+from penstock.dse.lanes.stores import Stores, walked_frames
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
@@ -178,6 +178,13 @@ class TilingSpace:
     def weights(self) -> WeightStore:
         return self.options.weights or weights_placement(self.graph, self.platform)
 
+    @cached_property
+    def stores(self) -> Stores:
+        """Where the weights of each layer lie; those that nobody placed by size and use."""
+        if self.options.weights is not None:
+            return Stores(self.options.weights)
+        return Stores.of(self.graph, self.weights, self.may_use)
+
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
         apart = {*self._of_paced, *self._of_fitted}
@@ -262,7 +269,7 @@ class TilingSpace:
                 continue
             bindings = self._bindings(op, settings)
             order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
-            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.stores.at(op.layer), bindings)
             kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
         design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
@@ -278,7 +285,7 @@ class TilingSpace:
     def _pacing(self) -> Pacing:
         fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
         return Pacing(
-            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.weights, fixed, most
+            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.stores, fixed, most
         )
 
     def fitted(self, params: Params, allowance: Allowance) -> Design:
@@ -293,7 +300,7 @@ class TilingSpace:
     @cached_property
     def fitting(self) -> Fitting:
         return Fitting(
-            self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, self.options.kernels,
+            self.graph, self.platform.name, self.clock_mhz, self.library, self.stores, self.options.kernels,
             self.options.max_lanes,
         )  # fmt: skip
 
@@ -379,8 +386,8 @@ class TilingSpace:
 
     @cached_property
     def spatial(self) -> Mapping[str, LoopOrder]:
-        """The loops along a frame's rows and columns, which are walked one step at a time."""
-        return spatial_loops(self.graph)
+        """The loops along a frame's rows and columns, where these are walked one step at a time."""
+        return walked_frames(self.graph, self.stores)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
         """Of the loops, padded."""
