@@ -20,13 +20,13 @@ from penstock.dse.space.tiling import Choices, Value
 
 _ROUNDS = 3
 _MOST_TRIED = 600
-_FOR_ALL_KERNELS = 15_000
+_FOR_ALL_KERNELS = 8_000
 """Settings times kernels: a model of many kernels takes as many times as long to model."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
 _FOR_WHAT_DOES_NOT_FIT = 24
 _FEW_KERNELS = 12
-_PADDINGS_OF_MANY = 64
+_PADDINGS_OF_MANY = 16
 
 State = dict[str, Value]
 _Rank = tuple[float, ...]
@@ -80,6 +80,7 @@ class _Descent:
             best = self._best_of(self._anchors(op, best), best)
         for _ in range(rounds):
             before = best
+            best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
                 for op in self.fitting.leading:
                     best = self._best_of(moves(op, best), best)
@@ -170,6 +171,28 @@ class _Descent:
         for kind in (BURST, COMPACT, FAVOUR, BUILT):
             name = f"{kind}.{op.layer}"
             yield from ({**best.params, name: v} for v in self.choices.get(name, ()) if v != best.params[name])
+
+    def _regrouped(self, best: Evaluation) -> Iterator[State]:
+        """With more or less memory between the kernels of a group; all kernels of a group made faster or slower.
+
+        Groups run one after the other, so the time of each counts, not just that of the slowest kernel.
+        """
+        budget, groups = best.params.get(BUDGET), best.design.groups
+        if not groups:
+            return
+        yield from ({**best.params, BUDGET: other} for other in self.choices[BUDGET] if other != budget)
+        for group in sorted(set(groups.values())):
+            names = [f"{FAVOUR}.{layer}" for layer in groups if groups[layer] == group]
+            for step in (-1, 1):
+                yield {**best.params, **self._stepped(best.params, names, step)}
+
+    def _stepped(self, params: Mapping[str, Value], names: Iterable[str], step: int) -> State:
+        found: State = {}
+        for name in names:
+            values = self.choices.get(name, ())
+            if name in params and 0 <= (place := values.index(params[name]) + step) < len(values):
+                found[name] = values[place]
+        return found
 
     def _padded(self, best: Evaluation) -> Iterator[State]:
         """Dims as they are, or padded for all that may be used, or for what operators were left of it."""

@@ -149,7 +149,7 @@ class Fitting:
         }
 
     def _walk(self, op: TensorOp, settings: FittedSetting) -> KernelWalk:
-        named = next(walk for walk in self._walks(op) if walk_name(walk) == settings[f"{WALK}.{op.layer}"])
+        named = self._by_name[op.layer][str(settings[f"{WALK}.{op.layer}"])]
         built, burst = str(settings.get(f"{BUILT}.{op.layer}", "")), settings.get(f"{BURST}.{op.layer}", BURSTS[0])
         return replace(
             named,
@@ -160,6 +160,11 @@ class Fitting:
             hurry=1 << BURSTS.index(str(burst)) if burst != BURSTS[-1] else 1,
             compact=bool(settings.get(f"{COMPACT}.{op.layer}", False)),
         )
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Mapping[str, KernelWalk]]:
+        """The first of a name is meant by it."""
+        return {op.layer: {walk_name(walk): walk for walk in reversed(self._walks(op))} for op in self.leading}
 
     def _walks(self, op: TensorOp) -> list[KernelWalk]:
         """A kernel with nothing to walk has one walk as well."""

@@ -331,7 +331,21 @@ class TilingSpace:
             return design
         most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
         grouping = Grouping(str(settings["fusion"]), kib, most)
-        return replace(design, groups=grouping.groups(self._padded_graph(sizes), design))
+        key = (
+            grouping,
+            tuple(sorted(sizes.items())),
+            tuple((layer, k.tile, k.unroll, k.order) for layer, k in design.kernels.items()),
+        )
+        if key not in self._groups_before:
+            self._groups_before[key] = grouping.groups(self._padded_graph(sizes), design)
+            if len(self._groups_before) > _REMEMBERED:
+                self._groups_before.popitem(last=False)
+        return replace(design, groups=self._groups_before[key])
+
+    @cached_property
+    def _groups_before(self) -> OrderedDict[Hashable, Mapping[str, int]]:
+        """The latest: a fitted setting is asked for again and again with a little less for its operators."""
+        return OrderedDict()
 
     def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
         key = tuple(sorted(sizes.items()))
