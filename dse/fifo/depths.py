@@ -2,7 +2,9 @@
 
 A channel that is the only connection between two parts of the network (a bridge) cannot be part of a cycle of
 waiting tasks, so any depth is safe there; it gets as many slots as its reader needs by the modelled times, so
-that it never waits for want of depth, and at least 2.
+that it never waits for want of depth, and at least 2. Where loads alone fill it that is bounded, for a whole tensor
+would be fetched ahead of a reader that begins late: by what the design allows, and what covers an access to external
+memory (`profiling/prefetch.py`).
 On all other channels, where paths part and meet again, the times must not be trusted with safety: they get room
 for every token of a run, so that their writers never wait at all. Narrow, but certain.
 """
@@ -15,14 +17,18 @@ from functools import lru_cache
 
 import networkx as nx
 
+from penstock.compiler.design import PREFETCH_BITS
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.model import ChannelFigures
 
 LEAST_DEPTH = 2
 
 
-def safe_depths(channels: Iterable[ChannelFigures]) -> dict[str, int]:
-    """A depth for every FIFO, from figures that were modelled without regard to depths."""
+def safe_depths(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
+    """A depth for every FIFO, from figures that were modelled without regard to depths.
+
+    FIFOs that loads alone fill hold at most `prefetch_bits`, or what covers an access to external memory if it is more.
+    """
     listed = list(channels)
     written = Counter(c.writer for c in listed)
     alone = bridges(listed)
@@ -31,9 +37,21 @@ def safe_depths(channels: Iterable[ChannelFigures]) -> dict[str, int]:
         if channel.name not in alone:
             return channel.tokens
         # a writer of several channels must not wait for one of them: the others' readers would wait with it
-        return channel.least_depth if written[channel.writer] == 1 else channel.high_water
+        if written[channel.writer] > 1:
+            return channel.high_water
+        if channel.prefetch is None:
+            return channel.least_depth
+        return min(channel.least_depth, max(channel.prefetch, prefetch_bits // channel.bits))
 
     return {c.name: max(LEAST_DEPTH, slots(c)) for c in listed if c.kind == "stream"}
+
+
+def prefetched(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
+    """The FIFOs that are as deep as their loads may run ahead, and how deep that is."""
+    listed = list(channels)
+    alone = bridges(listed)
+    ahead = {c.name for c in listed if c.prefetch is not None and c.name in alone}
+    return {name: depth for name, depth in safe_depths(listed, prefetch_bits).items() if name in ahead}
 
 
 def bridges(channels: Iterable[ChannelFigures]) -> set[str]:
