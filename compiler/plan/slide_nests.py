@@ -46,32 +46,32 @@ def build_slide(
     inner = [loop for loop in given[at:] if loop[2] != by.dim]
     outer = [loop for loop in given[:at] if loop[2] != by.dim]
     assert [loop for loop in made if loop[2] != by.dim] == [*outer, *inner], "windows leave in the order of the source"
-    pace = Pace.of(kinds, by)
-    loops = [*_named(outer, 0), Loop("at", pace.slots), *_named(inner, len(outer))]
-    taken = GuardAttr(_between(len(outer), pace.before, pace.before + pace.tokens - 1, pace.slots))
-    sent = GuardAttr(_windows_end(len(outer), pace))
+    walk = SlideWalk.of(kinds, by)
+    loops = [*_named(outer, 0), Loop("at", walk.slots), *_named(inner, len(outer))]
+    taken = GuardAttr(_between(len(outer), walk.before, walk.before + walk.tokens - 1, walk.slots))
+    sent = GuardAttr(_windows_end(len(outer), walk))
     token = NestValue(source.shape, source.dtype)
     statements: list[Statement] = [Read(source, taken, token)]
-    if pace.slots > pace.tokens:
+    if walk.slots > walk.tokens:
         nothing, passing = NestValue(source.shape, source.dtype), NestValue(source.shape, source.dtype)
         statements += [Constant(fill, nothing), Select(token, nothing, taken, passing)]
         token = passing
     shape, address = _memory(source.shape, inner, len(outer) + 1, len(loops))
-    lines = [Place(f"line_{i}", "buffer", shape, source.dtype) for i in range(pace.first_sent)]
+    lines = [Place(f"line_{i}", "buffer", shape, source.dtype) for i in range(walk.first_sent)]
     before = [NestValue(source.shape, source.dtype) for _ in lines]
     statements += [Load(line, address, ALWAYS, value) for line, value in zip(lines, before, strict=True)]
     known = [*before, token]
     statements += [StoreFact(value, line, address, ALWAYS) for line, value in zip(lines, known[1:], strict=True)]
-    stacking = pace.stacking
+    stacking = walk.stacking
     window = token
-    if by.size > 1 or len(known) > 1 or stacking.count < pace.width:
+    if by.size > 1 or len(known) > 1 or stacking.count < walk.width:
         window = NestValue(stacking.shape(source.shape), source.dtype)
         statements.append(_stack(known, stacking, window))
     return NestFacts("slide", tuple(loops), [*statements, *push(window, targets, sent)])
 
 
 @dataclass(frozen=True)
-class Pace:
+class SlideWalk:
     """How far source and windows go in a slot: `width` places come at once, `windows` windows leave at once.
 
     Slots count tokens of the source; `before` of them are padding. Windows leave from slot `first_sent` on, every
@@ -84,11 +84,11 @@ class Pace:
     windows: int
 
     @staticmethod
-    def of(kinds: tuple[ITensorType, ITensorType], by: Slide) -> Pace:
+    def of(kinds: tuple[ITensorType, ITensorType], by: Slide) -> SlideWalk:
         extent, width = kinds[0].data_shape()[by.dim], kinds[0].element_shape[by.dim]
-        pace = Pace(by, extent // width, width, kinds[1].element_shape[by.dim])
-        assert by.paces(extent, width, pace.windows), "tokens hold whole steps of windows"
-        return pace
+        walk = SlideWalk(by, extent // width, width, kinds[1].element_shape[by.dim])
+        assert by.paces(extent, width, walk.windows), "tokens hold whole steps of windows"
+        return walk
 
     @property
     def before(self) -> int:
@@ -139,12 +139,12 @@ def _between(loop: int, first: int, last: int, trip: int) -> tuple[Term, ...]:
     return (*terms, *([Term(loop, "le", last)] if last < trip - 1 else []))
 
 
-def _windows_end(loop: int, pace: Pace) -> tuple[Term, ...]:
+def _windows_end(loop: int, walk: SlideWalk) -> tuple[Term, ...]:
     """Where the last places of windows are there."""
-    first, every = pace.first_sent, pace.every
-    if pace.groups == 1:
-        return (Term(loop, "eq", first),) if pace.slots > 1 else ()
-    terms = _between(loop, first, first + (pace.groups - 1) * every, pace.slots)
+    first, every = walk.first_sent, walk.every
+    if walk.groups == 1:
+        return (Term(loop, "eq", first),) if walk.slots > 1 else ()
+    terms = _between(loop, first, first + (walk.groups - 1) * every, walk.slots)
     return terms if every == 1 else (*terms, Term(loop, "eq", first % every, every))
 
 

@@ -43,7 +43,7 @@ def pareto_lanes(
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
-    Dims that `only` lists have one of these numbers of lanes, and few rather than many.
+    Dims that `only` lists have one of these numbers of lanes, and one where the others have lanes enough.
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration.
@@ -56,6 +56,8 @@ def pareto_lanes(
     words = sum([unrolls[:, dims].prod(axis=1) for dims in tensors], np.zeros(len(counts), np.int64))
     summed = unrolls[:, reductions].prod(axis=1)
     held = unrolls[:, list(allowed)].prod(axis=1)
+    enough = (held == 1) | (counts > counts[held == 1].max())
+    unrolls, counts, words, summed, held = (found[enough] for found in (unrolls, counts, words, summed, held))
     order = np.lexsort((*reversed(unrolls.T), -summed, words, held, counts))
     # lanes divide their dims, so that equally many lanes always leave equally many cycles
     firsts = order[np.flatnonzero(np.diff(counts[order], prepend=0))]

@@ -21,7 +21,6 @@ from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.platforms import Resources
 from penstock.compiler.scalars.number_types import type_bits
 
-_BLOCK_BITS = {"bram18": 18 * 1024, "uram": 288 * 1024}
 _KEPT = 0.5
 """Of the bits of a chip's memories. The rest is for lines, converters and FIFOs, and for blocks that are half full."""
 
@@ -38,7 +37,7 @@ class Stores:
         """With weights of frames' layers kept, where the others' are streamed."""
         if usual != "stream":
             return Stores(usual)
-        room = _KEPT * sum(bits * getattr(limits, name) for name, bits in _BLOCK_BITS.items())
+        room = _KEPT * limits.memory_bits
         frames = spatial_loops(graph)
         sent = {op.layer: prod(op.trips[d] for d in frames.get(op.layer, ())) for op in graph.operations}
         kept: dict[str, WeightStore] = {}

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
@@ -34,6 +34,7 @@ from penstock.dse.lanes.stores import Stores, walked_frames
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
+from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.orders import (
     AS_OTHERS,
     ORDER_CONNECTED,
@@ -60,21 +61,8 @@ Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
 SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _MOST_ORDERED_KERNELS = 3
-_NARROWEST_PORT, _WIDEST_PORT = 32, 512
 _REMEMBERED = 256
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
-
-
-@dataclass(frozen=True)
-class TilingOptions:
-    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
-
-    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
-    max_lanes: int | None = None
-    weights: WeightStore | None = None
-    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
-    per_kernel: bool = True
-    """Whether the search may also shift lanes between kernels."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +158,7 @@ class TilingSpace:
 
     @cached_property
     def port_bits(self) -> int:
-        """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
-        cycle = [memory.port_gb_s * 8000 / self.clock_mhz for memory in self.platform.memories]
-        return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
+        return widest_port(self.platform, self.clock_mhz)
 
     @cached_property
     def weights(self) -> WeightStore:
@@ -180,10 +166,7 @@ class TilingSpace:
 
     @cached_property
     def stores(self) -> Stores:
-        """Where the weights of each layer lie; those that nobody placed by size and use."""
-        if self.options.weights is not None:
-            return Stores(self.options.weights)
-        return Stores.of(self.graph, self.weights, self.may_use)
+        return self.options.stores(self.graph, self.weights, self.may_use)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""

@@ -155,13 +155,13 @@ def test_windows_that_mean_nothing(by: Slide, words: str) -> None:
 
 
 def test_several_columns_a_cycle() -> None:
-    """Lanes along the columns: windows leave side by side, padded or with a stride, in less than half the time."""
+    """Lanes along the columns: windows leave side by side, also padded or with a stride, in two thirds of the time."""
     program = prepare(in_columns(), "w8a8")
     allowed = frame_lanes(read_graph(program.module))
     assert [lanes[max(lanes)] for layer, lanes in allowed.items() if layer in ("0", "2")] == [(1, 2, 4, 8, 16), (1, 2)]
     one, four = (side_by_side(program, lanes) for lanes in (1, 4))
     check(four)
-    assert 2 * cycles(four) < cycles(one)
+    assert 3 * cycles(four) < 2 * cycles(one)
 
 
 def in_columns() -> Program:
