@@ -387,7 +387,6 @@ class TilingSpace:
         return walked_frames(self.graph, self.stores)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
-        """Of the loops, padded."""
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
     @cached_property
