@@ -30,7 +30,7 @@ BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
 _FINE, _MIXED = "-fine", "mixed-"
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
 MOST_FITTED = 48
-"""Kernels up to which walks are fitted one by one."""
+"""Kernels up to which walks are decided one by one; of more, each has its plainest."""
 
 FittedSetting = Mapping[str, int | str | bool]
 FittedValues = tuple[int | str | bool, ...]
@@ -83,9 +83,11 @@ class Fitting:
     @cached_property
     def choices(self) -> dict[str, FittedValues]:
         """Every parameter with its values, the simplest first."""
-        if not self.leading or len(self.graph.operations) > MOST_FITTED:
+        if not self.leading:
             return {}
         table: dict[str, FittedValues] = {SHARE: SHARES}
+        if len(self.graph.operations) > MOST_FITTED:
+            return table
         led = {leader.layer for op in self.graph.operations if (leader := self.fitter.leader(op)) is not None}
         for op in self.leading:
             table[f"{WALK}.{op.layer}"] = tuple(dict.fromkeys(walk_name(walk) for walk in self._walks(op)))
@@ -139,7 +141,7 @@ class Fitting:
         return {name: found.get(number, sizes[number]) - sizes[number] for name, number, _ in self._padded}
 
     def sizes(self, settings: FittedSetting) -> Sizes:
-        more = {number: int(settings[name]) for name, number, _ in self._padded}
+        more = {number: int(settings.get(name, 0)) for name, number, _ in self._padded}
         return {number: self.fitter.dims.sizes[number] + by for number, by in more.items() if by}
 
     def walks(self, settings: FittedSetting) -> dict[str, KernelWalk]:
@@ -149,7 +151,8 @@ class Fitting:
         }
 
     def _walk(self, op: TensorOp, settings: FittedSetting) -> KernelWalk:
-        named = self._by_name[op.layer][str(settings[f"{WALK}.{op.layer}"])]
+        walks = self._by_name[op.layer]
+        named = walks[str(settings.get(f"{WALK}.{op.layer}", next(reversed(walks))))]
         built, burst = str(settings.get(f"{BUILT}.{op.layer}", "")), settings.get(f"{BURST}.{op.layer}", BURSTS[0])
         return replace(
             named,
