@@ -35,16 +35,20 @@ _LIBRARY_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,99}")
 
 @dataclass(frozen=True)
 class FileReference:
+    """A function that returns a model, or a task program; of the latter `options` set constants."""
+
     path: Path
     function: str
+    options: tuple[tuple[str, str], ...] = ()
 
     @property
     def name(self) -> str:
         stem = self.path.stem
-        return stem if self.function == "model" else f"{stem}.{self.function}"
+        return stem if self.function in ("", "model") else f"{stem}.{self.function}"
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.function}"
+        query = "&".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.path}" + (f":{self.function}" if self.function else "") + (f"?{query}" if query else "")
 
 
 @dataclass(frozen=True)
@@ -137,10 +141,14 @@ def parse_reference(text: str) -> ModelReference:
         return OnnxReference(Path(text))
     if text.endswith(".mlir"):
         return LinalgReference(Path(text))
-    path, colon, function = text.rpartition(":")
+    place, mark, query = text.partition("?") if ".py" in text else (text, "", "")
+    options = _options(query, text) if mark and query else ()
+    if place.endswith(".py"):
+        return FileReference(Path(place), "", options)
+    path, colon, function = place.rpartition(":")
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
-    return FileReference(Path(path), function)
+    return FileReference(Path(path), function, options)
 
 
 def _zoo_reference(text: str) -> ZooReference:

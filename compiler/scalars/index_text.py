@@ -32,3 +32,17 @@ def flat(shape: Sequence[int], index: Sequence[str], *, fold: bool = False) -> s
         if extent > 1:
             position = i if position == "0" else total([times(position, extent, fold=fold), i], fold=fold)
     return position
+
+
+def linear(start: int, factors: Sequence[int], index: Sequence[str]) -> str:
+    """A place that moves by a factor with each index."""
+    terms = [times(i, factor) for i, factor in zip(index, factors, strict=True) if factor]
+    return total([*terms, str(start)] if start or not terms else terms)
+
+
+def along(place: str, inner: int, size: int, *, outermost: bool) -> str:
+    """A row-major place as the index of one dim of `size`, within which `inner` elements lie."""
+    if size == 1:
+        return "0"
+    divided = place if inner == 1 else f"({place}) / {inner}"
+    return divided if outermost else f"({divided}) % {size}"

@@ -31,7 +31,7 @@ from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
-from penstock.compiler.scalars.index_text import flat, times, total
+from penstock.compiler.scalars.index_text import along, flat, linear, times, total
 
 
 @dataclass
@@ -108,6 +108,8 @@ class NestCpp:
                 self._within(op)
             case nest.StackOp():
                 self._stack(op)
+            case nest.PickOp():
+                self._pick(op)
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -252,6 +254,19 @@ class NestCpp:
         for number, value in enumerate(op.inputs):
             with self.out.lanes(lane_shape(value)) as index:
                 self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
+
+    def _pick(self, op: nest.PickOp) -> None:
+        start, factors = op.factors
+        given, made = lane_shape(op.value), lane_shape(op.result)
+        if prod(made) == 1:
+            at = [str(start // prod(given[d + 1 :]) % size) for d, size in enumerate(given)]
+            self._single(op.result, "lane", self._at(op.value, at))
+            return
+        self._declare(op.result, "lanes")
+        with self.out.lanes(made) as index:
+            place = linear(start, factors, index)
+            at = [along(place, prod(given[d + 1 :]), size, outermost=d == 0) for d, size in enumerate(given)]
+            self.out.add(f"{self._at(op.result, index)} = {self._at(op.value, at)};")
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
