@@ -56,9 +56,7 @@ class _Elaborator(Expressions):
         self.loop_names: dict[int, str] = {}
         self.count = self.temporaries = self.depth = self.calls = 0
         self.settling, self.noted = False, set[int]()
-        self.indexed_names = {
-            one.value.id for one in ast.walk(task.node) if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)
-        }  # fmt: skip
+        self.indexed_names = _arrays_of(task.node)
 
     def run(self) -> Body:
         self.names |= dict(zip(self.task.places, self.place, strict=True))
@@ -516,9 +514,7 @@ class _Elaborator(Expressions):
         local = _renamed(function.node, prefix)
         self.names, self.kinds = dict(outer_names), dict(outer_kinds)
         self.names |= {prefix + one.arg: value for one, value in zip(given.args, values, strict=True)}
-        self.indexed_names = indexed | {
-            one.value.id for one in ast.walk(local) if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)
-        }
+        self.indexed_names = indexed | _arrays_of(local)
         self.calls += 1
         try:
             *body, last = [*local.body, ast.Pass()] if not isinstance(local.body[-1], ast.Return) else local.body
@@ -559,6 +555,20 @@ def _fixed(value: Affine, counters: Mapping[int, int]) -> Affine:
     for loop, factor in value.terms:
         found = found.plus(Affine(factor * counters[loop]) if loop in counters else Affine(0, ((loop, factor),)))
     return found
+
+
+def _arrays_of(function: ast.FunctionDef) -> set[str]:
+    """Names whose elements are set, or chosen by a loop's counter: memories, not tiles."""
+    counters: set[str] = set()
+    for one in ast.walk(function):
+        if isinstance(one, ast.For) and isinstance(one.iter, ast.Call) and isinstance(one.iter.func, ast.Name):
+            counters |= names_in(one.target) if one.iter.func.id != "unroll" else set()
+    return {
+        one.value.id
+        for one in ast.walk(function)
+        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)
+        and (isinstance(one.ctx, ast.Store) or names_in(one.slice) & counters)
+    }  # fmt: skip
 
 
 def _as_load(node: ast.expr) -> ast.expr:

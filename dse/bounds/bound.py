@@ -125,7 +125,7 @@ class GoalBounds:
 
     def _operators(self, *, around: bool) -> int:
         """The fewest cycles in which the model's arithmetic is done by what may be used, by bisection."""
-        high = max(one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels)
+        high = max((one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels), default=0)
         low = 0
         while low < high:
             middle = (low + high) // 2

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.compiler.tasks.affine import Affine, Test, Tests
+from penstock.compiler.tasks.lowering.turns import in_turns, merged
 from penstock.compiler.tasks.source import Source
 from penstock.compiler.tasks.tree import Assign, Body, For, Get, Load, Put, Simple, Stmt, Store, When
 
@@ -59,7 +60,16 @@ class _Flattener:
             groups[-1].append(piece)
         if len(groups) > 1 and not any(isinstance(p.one, For) for p in groups[-1]):
             groups[-2] += groups.pop()
-        return [self._flat(group) for group in groups if group]
+        return [self._alone(self._flat(group)) for group in groups if group]
+
+    def _alone(self, nest: FlatNest) -> FlatNest:
+        """With at most one access to a channel a round."""
+        loop = max(self.trips, default=-1) + 1
+        items, count = in_turns(merged(nest.items), loop)
+        if count == 1:
+            return FlatNest(nest.loops, items)
+        self.trips[loop], self.names[loop] = count, "turn"
+        return FlatNest([*nest.loops, loop], items)
 
     def _pieces(self, statements: Sequence[Stmt], tests: Tests) -> list[_Piece]:
         found: list[_Piece] = []
