@@ -51,8 +51,8 @@ from penstock.compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
     "MemoryOp", "ALWAYS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
-    "NestDialect", "NestOp", "PickOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp", "WriteOp",
-    "YieldOp", "memory_shape", "memory_word",
+    "NestDialect", "NestOp", "PickOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp",
+    "WriteOp", "YieldOp", "memory_shape", "memory_word",
 ]  # fmt: skip
 
 
@@ -380,8 +380,7 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
 MemoryOp = LoadOp | StoreOp
 """What reaches a memory at an address."""
 
-NestDialect = Dialect(
-    "nest",
-    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, PickOp, MapOp, YieldOp, ReduceOp, ConstantOp],
-    [GuardAttr, LoopsAttr],
-)
+_OPERATIONS = (
+    NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, PickOp, MapOp, YieldOp, ReduceOp, ConstantOp,
+)  # fmt: skip
+NestDialect = Dialect("nest", list(_OPERATIONS), [GuardAttr, LoopsAttr])

@@ -14,14 +14,14 @@ from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.linalg import run
 from penstock.compiler.program import Port, Program, Samples, Signature
-from penstock.compiler.reference import FileReference, check_file
+from penstock.compiler.reference import TaskReference, check_file
 from penstock.compiler.scalars.number_types import named, sent_types
 from penstock.compiler.tasks.interpret import stored_as
-from penstock.compiler.tasks.kinds import Kind, is_float
+from penstock.compiler.tasks.kinds import TileKind, is_float
 from penstock.compiler.tasks.lowering.scalars import type_of
-from penstock.compiler.tasks.network import Network
+from penstock.compiler.tasks.network import Instances
 from penstock.compiler.tasks.opened import open_network
-from penstock.compiler.tasks.source import CODE, MOST_BYTES, is_task_source
+from penstock.compiler.tasks.source import CODE, MODULE, MOST_BYTES, is_task_source
 
 REFERENCE = "task interpreter"
 MOST_SAMPLED = 4_000_000
@@ -40,10 +40,17 @@ def task_text(path: Path) -> str | None:
     return text.expandtabs() if is_task_source(text) else None
 
 
-def import_tasks(reference: FileReference, text: str) -> Program:
-    """The program that a reference names."""
+def import_tasks(reference: TaskReference) -> Program:
+    """The program that a reference names. A file that is none is refused: it may be anybody's code."""
+    text = task_text(reference.path)
+    if text is None:
+        raise PenstockError(
+            code="model-reference", what="the file is no task program", where=str(reference.path),
+            limit=f"a task program says `from {MODULE} import ...`, and has at most {MOST_BYTES} bytes",
+            hint=f"a PyTorch model is named with its function: {reference.path}:model",
+        )  # fmt: skip
     options = dict(reference.options)
-    network = open_network(reference.path.name, text, reference.function, tuple(sorted(options.items())))
+    network = open_network(reference.path.name, text, reference.program, tuple(sorted(options.items())))
     inputs, outputs = _ports(network, network.inputs), _ports(network, network.outputs)
     block = Block(arg_types=[_tensor(network, port.name) for port in inputs])
     results = [_tensor(network, port.name) for port in outputs]
@@ -51,24 +58,27 @@ def import_tasks(reference: FileReference, text: str) -> Program:
     block.add_ops([op, ReturnOp(*op.results)])
     main = FuncOp("main", ([a.type for a in block.args], results), Region(block))
     main.arg_attrs = ArrayAttr(
-        DictionaryAttr({"penstock.name": StringAttr(port.name), "penstock.kind": StringAttr("input")}) for port in inputs
+        DictionaryAttr({"penstock.name": StringAttr(port.name), "penstock.kind": StringAttr("input")})
+        for port in inputs
     )
     module = ModuleOp([main])
     module.verify()
-    only = reference.function in ("", network.program.name)
-    name = reference.path.stem if only and reference.path.stem == network.program.name else f"{reference.path.stem}.{network.program.name}"
+    name = TaskReference(reference.path, network.program.name).name
     program = Program(name, module, {}, Signature(inputs, outputs))
     samples = tuple(_drawn(network.program.tensors[port.name].kind, i) for i, port in enumerate(inputs))
     return program.with_module(module, samples=Samples(samples, tuple(run(program, samples)), REFERENCE))
 
 
-def _ports(network: Network, names: tuple[str, ...]) -> tuple[Port, ...]:
+def _ports(network: Instances, names: tuple[str, ...]) -> tuple[Port, ...]:
     found: list[Port] = []
     for name in names:
         tensor = network.program.tensors[name]
         if not named(tensor.kind.dtype if tensor.kind.dtype != "f32" else "f32").is_sent:
             raise network.source.error(
-                tensor.node, f"{name} is a tensor of {tensor.kind}", "cast inside the tasks", f"tensors hold {sent_types()}"
+                tensor.node,
+                f"{name} is a tensor of {tensor.kind}",
+                "cast inside the tasks",
+                f"tensors hold {sent_types()}",
             )
         found.append(Port(name, tensor.kind.shape, stored_as(tensor.kind.dtype).name))
     if not found:
@@ -76,12 +86,12 @@ def _ports(network: Network, names: tuple[str, ...]) -> tuple[Port, ...]:
     return tuple(found)
 
 
-def _tensor(network: Network, name: str) -> TensorType:
+def _tensor(network: Instances, name: str) -> TensorType:
     kind = network.program.tensors[name].kind
     return TensorType(type_of(kind.dtype), kind.shape)
 
 
-def _drawn(kind: Kind, seed: int) -> Array:
+def _drawn(kind: TileKind, seed: int) -> Array:
     generator, dtype = np.random.default_rng(seed), stored_as(kind.dtype)
     if is_float(kind.dtype):
         return generator.standard_normal(kind.shape).astype(dtype)

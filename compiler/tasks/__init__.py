@@ -1,1 +1,1 @@
-"""Task programs: the language of `penstock.tasks`, read by Python's own parser, checked and interpreted, never executed."""
+"""Task programs: the language of `penstock.tasks`, read by Python's parser, checked and interpreted, never executed."""

@@ -55,7 +55,7 @@ def plain(value: Affine) -> Number:
 
 @dataclass(frozen=True)
 class Test:
-    """One comparison of a loop's counter with a constant: eq, ne, ge, le; of its remainder by `every`, if that is set."""
+    """One comparison of a loop's counter with a constant: eq, ne, ge, le; of its remainder by `every`, if set."""
 
     loop: int
     comparison: str

@@ -1,4 +1,4 @@
-"""What a program must be as a whole: a writer and a reader a stream, as many puts as gets, a port a tensor, no circle."""
+"""What a program must be as a whole: a writer and a reader a stream, puts as gets, a port a tensor, no circle."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from penstock.compiler.tasks.network import Instance, Network, tokens
+from penstock.compiler.tasks.network import Instances, TaskInstance, tokens
 from penstock.compiler.tasks.source import TaskError
-from penstock.compiler.tasks.tree import Body, Port, Store, memories_of, walk
+from penstock.compiler.tasks.tree import Store, StreamEnd, TaskBody, memories_of, walk
 
 
 @dataclass(frozen=True)
 class End:
     """One end of a channel: which instance, at which port, how many tokens a run."""
 
-    instance: Instance
-    port: Port
+    instance: TaskInstance
+    port: StreamEnd
     count: int
 
     @property
@@ -25,14 +25,14 @@ class End:
 
 
 @dataclass
-class Ends:
+class ChannelEnds:
     """Both ends of every channel; more than one of a kind is a mistake."""
 
     puts: dict[str, list[End]] = field(default_factory=dict[str, list[End]])
     gets: dict[str, list[End]] = field(default_factory=dict[str, list[End]])
 
 
-def check(network: Network) -> Ends:
+def check(network: Instances) -> ChannelEnds:
     """The ends of every channel, or the first mistake."""
     ends = _ends(network)
     _check_ends(network, ends)
@@ -41,9 +41,9 @@ def check(network: Network) -> Ends:
     return ends
 
 
-def _ends(network: Network) -> Ends:
-    ends = Ends()
-    counted: dict[Body, list[tuple[Port, bool, int]]] = {}
+def _ends(network: Instances) -> ChannelEnds:
+    ends = ChannelEnds()
+    counted: dict[TaskBody, list[tuple[StreamEnd, bool, int]]] = {}
     for one in network.instances:
         if one.body not in counted:
             counted[one.body] = [(port, puts, count) for (port, puts), count in tokens(one.body).items()]
@@ -52,7 +52,7 @@ def _ends(network: Network) -> Ends:
     return ends
 
 
-def _check_ends(network: Network, ends: Ends) -> None:
+def _check_ends(network: Instances, ends: ChannelEnds) -> None:
     source = network.source
     for side, verb, other in ((ends.puts, "put into", "reader"), (ends.gets, "got from", "writer")):
         for name, users in side.items():
@@ -73,19 +73,22 @@ def _check_ends(network: Network, ends: Ends) -> None:
         (get,) = ends.gets[name]
         if put.count != get.count:
             raise source.error(
-                put.node, f"{put.instance.name} puts {put.count} tokens into {name}, {get.instance.name} gets {get.count}",
+                put.node,
+                f"{put.instance.name} puts {put.count} tokens into {name}, {get.instance.name} gets {get.count}",
                 "let the loops around the put and the get make as many rounds",
                 f"the get is at {source.line_of(get.node)}",
             )  # fmt: skip
         if put.instance is get.instance:
             raise source.error(
-                put.node, f"{put.instance.name} puts into {name} and gets from it itself", "keep it in a variable or an array"
+                put.node,
+                f"{put.instance.name} puts into {name} and gets from it itself",
+                "keep it in a variable or an array",
             )
 
 
-def _check_tensors(network: Network) -> None:
+def _check_tensors(network: Instances) -> None:
     """A tensor is a memory with a port: one instance meets it."""
-    met: dict[str, Instance] = {}
+    met: dict[str, TaskInstance] = {}
     for one in network.instances:
         for memory in one.body.tensors:
             other = met.setdefault(memory.name, one)
@@ -99,7 +102,11 @@ def _check_tensors(network: Network) -> None:
         stored = {s.memory for s in walk(body.statements) if isinstance(s, Store)}
         for statement in walk(body.statements):
             for memory in memories_of(statement):
-                if memory.is_tensor and memory in stored and not (isinstance(statement, Store) and statement.memory is memory):
+                if (
+                    memory.is_tensor
+                    and memory in stored
+                    and not (isinstance(statement, Store) and statement.memory is memory)
+                ):
                     raise network.source.error(
                         network.program.tensors[memory.name].node, f"{memory.name} is loaded and stored",
                         "take the input and the output as two tensors",
@@ -113,16 +120,16 @@ def _check_tensors(network: Network) -> None:
             raise network.source.error(tensor.node, f"no task meets the tensor {name}", "load it, or leave it out")
 
 
-def check_acyclic(network: Network, ends: Ends) -> None:
+def check_acyclic(network: Instances, ends: ChannelEnds) -> None:
     """Tasks that wait for each other's tokens in a circle are shown with their lines."""
-    after: dict[Instance, list[tuple[Instance, End]]] = {}
+    after: dict[TaskInstance, list[tuple[TaskInstance, End]]] = {}
     for name, (put,) in ends.puts.items():
         after.setdefault(put.instance, []).append((ends.gets[name][0].instance, put))
-    done: set[Instance] = set()
+    done: set[TaskInstance] = set()
     for root in network.instances:
         if root in done:
             continue
-        path: list[tuple[Instance, End | None]] = [(root, None)]
+        path: list[tuple[TaskInstance, End | None]] = [(root, None)]
         iterators = [iter(after.get(root, ()))]
         on_path = {root}
         while iterators:
@@ -135,19 +142,26 @@ def check_acyclic(network: Network, ends: Ends) -> None:
                 continue
             goal, put = step
             if goal in on_path:
-                raise _circle(network, [end for one, end in [*path[[p for p, _ in path].index(goal) + 1 :]] if end] + [put])
+                raise _circle(
+                    network, [end for one, end in [*path[[p for p, _ in path].index(goal) + 1 :]] if end] + [put]
+                )
             if goal not in done:
                 path.append((goal, put))
                 on_path.add(goal)
                 iterators.append(iter(after.get(goal, ())))
 
 
-def _circle(network: Network, ends: Iterable[End]) -> TaskError:
+def _circle(network: Instances, ends: Iterable[End]) -> TaskError:
     """Streams that lead back to where they come from. Each task is one pipeline, which cannot wait for itself."""
     ends = list(ends)
-    steps = [f"{end.instance.name} puts {end.instance.channels[end.port]} ({network.source.line_of(end.node)})" for end in ends]
+    steps = [
+        f"{end.instance.name} puts {end.instance.channels[end.port]} ({network.source.line_of(end.node)})"
+        for end in ends
+    ]
     shown = " → ".join(steps[:8])
     return network.source.error(
-        ends[0].node, f"streams lead in a circle: {shown}", "let tokens flow one way, or keep the state in one task",
+        ends[0].node,
+        f"streams lead in a circle: {shown}",
+        "let tokens flow one way, or keep the state in one task",
         "circles of streams are not built yet, whether they stop or not",
     )

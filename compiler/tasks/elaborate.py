@@ -9,27 +9,35 @@ from math import prod
 from typing import Any
 
 from penstock.compiler.tasks.affine import Affine, Test, Tests, as_affine, plain
-from penstock.compiler.tasks.expressions import RUNTIME, Expressions, Value, bound, names_in
-from penstock.compiler.tasks.kinds import Kind
-from penstock.compiler.tasks.source import Source
+from penstock.compiler.tasks.expressions import RUNTIME, Expressions, ReadValue, bound, names_in
+from penstock.compiler.tasks.kinds import TileKind
+from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.tree import (
     Assign,
-    Body,
     Decision,
     Expr,
+    Fetch,
     For,
     Get,
-    Load,
     Memory,
-    Port,
     Put,
-    Site,
     Stmt,
     Store,
+    StreamEnd,
+    StreamSite,
+    TaskBody,
     Var,
     When,
 )
-from penstock.compiler.tasks.values import Builtin, Condition, Function, StreamArray, TaskDef, TaskProgram, Tensor
+from penstock.compiler.tasks.values import (
+    Builtin,
+    Condition,
+    OwnFunction,
+    StreamArray,
+    TaskDef,
+    TaskProgram,
+    TensorArgument,
+)
 
 MOST_STATEMENTS = 20_000
 _MOST_UNROLLED = 4096
@@ -38,36 +46,34 @@ _DEEPEST = 32
 _FILL_LANES = 64
 
 
-def elaborate(source: Source, program: TaskProgram, task: TaskDef, place: tuple[int, ...]) -> Body:
+def elaborate(source: ProgramText, program: TaskProgram, task: TaskDef, place: tuple[int, ...]) -> TaskBody:
     """The body of one instance of a task."""
     return _Elaborator(source, program, task, place).run()
 
 
 class _Elaborator(Expressions):
-    def __init__(self, source: Source, program: TaskProgram, task: TaskDef, place: tuple[int, ...]) -> None:
+    def __init__(self, source: ProgramText, program: TaskProgram, task: TaskDef, place: tuple[int, ...]) -> None:
         super().__init__(source, dict(program.constants), {})
         self.program, self.task, self.place = program, task, place
         self.places = frozenset(task.places)
         self.out: list[Stmt] = []
         self.arrays: dict[str, Memory] = {}
-        self.kinds: dict[str, Kind] = {}
-        self.ports: dict[tuple[str, tuple[int, ...]], Port] = {}
+        self.kinds: dict[str, TileKind] = {}
+        self.ports: dict[tuple[str, tuple[int, ...]], StreamEnd] = {}
         self.decisions: list[tuple[Decision, object]] = []
         self.loop_names: dict[int, str] = {}
         self.count = self.temporaries = self.depth = self.calls = 0
         self.settling, self.noted = False, set[int]()
         self.indexed_names = _arrays_of(task.node)
 
-    def run(self) -> Body:
+    def run(self) -> TaskBody:
         self.names |= dict(zip(self.task.places, self.place, strict=True))
         for name, tensor in self.program.tensors.items():
             self.names[name] = self._shard(tensor)
         self._statements(self.task.node.body)
-        return Body(
-            tuple(self.out), self.arrays, self.ports, self.trips, self.loop_names, self.decisions
-        )
+        return TaskBody(tuple(self.out), self.arrays, self.ports, self.trips, self.loop_names, self.decisions)
 
-    def _shard(self, tensor: Tensor) -> Memory:
+    def _shard(self, tensor: TensorArgument) -> Memory:
         layout, shape = self.task.layouts.get(tensor.name), tensor.kind.shape
         if layout is None:
             return Memory(tensor.name, tensor.kind.dtype, shape, True, (0,) * len(shape))
@@ -75,7 +81,9 @@ class _Elaborator(Expressions):
         parts = [size if axis is None else size // grid[axis] for size, axis in zip(shape, layout.axes, strict=True)]
 
         def offset(place: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(0 if axis is None else part * place[axis] for part, axis in zip(parts, layout.axes, strict=True))
+            return tuple(
+                0 if axis is None else part * place[axis] for part, axis in zip(parts, layout.axes, strict=True)
+            )
 
         return Memory(tensor.name, tensor.kind.dtype, tuple(parts), True, offset(self.place))
 
@@ -110,7 +118,7 @@ class _Elaborator(Expressions):
             self.noted.add(axis)
             self.decisions.append((lambda place: place[axis], self.place[axis]))
 
-    def _name(self, node: ast.Name) -> Value:
+    def _name(self, node: ast.Name) -> ReadValue:
         if node.id in self.places and not self.settling:
             self._note_place(node.id)
         return super()._name(node)
@@ -121,7 +129,9 @@ class _Elaborator(Expressions):
         for one in body:
             self.count += 1
             if self.count > MOST_STATEMENTS:
-                raise self.error(one, "too many statements", "loop with range() instead of unroll()", f"at most {MOST_STATEMENTS}")
+                raise self.error(
+                    one, "too many statements", "loop with range() instead of unroll()", f"at most {MOST_STATEMENTS}"
+                )
             self._statement(one)
 
     def _statement(self, node: ast.stmt) -> None:
@@ -158,9 +168,9 @@ class _Elaborator(Expressions):
 
     def _declare(self, node: ast.AnnAssign, name: str) -> None:
         kind = self.value(node.annotation)
-        if not isinstance(kind, Kind):
+        if not isinstance(kind, TileKind):
             raise self.error(node.annotation, f"{self.say(kind)} is no type", "write x: int32 = 0")
-        if name in self.places or isinstance(self.names.get(name), Builtin | StreamArray | Tensor):
+        if name in self.places or isinstance(self.names.get(name), Builtin | StreamArray | TensorArgument):
             raise self.error(node, f"{name!r} means something else already", "take another name")
         if kind.shape and name in self.indexed_names:
             own = Memory(name, kind.dtype, kind.shape, False, (0,) * len(kind.shape))
@@ -176,8 +186,8 @@ class _Elaborator(Expressions):
             self.out.append(Assign(name, self.cast(node, self.value(node.value), kind)))
         self.names[name] = Var(name, kind)
 
-    def _fill(self, node: ast.AST, memory: Memory, value: Value) -> None:
-        made = self.cast(node, value, Kind(memory.dtype))
+    def _fill(self, node: ast.AST, memory: Memory, value: ReadValue) -> None:
+        made = self.cast(node, value, TileKind(memory.dtype))
         if made.kind.shape == () and prod(memory.shape) > _FILL_LANES:
             loops = [self._loop(size, f"{memory.name}{dim}") for dim, size in enumerate(memory.shape)]
             store: Stmt = Store(memory, tuple(Affine.counter(loop) for loop in loops), (1,) * len(loops), made)
@@ -185,10 +195,10 @@ class _Elaborator(Expressions):
                 store = For(loop, size, self.loop_names[loop], (store,), node)
             self.out.append(store)
             return
-        whole = self.cast(node, made, Kind(memory.dtype, memory.shape))
+        whole = self.cast(node, made, TileKind(memory.dtype, memory.shape))
         self.out.append(Store(memory, (Affine(0),) * len(memory.shape), memory.shape, whole))
 
-    def _assign(self, node: ast.AST, target: ast.expr, value: Value) -> None:
+    def _assign(self, node: ast.AST, target: ast.expr, value: ReadValue) -> None:
         match target:
             case ast.Name(id=name):
                 self._assign_name(node, name, value)
@@ -205,14 +215,20 @@ class _Elaborator(Expressions):
                         "declare an array with its type: x: int32[4, 4] = 0",
                     )  # fmt: skip
                 index, block, kept = self._index(target, found)
-                self.out.append(Store(found, index, block, self.cast(node, value, Kind(found.dtype, kept))))
+                self.out.append(Store(found, index, block, self.cast(node, value, TileKind(found.dtype, kept))))
             case _:
                 raise self.error(target, "a value goes to a name or to an element")
 
-    def _assign_name(self, node: ast.AST, name: str, value: Value) -> None:
+    def _assign_name(self, node: ast.AST, name: str, value: ReadValue) -> None:
         known = self.names.get(name)
-        if name in self.places or isinstance(known, Builtin | StreamArray) or (isinstance(known, Memory) and known.is_tensor):
-            raise self.error(node, f"{name!r} means something else already", "take another name, or store into it: x[:] = ...")
+        if (
+            name in self.places
+            or isinstance(known, Builtin | StreamArray)
+            or (isinstance(known, Memory) and known.is_tensor)
+        ):
+            raise self.error(
+                node, f"{name!r} means something else already", "take another name, or store into it: x[:] = ..."
+            )
         if isinstance(known, Memory):
             self._fill(node, known, value)
             return
@@ -226,7 +242,9 @@ class _Elaborator(Expressions):
         made = self.runtime(node, value) if name not in self.kinds else self.cast(node, value, self.kinds[name])
         if self.kinds.setdefault(name, made.kind) != made.kind:
             raise self.error(
-                node, f"{name!r} is {self.kinds[name]} and becomes {made.kind}", f"declare it first: {name}: {made.kind} = ..."
+                node,
+                f"{name!r} is {self.kinds[name]} and becomes {made.kind}",
+                f"declare it first: {name}: {made.kind} = ...",
             )
         self.out.append(Assign(name, made))
         self.names[name] = Var(name, made.kind)
@@ -237,11 +255,17 @@ class _Elaborator(Expressions):
     def _for(self, node: ast.For) -> None:
         call = node.iter
         word = self.value(call.func) if isinstance(call, ast.Call) else None
-        if not isinstance(call, ast.Call) or not isinstance(word, Builtin) or word.name not in ("range", "grid", "unroll"):
+        if (
+            not isinstance(call, ast.Call)
+            or not isinstance(word, Builtin)
+            or word.name not in ("range", "grid", "unroll")
+        ):
             if isinstance(call, ast.Tuple | ast.List | ast.Name) and isinstance(items := self.value(call), tuple):
                 self._unrolled(node, items)
                 return
-            raise self.error(node.iter, "a loop whose rounds are not known", "write for i in range(N), grid(M, N) or unroll(N)")
+            raise self.error(
+                node.iter, "a loop whose rounds are not known", "write for i in range(N), grid(M, N) or unroll(N)"
+            )
         if call.keywords:
             raise self.error(call, "its arguments go by place")
         bounds = [self._settle(one, lambda e, n: e.number(n, "a loop's bound")) for one in call.args]
@@ -261,14 +285,14 @@ class _Elaborator(Expressions):
         else:
             self._nested(node, [(node.target, (start, stop, step))])
 
-    def _unrolled(self, node: ast.For, items: tuple[Value, ...]) -> None:
+    def _unrolled(self, node: ast.For, items: tuple[ReadValue, ...]) -> None:
         if len(items) > _MOST_UNROLLED:
             raise self.error(node, f"{len(items)} rounds written out", "loop with range()", f"at most {_MOST_UNROLLED}")
         for item in items:
             self._bind(node.target, item)
             self._statements(node.body)
 
-    def _bind(self, target: ast.expr, value: Value) -> None:
+    def _bind(self, target: ast.expr, value: ReadValue) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(target.elts) == len(value):
             for one, part in zip(target.elts, value, strict=True):
                 self._bind(one, part)
@@ -329,11 +353,11 @@ class _Elaborator(Expressions):
         if inside:
             self.out.append(When(tests, inside))
 
-    def chosen(self, node: ast.IfExp, test: Value) -> Value:
+    def chosen(self, node: ast.IfExp, test: ReadValue) -> ReadValue:
         """A value that a counter chooses."""
         if not isinstance(test, Condition) or len(test.tests) != 1:
             raise self.error(node, "a choice by more than one comparison", "choose in two steps, or with if")
-        parts: list[tuple[Tests, list[Stmt], Value]] = []
+        parts: list[tuple[Tests, list[Stmt], ReadValue]] = []
         for tests, side in ((test.tests, node.body), ((test.tests[0].opposite,), node.orelse)):
             before, self.out = self.out, []
             value = self.value(side)
@@ -344,7 +368,7 @@ class _Elaborator(Expressions):
         name = self._temporary()
         for (tests, made, _), value in zip(parts, values, strict=True):
             self.out.append(When(tests, (*made, Assign(name, self._spread(node, value, shape)))))
-        return Var(name, Kind(values[0].kind.dtype, shape))
+        return Var(name, TileKind(values[0].kind.dtype, shape))
 
     def _temporary(self) -> str:
         self.temporaries += 1
@@ -363,13 +387,15 @@ class _Elaborator(Expressions):
         made = self.runtime(call, value)
         if made.kind.shape not in (stream.kind.shape, ()) and made.kind.lanes != 1:
             raise self.error(call, f"{stream.name} carries {stream.kind}, not {made.kind}")
-        made = self.cast(call, made, stream.kind) if made.kind.shape != stream.kind.shape or not stream.kind.shape else self.cast(
-            call, made, Kind(stream.kind.dtype)
+        made = (
+            self.cast(call, made, stream.kind)
+            if made.kind.shape != stream.kind.shape or not stream.kind.shape
+            else self.cast(call, made, TileKind(stream.kind.dtype))
         )
         for tests, port in choices:
             self.out.append(When(tests, (Put(port, made),)) if tests else Put(port, made))
 
-    def method(self, node: ast.Call, on: ast.Attribute) -> Value:
+    def method(self, node: ast.Call, on: ast.Attribute) -> ReadValue:
         if on.attr == "put":
             raise self.error(node, "put has no value", "let it stand alone on a line")
         if on.attr == "try_get":
@@ -388,7 +414,7 @@ class _Elaborator(Expressions):
             self.out.append(When(tests, (got,)) if tests else got)
         return Var(name, stream.kind)
 
-    def _ends(self, node: ast.AST, on: ast.expr) -> tuple[StreamArray, list[tuple[Tests, Port]]]:
+    def _ends(self, node: ast.AST, on: ast.expr) -> tuple[StreamArray, list[tuple[Tests, StreamEnd]]]:
         """The channel that is meant, or one for each round where a counter chooses."""
         base, index = (on.value, on.slice) if isinstance(on, ast.Subscript) else (on, None)
         stream = self.value(base)
@@ -396,8 +422,10 @@ class _Elaborator(Expressions):
             raise self.error(on, f"{self.say(stream)} is no stream")
         if index is None:
             if stream.dims:
-                raise self.error(on, f"{stream.name} is an array of {list(stream.dims)} streams", f"index it: {stream.name}[i]")
-            return stream, [((), self._port(node, stream, (), Site(None, {}, node)))]
+                raise self.error(
+                    on, f"{stream.name} is an array of {list(stream.dims)} streams", f"index it: {stream.name}[i]"
+                )
+            return stream, [((), self._port(node, stream, (), StreamSite(None, {}, node)))]
         self.settling, before = True, self.settling
         found = self.value(index)
         self.settling = before
@@ -406,38 +434,38 @@ class _Elaborator(Expressions):
         counters = sorted({loop for one in items if isinstance(one, Affine) for loop, _ in one.terms})
         if prod(self.trips[loop] for loop in counters) > _MOST_CHOICES:
             raise self.error(on, "a counter chooses among too many streams", limit=f"at most {_MOST_CHOICES}")
-        choices: list[tuple[Tests, Port]] = []
+        choices: list[tuple[Tests, StreamEnd]] = []
         for rounds in product(*(range(self.trips[loop]) for loop in counters)):
             known = dict(zip(counters, rounds, strict=True))
             settled = {name: _at(value, known) for name, value in bindings.items()}
             at = tuple(plain(_fixed(as_affine(one), known)) if isinstance(one, int | Affine) else one for one in items)
             tests = tuple(Test(loop, "eq", number) for loop, number in known.items())
-            choices.append((tests, self._port(node, stream, at, Site(index, settled, node))))
+            choices.append((tests, self._port(node, stream, at, StreamSite(index, settled, node))))
         return stream, choices
 
-    def _port(self, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], site: Site) -> Port:
+    def _port(self, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], site: StreamSite) -> StreamEnd:
         check_index(self.source, node, stream, at, self.place)
         port = self.ports.get((stream.name, at))
         if port is None:
-            port = self.ports[stream.name, at] = Port(f"{stream.name}{len(self.ports)}", stream.name, at)
+            port = self.ports[stream.name, at] = StreamEnd(f"{stream.name}{len(self.ports)}", stream.name, at)
         port.sites.append(site)
         return port
 
     # -- memories
 
-    def indexed(self, node: ast.Subscript, found: Value) -> Value:
+    def indexed(self, node: ast.Subscript, found: ReadValue) -> ReadValue:
         if not isinstance(found, Memory):
             return super().indexed(node, found)
         index, block, kept = self._index(node, found)
-        kind = Kind(found.dtype, kept)
+        kind = TileKind(found.dtype, kept)
         name = self._temporary()  # loads happen in the order of the text, as gets do
-        self.out.append(Assign(name, Load(found, index, block, kind)))
+        self.out.append(Assign(name, Fetch(found, index, block, kind)))
         return Var(name, kind)
 
     def whole(self, node: ast.AST, memory: Memory) -> Expr:
-        name, kind = self._temporary(), Kind(memory.dtype, memory.shape)
+        name, kind = self._temporary(), TileKind(memory.dtype, memory.shape)
         start = (Affine(0),) * len(memory.shape)
-        self.out.append(Assign(name, Load(memory, self._shifted(memory, start), memory.shape, kind)))
+        self.out.append(Assign(name, Fetch(memory, self._shifted(memory, start), memory.shape, kind)))
         return Var(name, kind)
 
     def _shifted(self, memory: Memory, index: Sequence[Affine]) -> tuple[Affine, ...]:
@@ -465,7 +493,8 @@ class _Elaborator(Expressions):
             least, most = low.extremes(self.trips)
             if least < 0 or most + extent > size:
                 raise self.error(
-                    node, f"index {dim} reaches {least} to {most + extent - 1}", "correct the index, or the loop's bounds",
+                    node, f"index {dim} reaches {least} to {most + extent - 1}",
+                    "correct the index, or the loop's bounds",
                     f"{memory.name} has {size} there",
                 )  # fmt: skip
             index.append(low)
@@ -475,7 +504,7 @@ class _Elaborator(Expressions):
         return self._shifted(memory, index), tuple(block), tuple(kept)
 
     def _range(self, item: ast.expr, size: int) -> tuple[Affine, int]:
-        def read(e: Expressions, node: ast.expr) -> Value:
+        def read(e: Expressions, node: ast.expr) -> ReadValue:
             return e.value(node)
 
         if not isinstance(item, ast.Slice):
@@ -499,7 +528,7 @@ class _Elaborator(Expressions):
 
     # -- functions
 
-    def inlined(self, node: ast.Call, function: Function) -> Value:
+    def inlined(self, node: ast.Call, function: OwnFunction) -> ReadValue:
         """The body of a function with its arguments in place of their names."""
         given = function.node.args
         if given.vararg or given.kwarg or given.kwonlyargs or given.posonlyargs or given.defaults or node.keywords:
@@ -527,17 +556,22 @@ class _Elaborator(Expressions):
             self.kinds |= {name: kind for name, kind in made.items() if name.startswith(".")}
 
 
-def check_index(source: Source, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], place: tuple[int, ...]) -> None:
+def check_index(
+    source: ProgramText, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], place: tuple[int, ...]
+) -> None:
     """An index of an array of streams that is not there is named with the instance."""
     whole = all(isinstance(one, int) and not isinstance(one, bool) for one in at)
     if not whole or len(at) != len(stream.dims) or any(not 0 <= i < n for i, n in zip(at, stream.dims, strict=True)):
         raise source.error(
-            node, f"{stream.name}[{', '.join(map(str, at))}] is no stream", "leave that one out with an if on the place",
+            node, f"{stream.name}[{', '.join(map(str, at))}] is no stream",
+            "leave that one out with an if on the place",
             f"{stream.name} has {list(stream.dims)}; this is instance {place}",
         )  # fmt: skip
 
 
-def site_index(source: Source, program: TaskProgram, task: TaskDef, site: Site, place: tuple[int, ...]) -> tuple[Any, ...]:
+def site_index(
+    source: ProgramText, program: TaskProgram, task: TaskDef, site: StreamSite, place: tuple[int, ...]
+) -> tuple[Any, ...]:
     """The channel that a site names for another instance."""
     if site.index is None:
         return ()
@@ -546,7 +580,7 @@ def site_index(source: Source, program: TaskProgram, task: TaskDef, site: Site, 
     return found if isinstance(found, tuple) else (found,)
 
 
-def _at(value: Value, counters: Mapping[int, int]) -> Value:
+def _at(value: ReadValue, counters: Mapping[int, int]) -> ReadValue:
     return plain(_fixed(value, counters)) if isinstance(value, Affine) else value
 
 
@@ -586,7 +620,7 @@ class _Rename(ast.NodeTransformer):
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802  (the name that ast asks for)
+    def visit_Name(self, node: ast.Name) -> ast.Name:
         if node.id not in self.names:
             return node
         return ast.copy_location(ast.Name(self.names[node.id], node.ctx), node)
@@ -603,4 +637,3 @@ def _renamed(function: ast.FunctionDef, prefix: str) -> ast.FunctionDef:
 
 
 __all__ = ["check_index", "elaborate", "site_index"]
-

@@ -12,20 +12,20 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from penstock.compiler.tasks.affine import Affine, Remainder, Test, as_affine, compared, compared_remainder, plain
-from penstock.compiler.tasks.kinds import WIDEST_TOKEN, Kind, Layout, bits_of, is_float, joined
-from penstock.compiler.tasks.source import Source, TaskError
-from penstock.compiler.tasks.tree import Apply, Const, Expr, Fold, Join, Load, Memory, Shuffle, Var
+from penstock.compiler.tasks.kinds import WIDEST_TOKEN, GridLayout, TileKind, bits_of, is_float, joined
+from penstock.compiler.tasks.source import ProgramText, TaskError
+from penstock.compiler.tasks.tree import Apply, Const, Expr, Fetch, Fold, Join, Memory, Shuffle, Var
 from penstock.compiler.tasks.values import (
     Builtin,
     Condition,
-    Function,
+    OwnFunction,
     Placed,
     StreamArray,
-    StreamType,
-    Tensor,
+    StreamKind,
+    TensorArgument,
 )
 
-Value = Any
+ReadValue = Any
 """A number, a tuple, an `Affine`, a type, a declared thing, or an expression of the task."""
 
 _STATIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -40,19 +40,19 @@ _COMPARED: dict[type[ast.cmpop], str] = {
 _FUNCTIONS = ("exp", "sqrt", "tanh", "sigmoid")
 MOST_LANES = 1 << 14
 _MOST_NUMBER = 1 << 62
-RUNTIME = (Const, Var, Load, Apply, Shuffle, Join, Fold)
+RUNTIME = (Const, Var, Fetch, Apply, Shuffle, Join, Fold)
 
 
 class Expressions:
     """Reads expressions with names as `names` says. Tasks override what only they can do."""
 
-    def __init__(self, source: Source, names: dict[str, Value], trips: dict[int, int]) -> None:
+    def __init__(self, source: ProgramText, names: dict[str, ReadValue], trips: dict[int, int]) -> None:
         self.source, self.names, self.trips = source, names, trips
 
     def error(self, node: ast.AST, what: str, hint: str = "", limit: str = "") -> TaskError:
         return self.source.error(node, what, hint, limit)
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> ReadValue:
         """What an expression is."""
         read = getattr(self, f"_{type(node).__name__.lower()}", None)
         if read is None:
@@ -75,13 +75,13 @@ class Expressions:
             raise self.error(node, f"{what} must be whole numbers of at least 1 that are known before a run")
         return items
 
-    def say(self, value: Value) -> str:
+    def say(self, value: ReadValue) -> str:
         match value:
             case Affine() | Remainder():
                 return "a number that depends on a loop's counter"
             case Memory():
                 return f"{value.dtype}{list(value.shape)}"
-            case Kind():
+            case TileKind():
                 return f"the type {value}"
             case StreamArray():
                 return f"the stream {value.name}"
@@ -94,39 +94,41 @@ class Expressions:
 
     # -- atoms
 
-    def _constant(self, node: ast.Constant) -> Value:
+    def _constant(self, node: ast.Constant) -> ReadValue:
         if not isinstance(node.value, int | float | str | bool):
             raise self.error(node, f"{node.value!r} is no part of the language", "numbers, True and False are")
         if isinstance(node.value, int) and abs(node.value) > _MOST_NUMBER:
             raise self.error(node, "the number is too large", limit=f"at most {_MOST_NUMBER}")
         return node.value
 
-    def _name(self, node: ast.Name) -> Value:
+    def _name(self, node: ast.Name) -> ReadValue:
         if node.id not in self.names:
             import difflib
 
             near = difflib.get_close_matches(node.id, list(self.names), 1)
             raise self.error(
-                node, f"{node.id!r} is not defined", f"did you mean {near[0]!r}?" if near else "define it before its use"
+                node,
+                f"{node.id!r} is not defined",
+                f"did you mean {near[0]!r}?" if near else "define it before its use",
             )
         return self.names[node.id]
 
-    def _tuple(self, node: ast.Tuple) -> Value:
+    def _tuple(self, node: ast.Tuple) -> ReadValue:
         return tuple(self.value(item) for item in node.elts)
 
-    def _list(self, node: ast.List) -> Value:
+    def _list(self, node: ast.List) -> ReadValue:
         return tuple(self.value(item) for item in node.elts)
 
-    def _generatorexp(self, node: ast.GeneratorExp) -> Value:
+    def _generatorexp(self, node: ast.GeneratorExp) -> ReadValue:
         return self._listcomp(node)
 
-    def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> Value:
+    def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> ReadValue:
         """Written out: its rounds are known."""
         if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
             raise self.error(node, "a list over more than one name", "write one loop in it")
         over = node.generators[0]
         name, items = over.target.id, self._items(over.iter)  # pyright: ignore[reportAttributeAccessIssue]
-        before, found = self.names.get(name), list[Value]()
+        before, found = self.names.get(name), list[ReadValue]()
         for item in items:
             self.names[name] = item
             tests = [self.value(test) for test in over.ifs]
@@ -140,7 +142,7 @@ class Expressions:
             self.names[name] = before
         return tuple(found)
 
-    def _items(self, node: ast.expr) -> tuple[Value, ...]:
+    def _items(self, node: ast.expr) -> tuple[ReadValue, ...]:
         if isinstance(node, ast.Call) and self.value(node.func) in (Builtin("range"), Builtin("unroll")):
             bounds = [self.number(one, "a bound") for one in node.args]
             if not 1 <= len(bounds) <= 3 or (len(bounds) == 3 and bounds[2] == 0):
@@ -156,14 +158,19 @@ class Expressions:
 
     # -- arithmetic
 
-    def _binop(self, node: ast.BinOp) -> Value:
+    def _binop(self, node: ast.BinOp) -> ReadValue:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(node.op, ast.MatMult):
             return self._placed(node, left, right)
         if type(node.op) not in _STATIC:
             raise self.error(node, f"{_said(node.op)} is no part of the language")
         name, compute = _STATIC[type(node.op)]
-        if isinstance(left, RUNTIME) or isinstance(right, RUNTIME) or isinstance(left, Memory) or isinstance(right, Memory):
+        if (
+            isinstance(left, RUNTIME)
+            or isinstance(right, RUNTIME)
+            or isinstance(left, Memory)
+            or isinstance(right, Memory)
+        ):
             return self.apply(node, name, [left, right])
         if isinstance(left, Affine | Remainder) or isinstance(right, Affine | Remainder):
             return self._affine(node, name, left, right)
@@ -181,7 +188,7 @@ class Expressions:
             raise self.error(node, "the number is too large", limit=f"at most {_MOST_NUMBER}")
         return found
 
-    def _affine(self, node: ast.BinOp, name: str, left: Value, right: Value) -> Value:
+    def _affine(self, node: ast.BinOp, name: str, left: ReadValue, right: ReadValue) -> ReadValue:
         if isinstance(left, Remainder) or isinstance(right, Remainder):
             raise self.error(node, "a remainder of a counter can only be compared with a number")
         if not isinstance(left, int | Affine) or not isinstance(right, int | Affine):
@@ -204,7 +211,7 @@ class Expressions:
             "write the loop as two, so that each index is such a sum",
         )  # fmt: skip
 
-    def _unaryop(self, node: ast.UnaryOp) -> Value:
+    def _unaryop(self, node: ast.UnaryOp) -> ReadValue:
         found = self.value(node.operand)
         match node.op:
             case ast.USub() if isinstance(found, RUNTIME):
@@ -220,7 +227,7 @@ class Expressions:
             case _:
                 raise self.error(node, f"{_said(node.op)} of {self.say(found)} is no part of the language")
 
-    def _compare(self, node: ast.Compare) -> Value:
+    def _compare(self, node: ast.Compare) -> ReadValue:
         tests: list[Test] = []
         values = [self.value(one) for one in (node.left, *node.comparators)]
         for kind, left, right in zip(node.ops, values, values[1:], strict=False):
@@ -235,7 +242,7 @@ class Expressions:
                 tests += found
         return Condition(tuple(tests)) if tests else True
 
-    def _compared(self, node: ast.Compare, kind: ast.cmpop, left: Value, right: Value) -> Value:
+    def _compared(self, node: ast.Compare, kind: ast.cmpop, left: ReadValue, right: ReadValue) -> ReadValue:
         if isinstance(kind, ast.In | ast.NotIn) and isinstance(right, tuple) and isinstance(left, int):
             return (left in right) == isinstance(kind, ast.In)
         if type(kind) not in _COMPARED:
@@ -259,7 +266,7 @@ class Expressions:
             )  # fmt: skip
         return found
 
-    def _boolop(self, node: ast.BoolOp) -> Value:
+    def _boolop(self, node: ast.BoolOp) -> ReadValue:
         found = [self.value(one) for one in node.values]
         if any(isinstance(one, RUNTIME) for one in found):
             return self.apply(node, "and" if isinstance(node.op, ast.And) else "or", found)
@@ -280,7 +287,7 @@ class Expressions:
             raise self.error(node, "`or` of conditions on counters", "write an `if` and an `elif` with the same body")
         return conditions[0] if conditions else False
 
-    def _ifexp(self, node: ast.IfExp) -> Value:
+    def _ifexp(self, node: ast.IfExp) -> ReadValue:
         test = self.value(node.test)
         if isinstance(test, bool):
             return self.value(node.body if test else node.orelse)
@@ -288,27 +295,32 @@ class Expressions:
             raise self.error(node, "a condition on values chooses between values", "write where(condition, one, other)")
         return self.chosen(node, test)
 
-    def chosen(self, node: ast.IfExp, test: Value) -> Value:
+    def chosen(self, node: ast.IfExp, test: ReadValue) -> ReadValue:
         raise self.error(node, "this condition is not known here")
 
     # -- types, layouts, streams
 
-    def _placed(self, node: ast.BinOp, left: Value, right: Value) -> Value:
-        if isinstance(left, Kind) and isinstance(right, Layout):
+    def _placed(self, node: ast.BinOp, left: ReadValue, right: ReadValue) -> ReadValue:
+        if isinstance(left, TileKind) and isinstance(right, GridLayout):
             return Placed(right, left)
-        if isinstance(left, RUNTIME) or isinstance(right, RUNTIME) or isinstance(left, Memory) or isinstance(right, Memory):
+        if (
+            isinstance(left, RUNTIME)
+            or isinstance(right, RUNTIME)
+            or isinstance(left, Memory)
+            or isinstance(right, Memory)
+        ):
             return self._matmul(node, left, right)
         raise self.error(node, f"{self.say(left)} @ {self.say(right)} means nothing", "write T[shape] @ Layout(...)")
 
-    def _subscript(self, node: ast.Subscript) -> Value:
+    def _subscript(self, node: ast.Subscript) -> ReadValue:
         found = self.value(node.value)
         match found:
-            case Kind(shape=()):
-                return Kind(found.dtype, self.numbers(node.slice, "a shape"))
+            case TileKind(shape=()):
+                return TileKind(found.dtype, self.numbers(node.slice, "a shape"))
             case Builtin("Stream"):
                 return self._stream(node)
-            case StreamType(dims=()):
-                return StreamType(found.kind, found.depth, self.numbers(node.slice, "an array of streams"))
+            case StreamKind(dims=()):
+                return StreamKind(found.kind, found.depth, self.numbers(node.slice, "an array of streams"))
             case tuple():
                 at = self.number(node.slice, "an index")
                 if not -len(found) <= at < len(found):
@@ -317,12 +329,12 @@ class Expressions:
             case _:
                 return self.indexed(node, found)
 
-    def indexed(self, node: ast.Subscript, found: Value) -> Value:
+    def indexed(self, node: ast.Subscript, found: ReadValue) -> ReadValue:
         if isinstance(found, RUNTIME):
             return self._lanes(node, found)
         raise self.error(node, f"{self.say(found)} has no elements here")
 
-    def _lanes(self, node: ast.Subscript, value: Expr) -> Value:
+    def _lanes(self, node: ast.Subscript, value: Expr) -> ReadValue:
         """Elements of a tile that are known before a run."""
         shape, keep, ranges = value.kind.shape, list[int](), list[range]()
         items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -351,39 +363,40 @@ class Expressions:
         lanes = [0]
         for size, places in zip(shape, ranges, strict=True):
             lanes = [base * size + place for base in lanes for place in places]
-        return Shuffle(value, tuple(lanes), Kind(value.kind.dtype, tuple(keep)))
+        return Shuffle(value, tuple(lanes), TileKind(value.kind.dtype, tuple(keep)))
 
-    def _stream(self, node: ast.Subscript) -> StreamType:
+    def _stream(self, node: ast.Subscript) -> StreamKind:
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         kind = self.value(parts[0])
-        if not isinstance(kind, Kind) or len(parts) > 3:
+        if not isinstance(kind, TileKind) or len(parts) > 3:
             raise self.error(node, "a stream is Stream[T], Stream[T, shape] or Stream[T, shape, depth]")
         if len(parts) > 1:
             shape = self.value(parts[1])
             shape = shape if isinstance(shape, tuple) else (shape,)
             if kind.shape or any(not isinstance(x, int) or x < 1 for x in shape):
                 raise self.error(parts[1], "the shape of a stream's tokens must be whole numbers of at least 1")
-            kind = Kind(kind.dtype, shape)
+            kind = TileKind(kind.dtype, shape)
         depth = self.number(parts[2], "a depth") if len(parts) > 2 else 0
         if len(parts) > 2 and not 1 <= depth <= 1 << 20:
             raise self.error(parts[2], f"a stream cannot be {depth} deep", limit=f"1 to {1 << 20}")
         if kind.bits > WIDEST_TOKEN:
             raise self.error(
-                node, f"tokens of {kind.bits} bits are too wide", "send rows or columns of the tile, one after the other",
+                node, f"tokens of {kind.bits} bits are too wide",
+                "send rows or columns of the tile, one after the other",
                 f"at most {WIDEST_TOKEN} bits",
             )  # fmt: skip
-        return StreamType(kind, depth)
+        return StreamKind(kind, depth)
 
     # -- calls
 
-    def _call(self, node: ast.Call) -> Value:
+    def _call(self, node: ast.Call) -> ReadValue:
         if isinstance(node.func, ast.Attribute):
             return self.method(node, node.func)
         found = self.value(node.func)
-        if isinstance(found, Kind):
+        if isinstance(found, TileKind):
             (one,) = self._arguments(node, 1)
             return self.cast(node, one, found)
-        if isinstance(found, Function):
+        if isinstance(found, OwnFunction):
             return self.inlined(node, found)
         if not isinstance(found, Builtin):
             raise self.error(node, f"{self.say(found)} cannot be called")
@@ -415,7 +428,7 @@ class Expressions:
                 raise self.error(node, f"transpose takes a tile of two dims, not {tile.kind}")
             rows, columns = tile.kind.shape
             lanes = tuple(r * columns + c for c in range(columns) for r in range(rows))
-            return Shuffle(tile, lanes, Kind(tile.kind.dtype, (columns, rows)))
+            return Shuffle(tile, lanes, TileKind(tile.kind.dtype, (columns, rows)))
         if word == "stack":
             (many,) = self._arguments(node, 1)
             return self._stacked(node, many)
@@ -425,7 +438,7 @@ class Expressions:
             return self._spread(node, self.runtime(node, one), shape)
         raise self.error(node, f"{word} cannot be called here")
 
-    def _arguments(self, node: ast.Call, count: int) -> list[Value]:
+    def _arguments(self, node: ast.Call, count: int) -> list[ReadValue]:
         if len(node.args) != count or node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
             raise self.error(node, f"it takes {count} argument{'s' * (count > 1)}, by place")
         return [self.value(one) for one in node.args]
@@ -444,7 +457,7 @@ class Expressions:
         except (ArithmeticError, ValueError) as error:
             raise self.error(node, f"cannot be computed: {error}") from None
 
-    def _layout(self, node: ast.Call) -> Layout:
+    def _layout(self, node: ast.Call) -> GridLayout:
         parts = [self.value(one) for one in node.args]
         text = "".join(str(part) for part in parts)
         axes: list[int | None] = []
@@ -458,15 +471,17 @@ class Expressions:
             while digits < len(text) and text[digits].isdecimal() and digits < at + 3:
                 digits += 1
             if text[at] != "S":
-                raise self.error(node, f"{text!r} is no layout", 'a letter a dim: Layout("S0R") cuts the first along axis 0')
+                raise self.error(
+                    node, f"{text!r} is no layout", 'a letter a dim: Layout("S0R") cuts the first along axis 0'
+                )
             axes.append(int(text[at + 1 : digits] or 0))
             at = digits
         cut = [axis for axis in axes if axis is not None]
         if len(set(cut)) != len(cut):
             raise self.error(node, f"{text!r} cuts two dims along one axis", "an axis cuts at most one dim of a tensor")
-        return Layout(tuple(axes))
+        return GridLayout(tuple(axes))
 
-    def _extreme(self, node: ast.Call, word: str) -> Value:
+    def _extreme(self, node: ast.Call, word: str) -> ReadValue:
         if node.keywords or (len(node.args) == 1 and not isinstance(self.value(node.args[0]), tuple)):
             return self._fold(node, word)
         found = [self.value(one) for one in node.args]
@@ -479,7 +494,7 @@ class Expressions:
             result = self.apply(node, word, [result, one])
         return result
 
-    def _fold(self, node: ast.Call, op: str) -> Value:
+    def _fold(self, node: ast.Call, op: str) -> ReadValue:
         """sum(x), max(x, axis=1)."""
         axis: int | None = None
         for keyword in node.keywords:
@@ -493,14 +508,14 @@ class Expressions:
         if rank == 0 or (axis is not None and not -rank <= axis < rank):
             raise self.error(node, f"{value.kind} has no such dim to be combined along")
         if op == "add":
-            value = self.cast(node, value, Kind(joined(value.kind.dtype, value.kind.dtype)))
+            value = self.cast(node, value, TileKind(joined(value.kind.dtype, value.kind.dtype)))
         axes = range(rank - 1, -1, -1) if axis is None else [axis % rank]
         for one in axes:
             shape = value.kind.shape[:one] + value.kind.shape[one + 1 :]
-            value = Fold(op, value, one, Kind(value.kind.dtype, shape))
+            value = Fold(op, value, one, TileKind(value.kind.dtype, shape))
         return value
 
-    def _matmul(self, node: ast.AST, left: Value, right: Value) -> Value:
+    def _matmul(self, node: ast.AST, left: ReadValue, right: ReadValue) -> ReadValue:
         a, b = self.runtime(node, left), self.runtime(node, right)
         (m, k), (rows, n) = _matrix(a.kind.shape, row=True), _matrix(b.kind.shape, row=False)
         if len(a.kind.shape) not in (1, 2) or len(b.kind.shape) not in (1, 2) or k != rows:
@@ -513,14 +528,18 @@ class Expressions:
         dtype = joined(a.kind.dtype, b.kind.dtype)
         spots = [(i, j, p) for i in range(m) for j in range(n) for p in range(k)]
         shape = (m, n, k)
-        one = Shuffle(a, tuple(i * k + p for i, _, p in spots), Kind(a.kind.dtype, shape))
-        other = Shuffle(b, tuple(p * n + j for _, j, p in spots), Kind(b.kind.dtype, shape))
-        products = Apply("mul", (self.cast(node, one, Kind(dtype)), self.cast(node, other, Kind(dtype))), Kind(dtype, shape))
-        sums = Fold("add", products, 2, Kind(dtype, (m, n)))
+        one = Shuffle(a, tuple(i * k + p for i, _, p in spots), TileKind(a.kind.dtype, shape))
+        other = Shuffle(b, tuple(p * n + j for _, j, p in spots), TileKind(b.kind.dtype, shape))
+        products = Apply(
+            "mul",
+            (self.cast(node, one, TileKind(dtype)), self.cast(node, other, TileKind(dtype))),
+            TileKind(dtype, shape),
+        )
+        sums = Fold("add", products, 2, TileKind(dtype, (m, n)))
         wanted = a.kind.shape[:-1] + b.kind.shape[1:]
-        return sums if wanted == (m, n) else Shuffle(sums, tuple(range(m * n)), Kind(dtype, wanted))
+        return sums if wanted == (m, n) else Shuffle(sums, tuple(range(m * n)), TileKind(dtype, wanted))
 
-    def _where(self, node: ast.Call, test: Value, one: Value, other: Value) -> Value:
+    def _where(self, node: ast.Call, test: ReadValue, one: ReadValue, other: ReadValue) -> ReadValue:
         if isinstance(test, bool):
             return one if test else other
         condition = self.runtime(node, test)
@@ -529,29 +548,29 @@ class Expressions:
         one, other = self._alike(node, [one, other])
         shape = self._common(node, [condition, one, other])
         parts = [self._spread(node, part, shape) for part in (condition, one, other)]
-        return Apply("where", tuple(parts), Kind(one.kind.dtype, shape))
+        return Apply("where", tuple(parts), TileKind(one.kind.dtype, shape))
 
-    def _stacked(self, node: ast.Call, many: Value) -> Value:
+    def _stacked(self, node: ast.Call, many: ReadValue) -> ReadValue:
         if not isinstance(many, tuple) or not many:
             raise self.error(node, "stack takes a list of values")
         values = self._alike(node, list(many))
         if len({v.kind for v in values}) != 1:
             raise self.error(node, "stack takes values of one type", limit=", ".join(str(v.kind) for v in values)[:120])
-        return Join(tuple(values), Kind(values[0].kind.dtype, (len(values), *values[0].kind.shape)))
+        return Join(tuple(values), TileKind(values[0].kind.dtype, (len(values), *values[0].kind.shape)))
 
     # -- values of a task
 
-    def runtime(self, node: ast.AST, value: Value) -> Expr:
+    def runtime(self, node: ast.AST, value: ReadValue) -> Expr:
         """The value as one of the task."""
         match value:
             case bool():
-                return Const(int(value), Kind("i1"))
+                return Const(int(value), TileKind("i1"))
             case int():
                 if not -(1 << 31) <= value < 1 << 31:
                     raise self.error(node, f"{value} does not fit 32 bits")
-                return Const(value, Kind("i32"))
+                return Const(value, TileKind("i32"))
             case float():
-                return Const(value, Kind("f32"))
+                return Const(value, TileKind("f32"))
             case _ if isinstance(value, RUNTIME):
                 return value
             case Memory():
@@ -566,7 +585,7 @@ class Expressions:
     def whole(self, node: ast.AST, memory: Memory) -> Expr:
         raise self.error(node, f"{memory.name} is no value here")
 
-    def cast(self, node: ast.AST, value: Value, kind: Kind) -> Value:
+    def cast(self, node: ast.AST, value: ReadValue, kind: TileKind) -> ReadValue:
         if isinstance(value, int | float) and not isinstance(value, bool) and not kind.shape:
             number = float(value) if is_float(kind.dtype) else int(value)
             if isinstance(number, int) and not -(1 << (bits_of(kind.dtype) - 1)) <= number < 1 << bits_of(kind.dtype):
@@ -579,7 +598,7 @@ class Expressions:
             return made
         return Apply("cast", (made,), made.kind.of(kind.dtype))
 
-    def apply(self, node: ast.AST, op: str, values: list[Value]) -> Expr:
+    def apply(self, node: ast.AST, op: str, values: list[ReadValue]) -> Expr:
         """An operation on values, each lane by itself; the smaller shape is repeated."""
         args = self._alike(node, values, widen=op not in ("and", "or", "xor"))
         dtype = args[0].kind.dtype
@@ -597,12 +616,16 @@ class Expressions:
         shape = self._common(node, args)
         args = [self._spread(node, one, shape) for one in args]
         result = "i1" if op in ("==", "!=", "<", "<=", ">", ">=") else dtype
-        return Apply(op, tuple(args), Kind(result, shape))
+        return Apply(op, tuple(args), TileKind(result, shape))
 
-    def _alike(self, node: ast.AST, values: list[Value], widen: bool = True) -> list[Expr]:
+    def _alike(self, node: ast.AST, values: list[ReadValue], widen: bool = True) -> list[Expr]:
         """With numbers of one type: a written number takes the type of what it meets."""
         args = [self.runtime(node, value) for value in values]
-        own = [a.kind.dtype for a, v in zip(args, values, strict=True) if not isinstance(v, int | float) or isinstance(v, bool)]
+        own = [
+            a.kind.dtype
+            for a, v in zip(args, values, strict=True)
+            if not isinstance(v, int | float) or isinstance(v, bool)
+        ]
         if any(isinstance(v, float) for v in values):
             own.append("f32")
         if not own:
@@ -615,7 +638,7 @@ class Expressions:
                 dtype = joined(dtype, other)
             if not widen and len(set(own)) == 1:
                 dtype = own[0]
-        return [self.cast(node, v if isinstance(v, int | float) and not isinstance(v, bool) else a, Kind(dtype))
+        return [self.cast(node, v if isinstance(v, int | float) and not isinstance(v, bool) else a, TileKind(dtype))
                 for a, v in zip(args, values, strict=True)]  # fmt: skip
 
     def _common(self, node: ast.AST, args: list[Expr]) -> tuple[int, ...]:
@@ -627,7 +650,9 @@ class Expressions:
                 raise self.error(node, f"shapes do not fit: {' and '.join(str(a.kind) for a in args)}")
             shape.append(sizes.pop() if sizes else 1)
         if math.prod(shape) > MOST_LANES:
-            raise self.error(node, f"{math.prod(shape)} lanes at a time", "loop over parts of it", f"at most {MOST_LANES}")
+            raise self.error(
+                node, f"{math.prod(shape)} lanes at a time", "loop over parts of it", f"at most {MOST_LANES}"
+            )
         return tuple(shape)
 
     def _spread(self, node: ast.AST, value: Expr, shape: tuple[int, ...]) -> Expr:
@@ -639,15 +664,15 @@ class Expressions:
         if len(own) != len(shape) or any(o not in (1, s) for o, s in zip(own, shape, strict=True)):
             raise self.error(node, f"a value of type {value.kind} does not fill {list(shape)}")
         if isinstance(value, Const):
-            return Const(value.value, Kind(value.kind.dtype, shape))
+            return Const(value.value, TileKind(value.kind.dtype, shape))
         lanes = [0]
         for size, goal in zip(own, shape, strict=True):
             lanes = [base * size + (place if size > 1 else 0) for base in lanes for place in range(goal)]
-        return Shuffle(value, tuple(lanes), Kind(value.kind.dtype, shape))
+        return Shuffle(value, tuple(lanes), TileKind(value.kind.dtype, shape))
 
-    def _shape(self, node: ast.AST, value: Value) -> tuple[int, ...]:
+    def _shape(self, node: ast.AST, value: ReadValue) -> tuple[int, ...]:
         match value:
-            case Memory() | Tensor() if getattr(value, "shape", None) or isinstance(value, Tensor):
+            case Memory() | TensorArgument() if getattr(value, "shape", None) or isinstance(value, TensorArgument):
                 return value.shape if isinstance(value, Memory) else value.kind.shape
             case tuple():
                 return (len(value),)
@@ -658,13 +683,13 @@ class Expressions:
 
     # -- what only tasks have
 
-    def method(self, node: ast.Call, on: ast.Attribute) -> Value:
+    def method(self, node: ast.Call, on: ast.Attribute) -> ReadValue:
         raise self.error(node, f".{on.attr}() has no meaning here", "streams are used inside tasks")
 
-    def inlined(self, node: ast.Call, function: Function) -> Value:
+    def inlined(self, node: ast.Call, function: OwnFunction) -> ReadValue:
         raise self.error(node, "functions are called inside tasks")
 
-    def _attribute(self, node: ast.Attribute) -> Value:
+    def _attribute(self, node: ast.Attribute) -> ReadValue:
         if node.attr == "T":
             return self._call(ast.copy_location(ast.Call(ast.Name("transpose"), [node.value], []), node))
         if node.attr == "shape":
@@ -692,6 +717,6 @@ def names_in(node: ast.AST) -> set[str]:
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
-def bound(names: Mapping[str, Value], node: ast.AST) -> dict[str, Value]:
+def bound(names: Mapping[str, ReadValue], node: ast.AST) -> dict[str, ReadValue]:
     """What the names in a piece of the text mean."""
     return {name: names[name] for name in names_in(node) if name in names}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,19 @@ import numpy as np
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.tasks.affine import Affine, Tests
-from penstock.compiler.tasks.kinds import Kind, bits_of, is_float
-from penstock.compiler.tasks.network import Instance, Network
+from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float
+from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.source import CODE
 from penstock.compiler.tasks.tree import (
     Apply,
     Assign,
     Const,
     Expr,
+    Fetch,
     Fold,
     For,
     Get,
     Join,
-    Load,
     Memory,
     Put,
     Shuffle,
@@ -45,8 +44,6 @@ _OPS: dict[str, Callable[..., Any]] = {
     "where": lambda c, a, b: np.where(np.asarray(c, bool), a, b), "sigmoid": lambda x: (1 / (1 + np.exp(-x))),
 }  # fmt: skip
 _FOLDS: dict[str, Callable[..., Any]] = {"add": np.sum, "max": np.max, "min": np.min}
-
-Frame = dict[str, Any]
 
 
 def stored_as(dtype: str) -> np.dtype[Any]:
@@ -68,10 +65,12 @@ def wrapped(value: Any, dtype: str) -> Any:
     if np.asarray(value).dtype.kind == "f":
         value = np.trunc(value)
     whole = np.asarray(value).astype(np.int64)
-    return (whole if bits == 8 * kept.itemsize else ((whole + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))).astype(kept)
+    return (
+        whole if bits == 8 * kept.itemsize else ((whole + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
+    ).astype(kept)
 
 
-def interpret(network: Network, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def interpret(network: Instances, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """What lies in the output tensors after a run."""
     program = network.program
     memories: dict[str, Array] = {}
@@ -97,7 +96,7 @@ def interpret(network: Network, inputs: Mapping[str, Array]) -> dict[str, Array]
     return {name: memories[name] for name in network.outputs}
 
 
-def _run_all(network: Network, runs: list[Generator[str]]) -> None:
+def _run_all(network: Instances, runs: list[Generator[str]]) -> None:
     """Each as far as its tokens reach, until all have ended; if none can go on, they wait for ever."""
     waiting = dict(enumerate(runs))
     while waiting:
@@ -123,7 +122,7 @@ class _Run:
     """One instance. A generator that yields "" after it has moved on, or the channel that it waits for."""
 
     def __init__(
-        self, instance: Instance, memories: Mapping[str, Array], written: Mapping[str, Array],
+        self, instance: TaskInstance, memories: Mapping[str, Array], written: Mapping[str, Array],
         queues: Mapping[str, deque[Any]],
     ) -> None:  # fmt: skip
         self.instance, self.queues = instance, queues
@@ -131,7 +130,7 @@ class _Run:
         self.own: dict[Memory, Array] = {
             m: np.zeros(m.shape, stored_as(m.dtype)) for m in instance.body.arrays.values()
         }
-        self.values: Frame = {}
+        self.values: dict[str, Any] = {}
         self.counters: dict[int, int] = {}
         self.compiled: dict[Expr, Callable[[], Any]] = {}
 
@@ -194,7 +193,7 @@ class _Run:
                 return lambda: made
             case Var(name=name):
                 return lambda: self._variable(name)
-            case Load(memory=memory, index=index, block=block):
+            case Fetch(memory=memory, index=index, block=block):
                 place = self.memories[memory.name] if memory.is_tensor else self.own[memory]
                 return lambda: place[self._block(index, block)].reshape(kind.shape).copy()
             case Shuffle(arg=arg, lanes=lanes):
@@ -222,5 +221,5 @@ class _Run:
         return self.values[name]
 
 
-def as_ports(network: Network, names: tuple[str, ...]) -> list[tuple[str, Kind]]:
+def as_ports(network: Instances, names: tuple[str, ...]) -> list[tuple[str, TileKind]]:
     return [(name, network.program.tensors[name].kind) for name in names]

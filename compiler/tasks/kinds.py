@@ -22,7 +22,7 @@ def is_float(dtype: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Kind:
+class TileKind:
     """A number, or a tile of numbers."""
 
     dtype: str
@@ -36,8 +36,8 @@ class Kind:
     def bits(self) -> int:
         return bits_of(self.dtype) * self.lanes
 
-    def of(self, dtype: str) -> Kind:
-        return Kind(dtype, self.shape)
+    def of(self, dtype: str) -> TileKind:
+        return TileKind(dtype, self.shape)
 
     def __str__(self) -> str:
         shape = f"[{', '.join(map(str, self.shape))}]" if self.shape else ""
@@ -52,7 +52,7 @@ def joined(left: str, right: str) -> str:
 
 
 @dataclass(frozen=True)
-class Layout:
+class GridLayout:
     """How a tensor's dims lie over a grid: each replicated (None), or cut along a grid axis."""
 
     axes: tuple[int | None, ...]

@@ -10,62 +10,67 @@ from math import prod
 from typing import Any
 
 from penstock.compiler.tasks.elaborate import check_index, elaborate, site_index
-from penstock.compiler.tasks.kinds import Kind
+from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.read import read_program
-from penstock.compiler.tasks.source import Source
-from penstock.compiler.tasks.tree import Body, Get, Port, Put, Store, walk
+from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.tree import Get, Put, Store, StreamEnd, TaskBody, walk
 from penstock.compiler.tasks.values import StreamArray, TaskDef, TaskProgram
 
 
 @dataclass(eq=False, frozen=True)
-class Instance:
+class TaskInstance:
     """One instance of a task. `channels` says which channel stands at each port of its body."""
 
     name: str
     task: TaskDef
     place: tuple[int, ...]
-    body: Body
-    channels: Mapping[Port, str]
+    body: TaskBody
+    channels: Mapping[StreamEnd, str]
 
 
 @dataclass(eq=False, frozen=True)
-class Channel:
+class StreamInstance:
     """One stream. A depth of 0 is the tool's to choose."""
 
     name: str
-    kind: Kind
+    kind: TileKind
     depth: int
     stream: StreamArray
 
 
 @dataclass(eq=False, frozen=True)
-class Network:
+class Instances:
     """A program with all its instances, before it is checked as a whole."""
 
-    source: Source
+    source: ProgramText
     program: TaskProgram
-    instances: tuple[Instance, ...]
+    instances: tuple[TaskInstance, ...]
 
     @cached_property
-    def bodies(self) -> tuple[Body, ...]:
+    def bodies(self) -> tuple[TaskBody, ...]:
         """Each once."""
         return tuple(dict.fromkeys(one.body for one in self.instances))
 
     @cached_property
-    def channels(self) -> Mapping[str, Channel]:
+    def channels(self) -> Mapping[str, StreamInstance]:
         """Those that some instance uses."""
-        found: dict[str, Channel] = {}
+        found: dict[str, StreamInstance] = {}
         for one in self.instances:
             for port, name in one.channels.items():
                 if name not in found:
                     stream = self.program.streams[port.stream]
-                    found[name] = Channel(name, stream.kind, stream.depth, stream)
+                    found[name] = StreamInstance(name, stream.kind, stream.depth, stream)
         return found
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
         """The tensors that tasks store into, in the order of the arguments."""
-        stored = {s.memory.name for body in self.bodies for s in walk(body.statements) if isinstance(s, Store) and s.memory.is_tensor}
+        stored = {
+            s.memory.name
+            for body in self.bodies
+            for s in walk(body.statements)
+            if isinstance(s, Store) and s.memory.is_tensor
+        }
         return tuple(name for name in self.program.tensors if name in stored)
 
     @cached_property
@@ -74,13 +79,13 @@ class Network:
         return tuple(name for name in self.program.tensors if name not in self.outputs)
 
 
-def read_network(source: Source, name: str = "", options: Mapping[str, str] | None = None) -> Network:
+def read_network(source: ProgramText, name: str = "", options: Mapping[str, str] | None = None) -> Instances:
     """The program with its instances; each mistake in a body is told at its place."""
     program = read_program(source, name, options)
-    return Network(source, program, tuple(_instances(source, program)))
+    return Instances(source, program, tuple(_instances(source, program)))
 
 
-def _instances(source: Source, program: TaskProgram) -> Iterator[Instance]:
+def _instances(source: ProgramText, program: TaskProgram) -> Iterator[TaskInstance]:
     for task in program.tasks:
         known: list[_Kind] = []
         for place in product(*(range(size) for size in task.grid)):
@@ -90,27 +95,27 @@ def _instances(source: Source, program: TaskProgram) -> Iterator[Instance]:
                 if channels is not None:
                     if index:
                         known.insert(0, known.pop(index))  # neighbours mostly are alike
-                    yield Instance(name, task, place, kind.body, channels)
+                    yield TaskInstance(name, task, place, kind.body, channels)
                     break
             else:
                 body = elaborate(source, program, task, place)
                 known.insert(0, _Kind(source, program, task, body))
                 channels = {p: program.streams[p.stream].channel(p.channel) for p in body.ports.values()}
-                yield Instance(name, task, place, body, channels)
+                yield TaskInstance(name, task, place, body, channels)
 
 
 class _Kind:
     """Equal instances: the same decisions, and as many different channels."""
 
-    def __init__(self, source: Source, program: TaskProgram, task: TaskDef, body: Body) -> None:
+    def __init__(self, source: ProgramText, program: TaskProgram, task: TaskDef, body: TaskBody) -> None:
         self.source, self.program, self.task, self.body = source, program, task, body
         self.sites = [(port, program.streams[port.stream], _distinct(port)) for port in body.ports.values()]
 
-    def channels(self, place: tuple[int, ...]) -> dict[Port, str] | None:
+    def channels(self, place: tuple[int, ...]) -> dict[StreamEnd, str] | None:
         """The channels of an instance, if it is one of these."""
         if any(decide(place) != value for decide, value in self.body.decisions):
             return None
-        found: dict[Port, str] = {}
+        found: dict[StreamEnd, str] = {}
         for port, stream, sites in self.sites:
             indices: set[tuple[Any, ...]] = set()
             for site in sites:
@@ -123,7 +128,7 @@ class _Kind:
         return found if len(set(found.values())) == len(found) else None
 
 
-def _distinct(port: Port) -> list[Any]:
+def _distinct(port: StreamEnd) -> list[Any]:
     """Sites whose indices are different texts, or mean different things."""
     found: dict[Any, Any] = {}
     for site in port.sites:
@@ -132,9 +137,9 @@ def _distinct(port: Port) -> list[Any]:
     return list(found.values())
 
 
-def tokens(body: Body) -> dict[tuple[Port, bool], int]:
+def tokens(body: TaskBody) -> dict[tuple[StreamEnd, bool], int]:
     """How many tokens pass each port, and whether they are put: by the loops and tests around its sites."""
-    found: dict[tuple[Port, bool], int] = {}
+    found: dict[tuple[StreamEnd, bool], int] = {}
 
     def count(statements: Any, loops: tuple[int, ...], tests: tuple[Any, ...]) -> None:
         for one in statements:
@@ -153,7 +158,7 @@ def tokens(body: Body) -> dict[tuple[Port, bool], int]:
     return found
 
 
-def rounds(body: Body, loops: tuple[int, ...], tests: tuple[Any, ...]) -> int:
+def rounds(body: TaskBody, loops: tuple[int, ...], tests: tuple[Any, ...]) -> int:
     """How many rounds of some loops pass all tests: loop by loop, since each test asks one counter."""
     sizes: list[int] = []
     for loop in loops:

@@ -6,19 +6,19 @@ from functools import lru_cache
 
 from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.tasks.check import check
-from penstock.compiler.tasks.network import Network, read_network
-from penstock.compiler.tasks.source import Source
+from penstock.compiler.tasks.network import Instances, read_network
+from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.words import tensor_words
 
 
-def network_of_op(op: ProgramOp) -> Network:
+def network_of_op(op: ProgramOp) -> Instances:
     return open_network(op.file.data, op.text, op.entry.data, tuple(sorted(op.given_options.items())))
 
 
 @lru_cache(maxsize=8)
-def open_network(file: str, text: str, entry: str, options: tuple[tuple[str, str], ...]) -> Network:
+def open_network(file: str, text: str, entry: str, options: tuple[tuple[str, str], ...]) -> Instances:
     """A program that was read and checked, or the first mistake."""
-    network = read_network(Source(file, text), entry, dict(options))
+    network = read_network(ProgramText(file, text), entry, dict(options))
     check(network)
     tensor_words(network)
     return network

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from math import prod
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.tasks.expressions import Expressions, Value
-from penstock.compiler.tasks.kinds import Kind, Layout
-from penstock.compiler.tasks.source import CODE, MODULE, Source
+from penstock.compiler.tasks.expressions import Expressions, ReadValue
+from penstock.compiler.tasks.kinds import GridLayout, TileKind
+from penstock.compiler.tasks.source import CODE, MODULE, ProgramText
 from penstock.compiler.tasks.values import (
     Builtin,
-    Function,
+    OwnFunction,
     Placed,
     StreamArray,
-    StreamType,
+    StreamKind,
     TaskDef,
     TaskProgram,
-    Tensor,
+    TensorArgument,
     words,
 )
 
@@ -27,15 +27,15 @@ MOST_CHANNELS = 1 << 18
 _MOST_ELEMENTS = 1 << 28
 
 
-def read_program(source: Source, name: str = "", options: Mapping[str, str] | None = None) -> TaskProgram:
+def read_program(source: ProgramText, name: str = "", options: Mapping[str, str] | None = None) -> TaskProgram:
     """The program of that name, or the only one. `options` are values for its constants and arguments."""
     return _Reader(source, dict(options or {})).program(name)
 
 
 class _Reader:
-    def __init__(self, source: Source, options: dict[str, str]) -> None:
+    def __init__(self, source: ProgramText, options: dict[str, str]) -> None:
         self.source, self.options, self.used = source, options, set[str]()
-        self.names: dict[str, Value] = words()
+        self.names: dict[str, ReadValue] = words()
         self.expressions = Expressions(source, self.names, {})
 
     def program(self, wanted: str) -> TaskProgram:
@@ -49,7 +49,7 @@ class _Reader:
                 case ast.FunctionDef() if self._decorated(node, "program") is not None:
                     programs[node.name] = node
                 case ast.FunctionDef() if not node.decorator_list:
-                    self.names[node.name] = Function(node)
+                    self.names[node.name] = OwnFunction(node)
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
                 case ast.If() if _is_main(node):
@@ -120,7 +120,7 @@ class _Reader:
             self.names[place.id] = self._option(place.id, value)
         return [place.id for place, _ in pairs if isinstance(place, ast.Name)]
 
-    def _option(self, name: str, value: Value) -> Value:
+    def _option(self, name: str, value: ReadValue) -> ReadValue:
         if name not in self.options:
             return value
         self.used.add(name)
@@ -129,11 +129,12 @@ class _Reader:
             found = ast.literal_eval(text) if len(text) < 200 else None
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             found = None
-        if isinstance(value, Kind):
+        if isinstance(value, TileKind):
             found = words().get(text)
         if type(found) is not type(value):
             raise PenstockError(
-                code=CODE, what=f"{name} cannot be {text[:60]!r}", where=self.source.name, limit=f"it is {value!r} in the file",
+                code=CODE, what=f"{name} cannot be {text[:60]!r}", where=self.source.name,
+                limit=f"it is {value!r} in the file",
                 hint="give a value of the same type",
             )  # fmt: skip
         return found
@@ -142,19 +143,21 @@ class _Reader:
 
     def _read(self, node: ast.FunctionDef) -> TaskProgram:
         self._plain_arguments(node)
-        tensors: dict[str, Tensor] = {}
+        tensors: dict[str, TensorArgument] = {}
         arguments = node.args.args
         first = len(arguments) - len(node.args.defaults)
         for position, one in enumerate(arguments):
             if position >= first:
-                self.names[one.arg] = self._option(one.arg, self.expressions.value(node.args.defaults[position - first]))
+                self.names[one.arg] = self._option(
+                    one.arg, self.expressions.value(node.args.defaults[position - first])
+                )
                 continue
             kind = self.expressions.value(one.annotation) if one.annotation else None
-            if not isinstance(kind, Kind) or not kind.shape:
+            if not isinstance(kind, TileKind) or not kind.shape:
                 raise self.source.error(one, f"{one.arg} needs a type with a shape", f"write {one.arg}: int8[16, 16]")
             if prod(kind.shape) > _MOST_ELEMENTS:
                 raise self.source.error(one, f"{one.arg} has too many elements", limit=f"at most {_MOST_ELEMENTS}")
-            tensors[one.arg] = self.names[one.arg] = Tensor(one.arg, kind, one)
+            tensors[one.arg] = self.names[one.arg] = TensorArgument(one.arg, kind, one)
         streams: dict[str, StreamArray] = {}
         tasks: list[TaskDef] = []
         for inner in node.body:
@@ -164,13 +167,13 @@ class _Reader:
                 case ast.Assign() | ast.AnnAssign():
                     for name in self._constants(inner):
                         found = self.names[name]
-                        if isinstance(found, StreamType):
+                        if isinstance(found, StreamKind):
                             made = StreamArray(name, found.kind, found.depth, found.dims, inner)
                             self.names[name] = streams[name] = made
                 case ast.FunctionDef() if (decorator := self._decorated(inner, "task")) is not None:
                     tasks.append(self._task(inner, decorator, tensors))
                 case ast.FunctionDef() if not inner.decorator_list:
-                    self.names[inner.name] = Function(inner)
+                    self.names[inner.name] = OwnFunction(inner)
                 case _:
                     raise self.source.error(
                         inner, f"{type(inner).__name__} has no place in a program",
@@ -189,10 +192,12 @@ class _Reader:
         named: dict[str, TaskDef] = {}
         for task in tasks:
             if task.name in named:
-                raise self.source.error(task.node, f"there is a task {task.name!r} already", "give it a name of its own")
+                raise self.source.error(
+                    task.node, f"there is a task {task.name!r} already", "give it a name of its own"
+                )
             named[task.name] = task
 
-    def _task(self, node: ast.FunctionDef, decorator: ast.expr, tensors: Mapping[str, Tensor]) -> TaskDef:
+    def _task(self, node: ast.FunctionDef, decorator: ast.expr, tensors: Mapping[str, TensorArgument]) -> TaskDef:
         self._plain_arguments(node)
         grid: tuple[int, ...] = ()
         if isinstance(decorator, ast.Call):
@@ -205,7 +210,7 @@ class _Reader:
         if node.args.defaults:
             raise self.source.error(node, "a task's arguments have no defaults")
         places: list[str] = []
-        layouts: dict[str, Layout] = {}
+        layouts: dict[str, GridLayout] = {}
         for one in node.args.args:
             if one.annotation is None:
                 places.append(one.arg)
@@ -218,10 +223,12 @@ class _Reader:
             )  # fmt: skip
         return TaskDef(node.name, grid, tuple(places), layouts, node, self.source.line_of(node))
 
-    def _layout(self, one: ast.arg, grid: tuple[int, ...], tensors: Mapping[str, Tensor]) -> Layout:
+    def _layout(self, one: ast.arg, grid: tuple[int, ...], tensors: Mapping[str, TensorArgument]) -> GridLayout:
         if one.arg not in tensors:
             raise self.source.error(
-                one, f"the program has no tensor {one.arg!r}", nearest(one.arg, tensors, "tensors are the program's arguments")
+                one,
+                f"the program has no tensor {one.arg!r}",
+                nearest(one.arg, tensors, "tensors are the program's arguments"),
             )
         assert one.annotation is not None
         found, tensor = self.expressions.value(one.annotation), tensors[one.arg]
@@ -229,9 +236,9 @@ class _Reader:
             if found.kind != tensor.kind:
                 raise self.source.error(one, f"{one.arg} is {tensor.kind} in the program, not {found.kind}")
             found = found.layout
-        if isinstance(found, Kind) and found == tensor.kind:
-            found = Layout((None,) * len(tensor.kind.shape))
-        if not isinstance(found, Layout):
+        if isinstance(found, TileKind) and found == tensor.kind:
+            found = GridLayout((None,) * len(tensor.kind.shape))
+        if not isinstance(found, GridLayout):
             raise self.source.error(one, f"{one.arg} needs a layout", f'write {one.arg}: {tensor.kind} @ Layout("S0R")')
         if len(found.axes) != len(tensor.kind.shape):
             raise self.source.error(one, f"the layout {found} is of {len(found.axes)} dims, {tensor.kind} has others")
@@ -240,7 +247,9 @@ class _Reader:
                 continue
             if axis >= len(grid):
                 raise self.source.error(
-                    one, f"the layout {found} cuts along axis {axis}", limit=f"the task's grid {grid} has {len(grid)} axes"
+                    one,
+                    f"the layout {found} cuts along axis {axis}",
+                    limit=f"the task's grid {grid} has {len(grid)} axes",
                 )
             if size % grid[axis]:
                 raise self.source.error(

@@ -8,20 +8,18 @@ from functools import cached_property
 
 from penstock.compiler.errors import PenstockError
 
-CODE = "task-program"
+CODE = "bad-task-program"
 MOST_BYTES = 1 << 18
 MOST_NODES = 40_000
 MODULE = "penstock.tasks"
 
 
 class TaskError(PenstockError):
-    """What is wrong with a task program. `excerpt` is the line with a caret under the place."""
-
-    excerpt: str = ""
+    """What is wrong with a task program, at a place of its text."""
 
 
 @dataclass(frozen=True)
-class Source:
+class ProgramText:
     """A file's name, as errors say it, and what is in it."""
 
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.compiler.tasks.affine import Affine, Tests
-from penstock.compiler.tasks.kinds import Kind
+from penstock.compiler.tasks.kinds import TileKind
 
 
 @dataclass(eq=False, frozen=True)
@@ -24,23 +24,23 @@ class Memory:
 @dataclass(eq=False, frozen=True)
 class Const:
     value: float | int
-    kind: Kind
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
 class Var:
     name: str
-    kind: Kind
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
-class Load:
+class Fetch:
     """A block of a memory that begins at `index`."""
 
     memory: Memory
     index: tuple[Affine, ...]
     block: tuple[int, ...]
-    kind: Kind
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
@@ -49,7 +49,7 @@ class Apply:
 
     op: str
     args: tuple[Expr, ...]
-    kind: Kind
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
@@ -58,7 +58,7 @@ class Shuffle:
 
     arg: Expr
     lanes: tuple[int, ...]
-    kind: Kind
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
@@ -66,7 +66,7 @@ class Join:
     """Values of one kind as one with a first dim that counts them."""
 
     args: tuple[Expr, ...]
-    kind: Kind
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
@@ -76,14 +76,14 @@ class Fold:
     op: str
     arg: Expr
     axis: int
-    kind: Kind
+    kind: TileKind
 
 
-Expr = Const | Var | Load | Apply | Shuffle | Join | Fold
+Expr = Const | Var | Fetch | Apply | Shuffle | Join | Fold
 
 
 @dataclass(eq=False, frozen=True)
-class Site:
+class StreamSite:
     """Where the text names a channel: for each instance its index is worked out anew."""
 
     index: ast.expr | None
@@ -93,26 +93,26 @@ class Site:
 
 
 @dataclass(eq=False, frozen=True)
-class Port:
+class StreamEnd:
     """One end of a channel: all sites that name it. Equal instances have equal ports, on channels of their own."""
 
     name: str
     stream: str
     channel: tuple[int, ...]
     """The channel's index in its array, for the instance that the body was made for."""
-    sites: list[Site] = field(default_factory=list[Site])
+    sites: list[StreamSite] = field(default_factory=list[StreamSite])
 
 
 @dataclass(eq=False, frozen=True)
 class Get:
     var: str
-    port: Port
-    kind: Kind
+    port: StreamEnd
+    kind: TileKind
 
 
 @dataclass(eq=False, frozen=True)
 class Put:
-    port: Port
+    port: StreamEnd
     value: Expr
 
 
@@ -157,12 +157,12 @@ Stmt = Simple | For | When
 
 
 @dataclass(eq=False)
-class Body:
+class TaskBody:
     """A task's body for one or more equal instances."""
 
     statements: tuple[Stmt, ...]
     arrays: dict[str, Memory]
-    ports: dict[tuple[str, tuple[int, ...]], Port]
+    ports: dict[tuple[str, tuple[int, ...]], StreamEnd]
     trips: dict[int, int]
     names: dict[int, str]
     decisions: list[tuple[Decision, object]]
@@ -205,7 +205,7 @@ def _parts(value: Expr) -> Iterator[Expr]:
 def memories_of(statement: Simple) -> Iterator[Memory]:
     """What a statement loads from, and stores to."""
     for value in expressions(statement):
-        if isinstance(value, Load):
+        if isinstance(value, Fetch):
             yield value.memory
     if isinstance(statement, Store):
         yield statement.memory

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.compiler.tasks.affine import Tests
-from penstock.compiler.tasks.kinds import DTYPES, Kind, Layout
+from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
 
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
@@ -23,7 +23,7 @@ class Builtin:
 
 
 @dataclass(eq=False, frozen=True)
-class Function:
+class OwnFunction:
     """A Python function of the file, which is inlined where it is called."""
 
     node: ast.FunctionDef
@@ -41,7 +41,7 @@ class StreamArray:
     """A declared stream, or an array of them. A depth of 0 is left to the tool."""
 
     name: str
-    kind: Kind
+    kind: TileKind
     depth: int
     dims: tuple[int, ...]
     node: ast.AST = field(compare=False)
@@ -51,20 +51,20 @@ class StreamArray:
 
 
 @dataclass(frozen=True)
-class StreamType:
+class StreamKind:
     """`Stream[T, shape, depth]` before it has a name."""
 
-    kind: Kind
+    kind: TileKind
     depth: int
     dims: tuple[int, ...] = ()
 
 
 @dataclass(eq=False, frozen=True)
-class Tensor:
+class TensorArgument:
     """An argument of the program."""
 
     name: str
-    kind: Kind
+    kind: TileKind
     node: ast.AST = field(compare=False)
 
 
@@ -72,8 +72,8 @@ class Tensor:
 class Placed:
     """`T[shape] @ Layout(...)`, or a layout alone."""
 
-    layout: Layout
-    kind: Kind | None = None
+    layout: GridLayout
+    kind: TileKind | None = None
 
 
 @dataclass(eq=False, frozen=True)
@@ -83,7 +83,7 @@ class TaskDef:
     name: str
     grid: tuple[int, ...]
     places: tuple[str, ...]
-    layouts: Mapping[str, Layout]
+    layouts: Mapping[str, GridLayout]
     node: ast.FunctionDef
     line: str
 
@@ -93,7 +93,7 @@ class TaskProgram:
     """A program as it was read: `constants` are all static names that its tasks may use."""
 
     name: str
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, TensorArgument]
     streams: Mapping[str, StreamArray]
     tasks: tuple[TaskDef, ...]
     constants: Mapping[str, object]
@@ -101,4 +101,5 @@ class TaskProgram:
 
 def words() -> dict[str, object]:
     """The language's own names."""
-    return {name: Kind(ir) for name, ir in DTYPES.items()} | {name: Builtin(name) for name in BUILTINS}
+    kinds: dict[str, object] = {name: TileKind(ir) for name, ir in DTYPES.items()}
+    return kinds | {name: Builtin(name) for name in BUILTINS}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from penstock.compiler.tasks.affine import Affine
 from penstock.compiler.tasks.kinds import bits_of
-from penstock.compiler.tasks.network import Network
-from penstock.compiler.tasks.tree import Load, Memory, Store, expressions, walk
+from penstock.compiler.tasks.network import Instances
+from penstock.compiler.tasks.tree import Fetch, Memory, Store, expressions, walk
 
 WIDEST_WORD = 512
 
 
-def tensor_words(network: Network) -> dict[str, tuple[int, ...]]:
+def tensor_words(network: Instances) -> dict[str, tuple[int, ...]]:
     """The block of every tensor that is moved in blocks."""
     found: dict[str, tuple[int, ...]] = {}
     for body in network.bodies:
@@ -18,7 +18,7 @@ def tensor_words(network: Network) -> dict[str, tuple[int, ...]]:
             moves: list[tuple[Memory, tuple[int, ...], tuple[Affine, ...]]] = []
             if isinstance(statement, Store):
                 moves.append((statement.memory, statement.block, statement.index))
-            moves += [(v.memory, v.block, v.index) for v in expressions(statement) if isinstance(v, Load)]
+            moves += [(v.memory, v.block, v.index) for v in expressions(statement) if isinstance(v, Fetch)]
             for memory, block, index in moves:
                 if memory.is_tensor:
                     _note(network, found, memory, block, index)
@@ -26,7 +26,11 @@ def tensor_words(network: Network) -> dict[str, tuple[int, ...]]:
 
 
 def _note(
-    network: Network, found: dict[str, tuple[int, ...]], memory: Memory, block: tuple[int, ...], index: tuple[Affine, ...]
+    network: Instances,
+    found: dict[str, tuple[int, ...]],
+    memory: Memory,
+    block: tuple[int, ...],
+    index: tuple[Affine, ...],
 ) -> None:
     node, tensor = network.program.tensors[memory.name].node, network.program.tensors[memory.name].kind
     if found.setdefault(memory.name, block) != block:
@@ -44,5 +48,8 @@ def _note(
             )  # fmt: skip
     if (bits := lanes * bits_of(tensor.dtype)) > WIDEST_WORD:
         raise network.source.error(
-            node, f"{memory.name} is moved in blocks of {bits} bits", "move rows, or parts of rows", f"at most {WIDEST_WORD}"
+            node,
+            f"{memory.name} is moved in blocks of {bits} bits",
+            "move rows, or parts of rows",
+            f"at most {WIDEST_WORD}",
         )

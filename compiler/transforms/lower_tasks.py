@@ -20,9 +20,9 @@ from penstock.compiler.names import c_name
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.tasks.lowering.nests import TaskNests, build_nests, tensor_place
 from penstock.compiler.tasks.lowering.scalars import shape_of, type_of
-from penstock.compiler.tasks.network import Instance, Network
+from penstock.compiler.tasks.network import Instances, TaskInstance
 from penstock.compiler.tasks.opened import network_of_op
-from penstock.compiler.tasks.tree import Body
+from penstock.compiler.tasks.tree import TaskBody
 from penstock.compiler.tasks.words import tensor_words
 from penstock.compiler.transforms.passes import Level, ModulePass
 from penstock.compiler.transforms.write_nests import write_nests
@@ -45,14 +45,14 @@ class LowerTasks(ModulePass):
         return write_instances(network, network.instances, self.design)
 
 
-def write_instances(network: Network, instances: tuple[Instance, ...], design: Design) -> ModuleOp:
+def write_instances(network: Instances, instances: tuple[TaskInstance, ...], design: Design) -> ModuleOp:
     """Some instances of a program, with all channels that they meet, as a module of the stream level."""
     arrays = load_platform(design.platform).has_array_arguments
     writer = _Writer(network, design, arrays)
     return writer.module(instances)
 
 
-def nests_of(network: Network, *, arrays: bool) -> Iterator[tuple[Body, TaskNests]]:
+def nests_of(network: Instances, *, arrays: bool) -> Iterator[tuple[TaskBody, TaskNests]]:
     """Every body of a program as nests."""
     words = tensor_words(network)
     streams = {name: one.kind for name, one in network.program.streams.items()}
@@ -62,12 +62,12 @@ def nests_of(network: Network, *, arrays: bool) -> Iterator[tuple[Body, TaskNest
 
 
 class _Writer:
-    def __init__(self, network: Network, design: Design, arrays: bool) -> None:
+    def __init__(self, network: Instances, design: Design, arrays: bool) -> None:
         self.network, self.design, self.arrays = network, design, arrays
-        self.nests: Mapping[Body, TaskNests] = dict(nests_of(network, arrays=arrays))
+        self.nests: Mapping[TaskBody, TaskNests] = dict(nests_of(network, arrays=arrays))
         self.words = tensor_words(network)
 
-    def module(self, instances: tuple[Instance, ...]) -> ModuleOp:
+    def module(self, instances: tuple[TaskInstance, ...]) -> ModuleOp:
         top = Block()
         tensors, kinds, layouts = dict[str, SSAValue](), list[str](), list["LayoutAttr | None"]()
         for name in (*self.network.inputs, *self.network.outputs):
@@ -78,8 +78,8 @@ class _Writer:
             argument.name_hint = c_name(name)
             tensors[name] = argument
             kinds.append("input" if name in self.network.inputs else "output")
-            plain = word is None or self.arrays
-            layouts.append(None if plain else LayoutAttr.of(Layout(kind.shape, word)))
+            packed = None if word is None or self.arrays else Layout(kind.shape, word)
+            layouts.append(LayoutAttr.of(packed) if packed else None)
         channels = {name: self._channel(name) for one in instances for name in one.channels.values()}
         tasks = [self._task(one, tensors, {name: op.result for name, op in channels.items()}) for one in instances]
         top.add_ops([*channels.values(), *tasks])
@@ -94,7 +94,7 @@ class _Writer:
         op.result.name_hint = c_name(name)
         return op
 
-    def _task(self, one: Instance, tensors: Mapping[str, SSAValue], channels: Mapping[str, SSAValue]) -> Operation:
+    def _task(self, one: TaskInstance, tensors: Mapping[str, SSAValue], channels: Mapping[str, SSAValue]) -> Operation:
         made = self.nests[one.body]
         places: dict[Place, SSAValue] = {place: channels[one.channels[port]] for port, place in made.ports.items()}
         places |= {place: tensors[name] for name, place in made.tensors.items()}

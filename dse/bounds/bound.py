@@ -214,6 +214,8 @@ class GoalBounds:
         return LowerBound(figure, terms[name], self._said(name, figure, terms[name]), dict(terms))
 
     def _said(self, name: str, figure: str, value: float) -> str:
+        if not self.kernels and name in (OPERATORS, CHAIN):
+            return "a task program's author has decided what computes at the same time"
         if name == OPERATORS:
             around = figure == "latency_cycles"
             names = self.binding(value - 1, around=around)

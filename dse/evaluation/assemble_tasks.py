@@ -14,9 +14,9 @@ from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.schedule import NestSchedule, OperatorLibrary, load_library, schedule_nest
-from penstock.compiler.tasks.network import Network
+from penstock.compiler.tasks.network import Instances
 from penstock.compiler.tasks.opened import network_of_op
-from penstock.compiler.tasks.tree import Body
+from penstock.compiler.tasks.tree import TaskBody
 from penstock.compiler.transforms.lower_tasks import write_instances
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork, in_order
 
@@ -59,7 +59,7 @@ class TaskAssembler:
         }
         return TaskNetwork(in_order(tasks), channels)
 
-    def _schedules(self) -> Iterator[tuple[Body, tuple[NestSchedule, ...]]]:
+    def _schedules(self) -> Iterator[tuple[TaskBody, tuple[NestSchedule, ...]]]:
         """Of every body, as the first of its instances has it."""
         firsts = {one.body: one for one in reversed(self.instances.instances)}
         module = write_instances(self.instances, tuple(firsts.values()), Design(self.platform.name, self.clock_mhz, {}))
@@ -77,6 +77,6 @@ def _between_ports(schedule: NestSchedule, task: str, renamed: Mapping[str, str]
     return replace(schedule, name=schedule.name.removeprefix(f"{task}."), ports=ports)
 
 
-def _network(module: ModuleOp) -> Network:
+def _network(module: ModuleOp) -> Instances:
     (op,) = (one for one in module.walk() if isinstance(one, ProgramOp))
     return network_of_op(op)

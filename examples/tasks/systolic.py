@@ -4,6 +4,8 @@ Words of A and B enter at one corner and pass along the edges; each edge task ke
 leave down their columns and are gathered into rows, so that one word leaves the array at a time.
 """
 
+# pyright: reportInvalidTypeForm=false
+
 from penstock.tasks import Stream, grid, int8, int32, program, stack, task
 
 P, Q = 4, 4
@@ -18,17 +20,17 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task
     def load_a(A: int8[M, K]):
-        for mt, nt, k in grid(M // P, N // Q, K):
+        for mt, _, k in grid(M // P, N // Q, K):
             words_a[0].put(A[mt * P : mt * P + P, k])
 
     @task
     def load_b(B: int8[K, N]):
-        for mt, nt, k in grid(M // P, N // Q, K):
+        for _, nt, k in grid(M // P, N // Q, K):
             words_b[0].put(B[k, nt * Q : nt * Q + Q])
 
     @task(grid=(P,))
     def edge_a(i):
-        for n in range(M // P * (N // Q) * K):
+        for _ in range(M // P * (N // Q) * K):
             word = words_a[i].get()
             a[i, 0].put(word[i])
             if i + 1 < P:
@@ -36,7 +38,7 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task(grid=(Q,))
     def edge_b(j):
-        for n in range(M // P * (N // Q) * K):
+        for _ in range(M // P * (N // Q) * K):
             word = words_b[j].get()
             b[0, j].put(word[j])
             if j + 1 < Q:
@@ -44,9 +46,9 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task(grid=(P, Q))
     def element(i, j):
-        for tile in range(M // P * (N // Q)):
+        for _ in range(M // P * (N // Q)):
             total: int32 = 0
-            for k in range(K):
+            for _ in range(K):
                 x = a[i, j].get()
                 y = b[i, j].get()
                 total += x * y
@@ -58,7 +60,7 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task(grid=(P, Q))
     def drain(i, j):
-        for tile in range(M // P * (N // Q)):
+        for _ in range(M // P * (N // Q)):
             for r in range(i + 1):
                 if r == 0:
                     down[i, j].put(sums[i, j].get())
@@ -67,7 +69,7 @@ def systolic(A: int8[M, K], B: int8[K, N], C: int32[M, N]):
 
     @task(grid=(Q,))
     def gather(j):
-        for n in range(M // P * (N // Q) * P):
+        for _ in range(M // P * (N // Q) * P):
             own = down[P - 1, j].get()
             row: int32[Q] = 0
             if j > 0:

@@ -22,6 +22,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from penstock.compiler.reference import LIBRARIES
+from penstock.compiler.tasks.source import is_task_source
 from penstock.services.api.answers.schemas import (
     ArtifactList,
     ArtifactOut,
@@ -99,11 +100,19 @@ class ModelSource:
                 f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
                 f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
             )
-        if path.suffix == ".py" and not entry:
+        if path.suffix == ".py" and not entry and not _is_task_program(path):
             raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
         if not path.is_file():
             raise UsageError(f"there is no file {path}")
         return ModelSource(path=path, entry=entry)
+
+
+def _is_task_program(path: Path) -> bool:
+    """Which needs no entry; the service has the last word."""
+    try:
+        return is_task_source(path.read_text())
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 class Service:

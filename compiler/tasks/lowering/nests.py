@@ -30,11 +30,11 @@ from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from penstock.compiler.names import c_name
 from penstock.compiler.tasks import tree
 from penstock.compiler.tasks.affine import Affine, Test, Tests
-from penstock.compiler.tasks.kinds import Kind
+from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.lowering.perfect import FlatNest, Flattened, flatten
 from penstock.compiler.tasks.lowering.scalars import attribute, body_of, combining, shape_of, type_of
-from penstock.compiler.tasks.source import Source
-from penstock.compiler.tasks.tree import Body, Memory, Port
+from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.tree import Memory, StreamEnd, TaskBody
 
 
 @dataclass(eq=False)
@@ -42,15 +42,23 @@ class TaskNests:
     """What a body becomes. `ports` and `tensors` are the places outside it, by what they are in the body."""
 
     nests: list[NestFacts]
-    ports: dict[Port, Place]
+    ports: dict[StreamEnd, Place]
     tensors: dict[str, Place]
 
 
-Words = Mapping[str, tuple[int, ...]]
+BlockShapes = Mapping[str, tuple[int, ...]]
 """For each tensor that is moved in blocks, their shape."""
 
 
-def build_nests(source: Source, body: Body, words: Words, kinds: Mapping[str, Kind], tensor_kinds: Mapping[str, Kind], *, arrays: bool) -> TaskNests:
+def build_nests(
+    source: ProgramText,
+    body: TaskBody,
+    words: BlockShapes,
+    kinds: Mapping[str, TileKind],
+    tensor_kinds: Mapping[str, TileKind],
+    *,
+    arrays: bool,
+) -> TaskNests:
     """The nests of a body. `kinds` are of the streams, by name; with `arrays`, tensors lie on the chip."""
     flattened = flatten(source, body)
     first = _Builder(body, flattened, words, kinds, tensor_kinds, arrays)
@@ -61,13 +69,13 @@ def build_nests(source: Source, body: Body, words: Words, kinds: Mapping[str, Ki
 
 @dataclass
 class _Builder:
-    body: Body
+    body: TaskBody
     flattened: Flattened
-    words: Words
-    kinds: Mapping[str, Kind]
-    tensor_kinds: Mapping[str, Kind]
+    words: BlockShapes
+    kinds: Mapping[str, TileKind]
+    tensor_kinds: Mapping[str, TileKind]
     arrays: bool
-    ports: dict[Port, Place] = field(default_factory=dict[Port, Place])
+    ports: dict[StreamEnd, Place] = field(default_factory=dict[StreamEnd, Place])
     tensors: dict[str, Place] = field(default_factory=dict[str, Place])
     own: dict[Memory, Place] = field(default_factory=dict[Memory, Place])
     kept: dict[str, Place] = field(default_factory=dict[str, Place])
@@ -81,7 +89,7 @@ class _Builder:
             found.append(one.facts(f"run{number}" if len(self.flattened.nests) > 1 else "run"))
         return found
 
-    def port(self, port: Port) -> Place:
+    def port(self, port: StreamEnd) -> Place:
         if port not in self.ports:
             kind = self.kinds[port.stream]
             self.ports[port] = Place(port.name, "stream", shape_of(kind), type_of(kind.dtype))
@@ -98,14 +106,14 @@ class _Builder:
             )
         return self.tensors[memory.name]
 
-    def variable(self, name: str, kind: Kind) -> Place:
+    def variable(self, name: str, kind: TileKind) -> Place:
         if name not in self.kept:
             label = "held" + name.replace(".", "_") if name.startswith(".") else name
             self.kept[name] = Place(f"keep_{c_name(label)}", "buffer", shape_of(kind), type_of(kind.dtype))
         return self.kept[name]
 
 
-def tensor_place(name: str, kind: Kind, word: tuple[int, ...] | None, *, arrays: bool) -> Place:
+def tensor_place(name: str, kind: TileKind, word: tuple[int, ...] | None, *, arrays: bool) -> Place:
     """Where a tensor lies: in elements, or in words that are moved as one."""
     element = type_of(kind.dtype)
     if word is None or arrays:
@@ -121,7 +129,7 @@ class _NestBuilder:
     carried: set[str]
     statements: list[Statement] = field(default_factory=list[Statement])
     values: dict[str, list[tuple[Tests, NestValue]]] = field(default_factory=dict[str, list[tuple[Tests, NestValue]]])
-    variables: dict[str, Kind] = field(default_factory=dict[str, Kind])
+    variables: dict[str, TileKind] = field(default_factory=dict[str, TileKind])
     loaded: dict[str, NestValue] = field(default_factory=dict[str, NestValue])
     made: dict[tree.Expr, NestValue] = field(default_factory=dict[tree.Expr, NestValue])
 
@@ -134,7 +142,9 @@ class _NestBuilder:
         for var in self.carried & set(self.values):
             self._keep(var)
         trips, names = self.task.flattened.trips, self.task.flattened.names
-        loops = [Loop(f"{c_name(names[loop])}{i}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [Loop("once", 1)]
+        loops = [Loop(f"{c_name(names[loop])}{i}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [
+            Loop("once", 1)
+        ]
         return NestFacts(name, tuple(loops), self.statements)
 
     # -- statements
@@ -154,7 +164,7 @@ class _NestBuilder:
                 place = self.task.memory(memory)
                 self.statements.append(StoreFact(given, place, self._address(memory, index, block), self._guard(tests)))
 
-    def _define(self, var: str, kind: Kind, tests: Tests, value: NestValue) -> None:
+    def _define(self, var: str, kind: TileKind, tests: Tests, value: NestValue) -> None:
         self.variables[var] = kind
         self.values.setdefault(var, []).append((tests, value))
 
@@ -181,7 +191,7 @@ class _NestBuilder:
                 result = NestValue(shape, dtype)
                 self.statements.append(Constant(attribute(number, value.kind.dtype), result))
                 return result
-            case tree.Load(memory=memory, index=index, block=block):
+            case tree.Fetch(memory=memory, index=index, block=block):
                 result = NestValue(block, dtype)
                 address = self._address(memory, index, block)
                 self.statements.append(Load(self.task.memory(memory), address, self._guard(tests), result))
@@ -211,7 +221,7 @@ class _NestBuilder:
                 self.statements.append(Reduce(given, (axis,), folded, combining(op, value.kind.dtype)))
                 return self._reshaped(folded, shape)
 
-    def _variable(self, var: str, kind: Kind, tests: Tests) -> NestValue:
+    def _variable(self, var: str, kind: TileKind, tests: Tests) -> NestValue:
         """What a variable is in the rounds that pass the tests: its latest value there."""
         pending: list[tuple[Tests, NestValue]] = []
         found: NestValue | None = None
@@ -234,7 +244,7 @@ class _NestBuilder:
             found = chosen
         return found
 
-    def _before(self, var: str, kind: Kind) -> NestValue:
+    def _before(self, var: str, kind: TileKind) -> NestValue:
         """What a variable was when the round began."""
         if var not in self.loaded:
             self.task.carried.add(var)

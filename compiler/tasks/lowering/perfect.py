@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.lowering.turns import in_turns, merged
-from penstock.compiler.tasks.source import Source
-from penstock.compiler.tasks.tree import Assign, Body, For, Get, Load, Put, Simple, Stmt, Store, When
+from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.tree import Assign, Fetch, For, Get, Put, Simple, Stmt, Store, TaskBody, When
 
 
 @dataclass(eq=False)
@@ -32,7 +32,7 @@ class Flattened:
     names: dict[int, str]
 
 
-def flatten(source: Source, body: Body) -> Flattened:
+def flatten(source: ProgramText, body: TaskBody) -> Flattened:
     flattener = _Flattener(source, dict(body.trips), dict(body.names))
     return Flattened(flattener.nests(body.statements), flattener.trips, flattener.names)
 
@@ -45,7 +45,7 @@ class _Piece:
 
 @dataclass
 class _Flattener:
-    source: Source
+    source: ProgramText
     trips: dict[int, int]
     names: dict[int, str]
 
@@ -53,9 +53,9 @@ class _Flattener:
         """One nest for each outermost loop; what stands beside it goes in."""
         groups: list[list[_Piece]] = [[]]
         for piece in self._pieces(statements, ()):
-            if isinstance(piece.one, For) and any(isinstance(p.one, For) for p in groups[-1]):
-                groups.append([])
-            elif not isinstance(piece.one, For) and any(isinstance(p.one, For) for p in groups[-1]):
+            if (isinstance(piece.one, For) and any(isinstance(p.one, For) for p in groups[-1])) or (
+                not isinstance(piece.one, For) and any(isinstance(p.one, For) for p in groups[-1])
+            ):
                 groups.append([])
             groups[-1].append(piece)
         if len(groups) > 1 and not any(isinstance(p.one, For) for p in groups[-1]):
@@ -121,7 +121,7 @@ class _Flattener:
         loops = flats[0].loops
         nest, at, seen = FlatNest([phase, *loops]), 0, False
         for piece in pieces:
-            here = Test(phase, "eq", at if not seen else at)
+            here = Test(phase, "eq", at)
             if isinstance(piece.one, For):
                 if seen:
                     at += 1
@@ -189,7 +189,7 @@ def moved_tests(tests: Tests, moves: dict[int, Affine]) -> Tests:
 def moved(one: Simple, moves: dict[int, Affine]) -> Simple:
     """A statement whose addresses go by other loops."""
     match one:
-        case Assign(var=var, value=Load() as load):
+        case Assign(var=var, value=Fetch() as load):
             return Assign(var, replace(load, index=tuple(_moved(a, moves) for a in load.index)))
         case Store():
             return replace(one, index=tuple(_moved(a, moves) for a in one.index))
@@ -205,5 +205,11 @@ def _moved(address: Affine, moves: dict[int, Affine]) -> Affine:
 
 
 def _addresses(one: Simple, loop: int) -> bool:
-    index = one.index if isinstance(one, Store) else one.value.index if isinstance(one, Assign) and isinstance(one.value, Load) else ()
+    index = (
+        one.index
+        if isinstance(one, Store)
+        else one.value.index
+        if isinstance(one, Assign) and isinstance(one.value, Fetch)
+        else ()
+    )
     return any(loop == term for a in index for term, _ in a.terms)

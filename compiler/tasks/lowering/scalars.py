@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerTy
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from penstock.compiler.dialects import nest
-from penstock.compiler.tasks.kinds import Kind, bits_of, is_float
+from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float
 from penstock.compiler.tasks.tree import Apply, Const, Expr
 
 _INTEGER: dict[str, Callable[..., Operation]] = {
@@ -30,18 +30,18 @@ def type_of(dtype: str) -> Attribute:
     return Float32Type() if is_float(dtype) else IntegerType(bits_of(dtype))
 
 
-def attribute(value: float, dtype: str) -> Attribute:
+def attribute(value: float, dtype: str) -> IntegerAttr[IntegerType] | FloatAttr[Float32Type]:
     if is_float(dtype):
         return FloatAttr(float(value), Float32Type())
     return IntegerAttr(int(value), IntegerType(bits_of(dtype)))
 
 
-def shape_of(kind: Kind) -> tuple[int, ...]:
+def shape_of(kind: TileKind) -> tuple[int, ...]:
     """The lanes of a value: a number is a row of one."""
     return kind.shape or (1,)
 
 
-def body_of(value: Apply) -> tuple[Region, list[Expr]]:
+def body_of(value: Apply) -> tuple[Region, Sequence[Expr]]:
     """The operation on scalars, and the arguments that are no constants."""
     given = [one for one in value.args if not isinstance(one, Const)]
     block = Block(arg_types=[type_of(one.kind.dtype) for one in given])
@@ -77,12 +77,12 @@ def _compute(block: Block, value: Apply, given: Sequence[SSAValue]) -> SSAValue:
     if op == "cast":
         return _cast(block, given[0], dtype, value.kind.dtype)
     if op == "where":
-        return _add(block, arith.SelectOp(*given))
+        return _add(block, arith.SelectOp(given[0], given[1], given[2]))
     if op in _PREDICATES:
         name = _PREDICATES[op]
         if floats:
-            return _add(block, arith.CmpfOp(*given, "une" if name == "ne" else f"o{name}"))
-        return _add(block, arith.CmpiOp(*given, name if name in ("eq", "ne") else f"s{name}"))
+            return _add(block, arith.CmpfOp(given[0], given[1], "une" if name == "ne" else f"o{name}"))
+        return _add(block, arith.CmpiOp(given[0], given[1], name if name in ("eq", "ne") else f"s{name}"))
     if op == "neg":
         if floats:
             return _add(block, arith.NegfOp(given[0]))
@@ -103,13 +103,13 @@ def _constant(block: Block, value: float, dtype: str) -> SSAValue:
 
 
 def _cast(block: Block, value: SSAValue, have: str, want: str) -> SSAValue:
-    goal = type_of(want)
     if is_float(have) and is_float(want):
         return value
     if is_float(want):
         if have == "i1":
             value = _add(block, arith.ExtUIOp(value, IntegerType(32)))
-        return _add(block, arith.SIToFPOp(value, goal))
+        return _add(block, arith.SIToFPOp(value, Float32Type()))
+    goal = IntegerType(bits_of(want))
     if is_float(have):
         whole = _add(block, arith.FPToSIOp(value, IntegerType(32)))
         return whole if want == "i32" else _add(block, arith.TruncIOp(whole, goal))

@@ -7,7 +7,7 @@ stream gets an innermost loop over turns, with each put in a turn of its own.
 from __future__ import annotations
 
 from penstock.compiler.tasks.affine import Test, Tests
-from penstock.compiler.tasks.tree import Assign, Get, Memory, Port, Put, Simple, Store, Var
+from penstock.compiler.tasks.tree import Assign, Get, Memory, Put, Simple, Store, StreamEnd, Var
 
 Items = list[tuple[Tests, Simple]]
 
@@ -66,7 +66,7 @@ def _merge(items: Items, earlier: int, later: int, whole: Tests) -> Items:
 
 def in_turns(items: Items, loop: int) -> tuple[Items, int]:
     """With every access in a turn in which it is alone, and how many turns there are; `loop` counts them."""
-    turn, met, turns = 0, set[Port | Memory](), list[int]()
+    turn, met, turns = 0, set[StreamEnd | Memory](), list[int]()
     for _, one in items:
         what = one.port if isinstance(one, Get | Put) else one.memory if isinstance(one, Store) else None
         if what is not None and what in met:
