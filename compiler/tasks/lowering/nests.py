@@ -225,13 +225,13 @@ class _NestBuilder:
         """What a variable is in the rounds that pass the tests: its latest value there."""
         pending: list[tuple[Tests, NestValue]] = []
         found: NestValue | None = None
-        known = tests
+        known, trips = tests, self.task.flattened.trips
         for guard, value in reversed(self.values.get(var, [])):
-            left = tuple(test for test in guard if not _implied(test, known))
+            left = tuple(test for test in guard if not _implied(test, known, trips))
             if not left:
                 found = value
                 break
-            if any(_excluded(test, known) for test in guard):
+            if any(_excluded(test, known, trips) for test in guard):
                 continue
             pending.append((left, value))
             if len(left) == 1:
@@ -298,16 +298,28 @@ def affine_lanes(lanes: Sequence[int], shape: Sequence[int]) -> tuple[int, tuple
     return lanes[0], factors
 
 
-def _implied(test: Test, known: Tests) -> bool:
+_COUNTED = 256
+"""Rounds of a loop that are looked at one by one; of longer ones only what the tests say in words."""
+
+
+def _implied(test: Test, known: Tests, trips: Mapping[int, int]) -> bool:
     """Whether a test holds where others do."""
-    return any(one == test or (_settles(one, test) and test.holds(one.value)) for one in known)
+    left = _left(test, known, trips)
+    return test in known or (bool(left) and all(test.holds(counter) for counter in left))
 
 
-def _excluded(test: Test, known: Tests) -> bool:
+def _excluded(test: Test, known: Tests, trips: Mapping[int, int]) -> bool:
     """Whether it never holds where others do."""
-    return any(one.opposite == test or (_settles(one, test) and not test.holds(one.value)) for one in known)
+    left = _left(test, known, trips)
+    return test.opposite in known or (bool(left) and not any(test.holds(counter) for counter in left))
 
 
-def _settles(one: Test, other: Test) -> bool:
-    """Whether a test says which round of the other's loop it is."""
-    return one.loop == other.loop and one.comparison == "eq" and not one.every
+def _left(test: Test, known: Tests, trips: Mapping[int, int]) -> Sequence[int]:
+    """The rounds of a test's loop that others leave; none where that is not known."""
+    own = [one for one in known if one.loop == test.loop]
+    settled = [one.value for one in own if one.comparison == "eq" and not one.every]
+    if settled:
+        return settled[:1]
+    if not own or trips[test.loop] > _COUNTED:
+        return ()
+    return [counter for counter in range(trips[test.loop]) if all(one.holds(counter) for one in own)]
