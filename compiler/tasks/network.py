@@ -9,10 +9,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from penstock.compiler.tasks.elaborate import check_index, elaborate, site_index
+from penstock.compiler.tasks.elaborate import elaborate
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.read import read_program
 from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.task_expressions import check_index, site_index
 from penstock.compiler.tasks.tree import Get, Put, Store, StreamEnd, TaskBody, walk
 from penstock.compiler.tasks.values import StreamArray, TaskDef, TaskProgram
 

@@ -31,7 +31,7 @@ from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
-from penstock.compiler.scalars.index_text import along, flat, linear, times, total
+from penstock.compiler.scalars.index_text import flat, linear, times, total, unflat
 
 
 @dataclass
@@ -104,12 +104,8 @@ class NestCpp:
                 self._store(op)
             case nest.SelectOp():
                 self._select(op)
-            case nest.WithinOp():
-                self._within(op)
-            case nest.StackOp():
-                self._stack(op)
-            case nest.PickOp():
-                self._pick(op)
+            case nest.WithinOp() | nest.StackOp() | nest.PickOp():
+                self._wires(op)
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -240,33 +236,27 @@ class NestCpp:
             inside, outside = self._at(op.inside, index), self._at(op.outside, index)
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
-    def _within(self, op: nest.WithinOp) -> None:
-        place, lanes = self._linear(op.place.data.results, (1,)), lane_shape(op.result)
-        if lanes == (1,):
-            self._single(op.result, "within", f"{place} < {op.size.data}")
+    def _wires(self, op: nest.WithinOp | nest.StackOp | nest.PickOp) -> None:
+        """Lanes of lanes, and which of them are padding."""
+        shape = lane_shape(op.result)
+        if prod(shape) == 1 and not isinstance(op, nest.StackOp):
+            self._single(
+                op.result, "lane" if isinstance(op, nest.PickOp) else "within", self._lane(op, ["0"] * len(shape))
+            )
             return
-        self._declare(op.result, "within")
-        with self.out.lanes(lanes) as index:
-            self.out.add(f"{self._at(op.result, index)} = {total([place, *index])} < {op.size.data};")
-
-    def _stack(self, op: nest.StackOp) -> None:
-        self._declare(op.result, "window")
-        for number, value in enumerate(op.inputs):
-            with self.out.lanes(lane_shape(value)) as index:
-                self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
-
-    def _pick(self, op: nest.PickOp) -> None:
-        start, factors = op.factors
-        given, made = lane_shape(op.value), lane_shape(op.result)
-        if prod(made) == 1:
-            at = [str(start // prod(given[d + 1 :]) % size) for d, size in enumerate(given)]
-            self._single(op.result, "lane", self._at(op.value, at))
+        self._declare(op.result, {nest.WithinOp: "within", nest.StackOp: "window"}.get(type(op), "lanes"))
+        if isinstance(op, nest.StackOp):
+            for number, value in enumerate(op.inputs):
+                with self.out.lanes(shape[:-1]) as index:
+                    self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
             return
-        self._declare(op.result, "lanes")
-        with self.out.lanes(made) as index:
-            place = linear(start, factors, index)
-            at = [along(place, prod(given[d + 1 :]), size, outermost=d == 0) for d, size in enumerate(given)]
-            self.out.add(f"{self._at(op.result, index)} = {self._at(op.value, at)};")
+        with self.out.lanes(shape) as index:
+            self.out.add(f"{self._at(op.result, index)} = {self._lane(op, index)};")
+
+    def _lane(self, op: nest.WithinOp | nest.PickOp, index: Sequence[str]) -> str:
+        if isinstance(op, nest.PickOp):
+            return self._at(op.value, unflat(lane_shape(op.value), linear(*op.factors, index)))
+        return f"{total([self._linear(op.place.data.results, (1,)), *index])} < {op.size.data}"
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
