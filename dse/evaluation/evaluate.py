@@ -19,7 +19,7 @@ from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
-from penstock.dse.evaluation.fitting import IN_MEMORIES, fitted
+from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.objectives import (
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
@@ -34,6 +34,7 @@ from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
     check_depths,
+    prefetched,
     runs_through,
     safe_depths,
     size_design,
@@ -138,6 +139,7 @@ def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
 
 
 _REMEMBERED = 1024
+_IN_MEMORIES = "with memories built otherwise"
 NO_MEMORY = ("memory-short", "memory-too-large")
 """Codes of errors that say that there are not enough memories to build a design's."""
 
@@ -209,10 +211,10 @@ class Evaluator:
 
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
-        design = self.space.design(params)
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
             return self._remembered(key, params, lambda: self._fitted(params))
+        design = self.space.design(params)
         return self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
 
     def answer(self, params: Params) -> tuple[tuple[float, ...], dict[str, float]]:
@@ -235,10 +237,11 @@ class Evaluator:
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
-            found = self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
-            over = found.figures.resources.share_of(self.may_use)
-            others = max(share for name, share in over.items() if name != "lut")
-            return self._in_memories(found) if 1 < over["lut"] <= 1 + IN_MEMORIES and others <= 1 else found
+            meaning = self.meaning(design)
+            found = self._remembered(meaning, params, lambda: self._model(design, dict(params)))
+            if not may_fit_otherwise(found.figures.resources, self.may_use):
+                return found
+            return self._remembered((_IN_MEMORIES, meaning), params, lambda: self._in_memories(found))
 
         return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed)
 
@@ -313,8 +316,9 @@ class Evaluator:
         def sized(network: TaskNetwork) -> DesignSizing:
             start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
             return size_design(
-                network, self.platform, self.clock_mhz, simulations=simulations, start=start, progress=progress
-            )
+                network, self.platform, self.clock_mhz, simulations=simulations, start=start,
+                most=prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits), progress=progress,
+            )  # fmt: skip
 
         found = sized(network or planned)
         depths, note = dict(found.depths), found.note
@@ -348,7 +352,7 @@ class Evaluator:
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
-        depths = safe_depths(free.channels)
+        depths = safe_depths(free.channels, design.prefetch_bits)
         if design.fifo_depths or self.assembler.declared_depths:
             _check_named(design.fifo_depths, depths)
             depths |= {**self.assembler.declared_depths, **design.fifo_depths}

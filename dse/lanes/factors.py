@@ -36,17 +36,18 @@ def pareto_lanes(
     trips: tuple[int, ...],
     reductions: tuple[int, ...],
     most: int,
-    without: tuple[int, ...] = (),
+    at_most: tuple[tuple[int, int], ...] = (),
     tensors: tuple[tuple[int, ...], ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
-    Dims `without` lanes get none.
+    Dims get no more lanes than `at_most` says of them.
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration.
     """
-    choices = [useful_factors(1 if d in without else trip) for d, trip in enumerate(trips)]
+    caps = dict(at_most)
+    choices = [[n for n in useful_factors(trip) if n <= caps.get(d, trip)] for d, trip in enumerate(trips)]
     unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS
     counts = unrolls.prod(axis=1)
     unrolls, counts = unrolls[counts <= most], counts[counts <= most]

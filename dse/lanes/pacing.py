@@ -241,7 +241,7 @@ class Fitter:
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
-        found = pareto_lanes(trips, op.reductions, table, walk.without_lanes, tensors)
+        found = pareto_lanes(trips, op.reductions, table, walk.at_most, tensors)
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
 
     def _lanes(

@@ -16,8 +16,9 @@ from penstock.compiler.design import KernelDesign, WeightStore
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
+from penstock.dse.lanes.factors import useful_factors
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
-from penstock.dse.lanes.walks import KernelWalk, walks_of
+from penstock.dse.lanes.walks import FEW, KernelWalk, walks_of
 
 FITTED = "fitted"
 SHARE = "limit_share"
@@ -26,7 +27,9 @@ SHARES = (3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
-_FINE, _MIXED = "-fine", "mixed-"
+_MIXED = "mixed-"
+CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in FEW[1:]}}
+"""How a walk says that its outermost dim has few lanes."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
 MOST_FITTED = 48
 """Kernels up to which walks are fitted one by one."""
@@ -119,6 +122,15 @@ class Fitting:
         return tuple(found)
 
     @cached_property
+    def smooth(self) -> dict[str, int]:
+        """The paddings with which dims have the most divisors: for lanes of any number, as far as there are such."""
+        sizes = self.fitter.dims.sizes
+        return {
+            name: max(more, key=lambda by, number=number: (len(useful_factors(sizes[number] + by)), -by))
+            for name, number, more in self._padded
+        }
+
+    @cached_property
     def defaults(self) -> dict[str, int | str | bool]:
         """What a parameter is where a setting does not say: everything plain, and all of the limits."""
         table = {name: values[0] for name, values in self.choices.items()}
@@ -148,7 +160,7 @@ class Fitting:
         }
 
     def _walk(self, op: TensorOp, settings: FittedSetting) -> KernelWalk:
-        named = next(walk for walk in self._walks(op) if walk_name(walk) == settings[f"{WALK}.{op.layer}"])
+        named = self._by_name[op.layer][str(settings[f"{WALK}.{op.layer}"])]
         built, burst = str(settings.get(f"{BUILT}.{op.layer}", "")), settings.get(f"{BURST}.{op.layer}", BURSTS[0])
         return replace(
             named,
@@ -159,6 +171,11 @@ class Fitting:
             hurry=1 << BURSTS.index(str(burst)) if burst != BURSTS[-1] else 1,
             compact=bool(settings.get(f"{COMPACT}.{op.layer}", False)),
         )
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Mapping[str, KernelWalk]]:
+        """The first of a name is meant by it."""
+        return {op.layer: {walk_name(walk): walk for walk in reversed(self._walks(op))} for op in self.leading}
 
     def _walks(self, op: TensorOp) -> list[KernelWalk]:
         """A kernel with nothing to walk has one walk as well."""
@@ -180,8 +197,9 @@ def worth_saying(params: FittedSetting) -> dict[str, int | str | bool]:
 
 
 def walk_name(walk: KernelWalk) -> str:
-    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes."""
-    return "".join(map(_letter, walk.outer)) + (_FINE if walk.fine else "")
+    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes; `01-by4`: at
+    most 4."""
+    return "".join(map(_letter, walk.outer)) + CAPPED[walk.most]
 
 
 def _letter(dim: int) -> str:

@@ -32,7 +32,7 @@ from penstock.dse.lanes.steps import (
     with_halfway,
 )
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
-from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
 from penstock.dse.space.orders import (
     AS_OTHERS,
@@ -81,8 +81,8 @@ class TilingOptions:
 class TilingSpace:
     """The parameters of one model on one platform, and the design that each setting of them means.
 
-    `limits` is what a design may use, where the user leaves less than the platform does: lanes are fitted to it. The
-    parameters and their values are the same whatever it is.
+    Lanes are fitted to `limits`, where the user leaves less than the platform does; the parameters and their values are
+    the same whatever it is.
     """
 
     graph: Graph
@@ -322,9 +322,12 @@ class TilingSpace:
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
             return design
-        most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
-        grouping = Grouping(str(settings["fusion"]), kib, most)
-        return replace(design, groups=grouping.groups(self._padded_graph(sizes), design))
+        grouping = Grouping(str(settings["fusion"]), int(settings["converter_kib"]), int(settings.get(MOST_GROUPS, 1)))
+        return replace(design, groups=self._groups.of(grouping, design, self._padded_graph(sizes)))
+
+    @cached_property
+    def _groups(self) -> KnownGroups:
+        return KnownGroups()
 
     def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
         key = tuple(sorted(sizes.items()))
