@@ -221,7 +221,7 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTri
     goal = chosen.figures.latency / 2
     known = [dict(point.figures) for point in tried]
     amount = amount_of(chosen.params)
-    sizes = evaluator.space.choices[amount]
+    sizes = evaluator.space.choices.get(amount, ())
     now = chosen.params.get(amount)
     fastest = chosen.figures.latency
     for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():
