@@ -239,7 +239,6 @@ class NestCpp:
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
     def _wires(self, op: nest.WithinOp | nest.PickOp) -> None:
-        """Lanes of lanes, and which of them are padding."""
         shape, label = lane_shape(op.result), "lane" if isinstance(op, nest.PickOp) else "within"
         if prod(shape) == 1:
             return self._single(op.result, label, self._lane(op, ["0"] * len(shape)))
