@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
@@ -22,15 +22,10 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
 from penstock.compiler.schedule import OperatorLibrary, load_library
 from penstock.compiler.transforms.pad_dims import Dims, pad_module
+from penstock.dse.lanes import steps
 from penstock.dse.lanes.binding import PARAMETERS, binding_choices, bindings_of
-from penstock.dse.lanes.steps import (
-    DIMS_BALANCED,
-    DIMS_PARALLEL,
-    DIMS_REDUCTION,
-    lane_cost,
-    powers_of_two,
-    with_halfway,
-)
+from penstock.dse.lanes.steps import DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION, lane_cost, powers_of_two
+from penstock.dse.space.external import external_choices, external_defaults, port_width, with_external
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
@@ -60,7 +55,6 @@ Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
 SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _MOST_ORDERED_KERNELS = 3
-_NARROWEST_PORT, _WIDEST_PORT = 32, 512
 _REMEMBERED = 256
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
 
@@ -103,7 +97,9 @@ class TilingSpace:
         tiles = powers_of_two(4, longest)
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
-            "overall_unroll_size": with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
+            "overall_unroll_size": steps.with_halfway(
+                powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)
+            ),
             "allocation": (SLOWEST_FIRST, ALIGNED),
             "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
             "order": (ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED),
@@ -113,6 +109,7 @@ class TilingSpace:
             table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         table |= grouping_choices(self.graph, self.platform)
+        table |= self._external
         if self._of_paced:
             table |= {"allocation": (SLOWEST_FIRST, ALIGNED, PACED), **self._of_paced}
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
@@ -132,7 +129,7 @@ class TilingSpace:
         """
         ways = self.choices["allocation"]
         shared = tuple(way for way in ways if way != FITTED)
-        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY}
+        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY, *self._external}
         table: dict[str, Mapping[str, tuple[Value, ...]]] = {}
         if self._of_fitted:
             table |= {name: {"allocation": shared} for name in self.choices if name not in of_all}
@@ -170,9 +167,7 @@ class TilingSpace:
 
     @cached_property
     def port_bits(self) -> int:
-        """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
-        cycle = [memory.port_gb_s * 8000 / self.clock_mhz for memory in self.platform.memories]
-        return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
+        return port_width(self.platform, self.clock_mhz)
 
     @cached_property
     def weights(self) -> WeightStore:
@@ -265,13 +260,13 @@ class TilingSpace:
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
             kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, sizes, settings)
 
     def _paced(self, settings: Mapping[str, Value]) -> Design:
         """Every kernel with the lanes that a common pace asks of it."""
         kernels = dict(self._pacing.kernels(settings))
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, self.dims.padded(design) if settings.get("padding") else {}, settings)
 
     @cached_property
@@ -287,7 +282,7 @@ class TilingSpace:
 
     def _fitted(self, settings: Mapping[str, Value], allowance: Allowance) -> Design:
         kernels = self.fitting.kernels(settings, allowance)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, self.dims.padded(design), settings)
 
     @cached_property
@@ -319,6 +314,10 @@ class TilingSpace:
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
         return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
 
+    def _record(self, kernels: Mapping[str, KernelDesign], settings: Mapping[str, Value]) -> Design:
+        made = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return with_external(made, settings)
+
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
             return design
@@ -341,7 +340,11 @@ class TilingSpace:
         """What a parameter is where a setting does not say."""
         table = {name: values[0] for name, values in self.choices.items()}
         table |= {OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {}
-        return table | (self.fitting.defaults if self._of_fitted else {})
+        return table | external_defaults(self._external) | (self.fitting.defaults if self._of_fitted else {})
+
+    @cached_property
+    def _external(self) -> Mapping[str, tuple[int, ...]]:
+        return external_choices(self.platform, self.weights)
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:
