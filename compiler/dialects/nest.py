@@ -43,7 +43,7 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
 from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term
-from penstock.compiler.dialects.nest_stack import StackOp
+from penstock.compiler.dialects.nest_stack import StackingAttr, StackOp
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type, vector_type
@@ -382,5 +382,5 @@ MemoryOp = LoadOp | StoreOp
 NestDialect = Dialect(
     "nest",
     [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, MapOp, YieldOp, ReduceOp, ConstantOp],
-    [GuardAttr, LoopsAttr],
+    [GuardAttr, LoopsAttr, StackingAttr],
 )

@@ -17,7 +17,7 @@ from penstock.compiler.program import Program
 from penstock.dse.evaluation.assemble import Assembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
-from penstock.dse.evaluation.fitting import IN_MEMORIES, fitted
+from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.objectives import (
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
@@ -32,6 +32,7 @@ from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
     check_depths,
+    depths_where_paths_meet,
     prefetched,
     runs_through,
     safe_depths,
@@ -136,6 +137,9 @@ def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
 
 
 _REMEMBERED = 1024
+_IN_MEMORIES = "with memories built otherwise"
+_WHERE_PATHS_MEET = 1 / 8
+"""Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
 NO_MEMORY = ("memory-short", "memory-too-large")
 """Codes of errors that say that there are not enough memories to build a design's."""
 
@@ -206,10 +210,10 @@ class Evaluator:
 
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
-        design = self.space.design(params)
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
             return self._remembered(key, params, lambda: self._fitted(params))
+        design = self.space.design(params)
         return self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
 
     def answer(self, params: Params) -> tuple[tuple[float, ...], dict[str, float]]:
@@ -232,10 +236,11 @@ class Evaluator:
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
-            found = self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
-            over = found.figures.resources.share_of(self.may_use)
-            others = max(share for name, share in over.items() if name != "lut")
-            return self._in_memories(found) if 1 < over["lut"] <= 1 + IN_MEMORIES and others <= 1 else found
+            meaning = self.meaning(design)
+            found = self._remembered(meaning, params, lambda: self._model(design, dict(params)))
+            if not may_fit_otherwise(found.figures.resources, self.may_use):
+                return found
+            return self._remembered((_IN_MEMORIES, meaning), params, lambda: self._in_memories(found))
 
         return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed)
 
@@ -351,6 +356,9 @@ class Evaluator:
             _check_named(design.fifo_depths, depths)
             depths |= design.fifo_depths
             self._check_depths(network, free, depths)
+        else:
+            room = _WHERE_PATHS_MEET * self.may_use.memory_bits
+            depths = depths_where_paths_meet(network, self.platform, self.clock_mhz, free.channels, depths, room)
         design = design.with_fifo_depths(depths)
         figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits

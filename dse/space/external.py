@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil
 
 from penstock.compiler.design import PREFETCH_BITS, Design, WeightStore
 from penstock.compiler.platforms import Platform
-from penstock.dse.lanes.steps import powers_of_two
 
 STRIPES, PREFETCH = "stripes", "prefetch_kib"
 _BITS_PER_KIB = 8 * 1024
 _AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 1024, 8192)
 """From what covers an access to memory up to whole weights of a large layer."""
-_NARROWEST_PORT, _WIDEST_PORT = 32, 512
-
-
-def port_width(platform: Platform, clock_mhz: float) -> int:
-    """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
-    cycle = [memory.port_gb_s * 8000 / clock_mhz for memory in platform.memories]
-    return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
 
 
 def external_choices(platform: Platform, weights: WeightStore) -> dict[str, tuple[int, ...]]:

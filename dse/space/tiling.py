@@ -16,19 +16,26 @@ from math import prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
-from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
 from penstock.compiler.schedule import OperatorLibrary, load_library
 from penstock.compiler.transforms.pad_dims import Dims, pad_module
-from penstock.dse.lanes import steps
 from penstock.dse.lanes.binding import PARAMETERS, binding_choices, bindings_of
-from penstock.dse.lanes.steps import DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION, lane_cost, powers_of_two
-from penstock.dse.space.external import external_choices, external_defaults, port_width, with_external
+from penstock.dse.lanes.steps import (
+    DIMS_BALANCED,
+    DIMS_PARALLEL,
+    DIMS_REDUCTION,
+    lane_cost,
+    powers_of_two,
+    with_halfway,
+)
+from penstock.dse.lanes.stores import Stores, walked_frames
+from penstock.dse.space.external import external_choices, external_defaults, with_external
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
-from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
+from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.orders import (
     AS_OTHERS,
     ORDER_CONNECTED,
@@ -60,23 +67,11 @@ _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take
 
 
 @dataclass(frozen=True)
-class TilingOptions:
-    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
-
-    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
-    max_lanes: int | None = None
-    weights: WeightStore | None = None
-    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
-    per_kernel: bool = True
-    """Whether the search may also shift lanes between kernels."""
-
-
-@dataclass(frozen=True)
 class TilingSpace:
     """The parameters of one model on one platform, and the design that each setting of them means.
 
-    `limits` is what a design may use, where the user leaves less than the platform does: lanes are fitted to it. The
-    parameters and their values are the same whatever it is.
+    Lanes are fitted to `limits`, where the user leaves less than the platform does; the parameters and their values are
+    the same whatever it is.
     """
 
     graph: Graph
@@ -97,9 +92,7 @@ class TilingSpace:
         tiles = powers_of_two(4, longest)
         table: dict[str, tuple[Value, ...]] = {
             "default_tile_size": tuple(tiles),
-            "overall_unroll_size": steps.with_halfway(
-                powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)
-            ),
+            "overall_unroll_size": with_halfway(powers_of_two(max(len(self.graph.operations), 2), self.max_lanes)),
             "allocation": (SLOWEST_FIRST, ALIGNED),
             "unroll_along": (DIMS_BALANCED, DIMS_PARALLEL, DIMS_REDUCTION),
             "order": (ORDER_PARALLEL, ORDER_REDUCTION, ORDER_CONNECTED),
@@ -167,11 +160,15 @@ class TilingSpace:
 
     @cached_property
     def port_bits(self) -> int:
-        return port_width(self.platform, self.clock_mhz)
+        return widest_port(self.platform, self.clock_mhz)
 
     @cached_property
     def weights(self) -> WeightStore:
         return self.options.weights or weights_placement(self.graph, self.platform)
+
+    @cached_property
+    def stores(self) -> Stores:
+        return self.options.stores(self.graph, self.weights, self.may_use)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
@@ -257,7 +254,7 @@ class TilingSpace:
                 continue
             bindings = self._bindings(op, settings)
             order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
-            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.stores.at(op.layer), bindings)
             kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
         design = self._record(kernels, settings)
@@ -273,7 +270,7 @@ class TilingSpace:
     def _pacing(self) -> Pacing:
         fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
         return Pacing(
-            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.weights, fixed, most
+            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.stores, fixed, most
         )
 
     def fitted(self, params: Params, allowance: Allowance) -> Design:
@@ -288,7 +285,7 @@ class TilingSpace:
     @cached_property
     def fitting(self) -> Fitting:
         return Fitting(
-            self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, self.options.kernels,
+            self.graph, self.platform.name, self.clock_mhz, self.library, self.stores, self.options.kernels,
             self.options.max_lanes,
         )  # fmt: skip
 
@@ -321,9 +318,12 @@ class TilingSpace:
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
             return design
-        most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
-        grouping = Grouping(str(settings["fusion"]), kib, most)
-        return replace(design, groups=grouping.groups(self._padded_graph(sizes), design))
+        grouping = Grouping(str(settings["fusion"]), int(settings["converter_kib"]), int(settings.get(MOST_GROUPS, 1)))
+        return replace(design, groups=self._groups.of(grouping, design, self._padded_graph(sizes)))
+
+    @cached_property
+    def _groups(self) -> KnownGroups:
+        return KnownGroups()
 
     def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
         key = tuple(sorted(sizes.items()))
@@ -382,11 +382,10 @@ class TilingSpace:
 
     @cached_property
     def spatial(self) -> Mapping[str, LoopOrder]:
-        """The loops along a frame's rows and columns, which are walked one step at a time."""
-        return spatial_loops(self.graph)
+        """The loops along a frame's rows and columns, where these are walked one step at a time."""
+        return walked_frames(self.graph, self.stores)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
-        """Of the loops, padded."""
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
     @cached_property

@@ -47,9 +47,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "services": (
         "services",
         "services.steps.fence services.steps services.supervisor services.api.answers",
-        "services.jobs services.worker",
+        "services.jobs services.worker services.client",
         "services.steps.bodies services.api.plumbing",
-        "services.api.routes services.cli",
+        "services.api.routes services.cli services.api.pages",
         "services.api",
     ),
 }

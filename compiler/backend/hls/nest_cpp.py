@@ -249,9 +249,14 @@ class NestCpp:
 
     def _stack(self, op: nest.StackOp) -> None:
         self._declare(op.result, "window")
-        for number, value in enumerate(op.inputs):
-            with self.out.lanes(lane_shape(value)) as index:
-                self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
+        by = op.by.data
+        others = [1 if dim == by.along else size for dim, size in enumerate(lane_shape(op.inputs[0]))]
+        with self.out.lanes(others) as index:
+            for window, place, number, at in by.places(op.width):
+                made, taken = list(index), list(index)
+                made[by.along], taken[by.along] = str(window), str(at)
+                goal = self._at(op.result, [*made, *([str(place)] if by.size > 1 else [])])
+                self.out.add(f"{goal} = {self._at(op.inputs[number], taken)};")
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"
