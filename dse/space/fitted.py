@@ -177,7 +177,7 @@ class Fitting:
         )
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Mapping[str, KernelWalk]]:
+    def _by_name(self) -> Mapping[str, dict[str, KernelWalk]]:
         """The first of a name is meant by it."""
         return {op.layer: {walk_name(walk): walk for walk in reversed(self._walks(op))} for op in self.leading}
 
