@@ -33,6 +33,9 @@ class Benchmark:
 
 
 BENCHMARKS: dict[str, Benchmark] = {
+    "blocks": Benchmark(
+        "benchmarks.blocks", "decoder blocks in W8A8, searched and simulated: cycles beside bandwidth and arithmetic"
+    ),
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
     "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
     "csynth": Benchmark(

@@ -220,6 +220,9 @@ class BandwidthUse(Record):
     used_gb_s: float = Field(ge=0)
     sustained_gb_s: float = Field(gt=0, description="what it delivers for long")
     share: Share
+    banks: tuple[float, ...] = Field(
+        default=(), description="of each bank in use, the part of what it sustains that is taken; the fullest first"
+    )
     evidence: Evidence = Field(description="where the interval comes from")
 
 
