@@ -22,6 +22,7 @@ from penstock.db.repositories.idempotency import Idempotency
 from penstock.db.repositories.models import Models
 from penstock.db.repositories.profiles import Profiles
 from penstock.db.repositories.queues import Queues
+from penstock.db.repositories.retention import Retention
 from penstock.db.repositories.rung_pairs import RungPairs
 from penstock.db.repositories.runs import Runs
 from penstock.db.repositories.sessions import Sessions
@@ -58,6 +59,7 @@ class Transaction:
         self.trials = Trials(scope)
         self.profiles = Profiles(scope)
         self.rung_pairs = RungPairs(scope)
+        self.retention = Retention(scope)
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
+    Collected,
     EventOut,
+    FreedOut,
     HealthOut,
     MeOut,
     ModelOut,
@@ -41,7 +43,9 @@ __all__ = [
     "ModelSource",
     # what comes back
     "ArtifactOut",
+    "Collected",
     "EventOut",
+    "FreedOut",
     "HealthOut",
     "LimitFound",
     "MeOut",

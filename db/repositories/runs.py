@@ -80,6 +80,10 @@ class Runs(Repository):
         merged = runs.c.options.op("||")(literal(dict(values), JSONB))
         self.connection.execute(update(runs).where(runs.c.id == run_id).values(options=merged))
 
+    def set_pinned(self, run_id: str, pinned: bool) -> None:
+        """Keep the run, or let it go when its time comes."""
+        self.connection.execute(update(runs).where(runs.c.id == run_id).values(pinned=pinned))
+
     def set_paused(self, run_id: str, paused: bool) -> bool:
         """Hold the run's trials back, or let them go; False if it is so already."""
         self.scope.require_lock(run_id)

@@ -93,6 +93,8 @@ class Run:
     """Among the runs of its owner the higher one comes first."""
     used: float
     """Seconds that its steps took, counted from where its owner's other runs stood when it began."""
+    pinned: bool = False
+    """Kept until somebody unpins it: neither deleted nor collected."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,15 @@ class Usage:
     trials: int
     bytes: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What a removal takes: runs, models, and the bytes of content that nobody refers to afterwards."""
+
+    runs: int
+    models: int
+    bytes: int
 
 
 @dataclass(frozen=True)

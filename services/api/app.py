@@ -31,7 +31,7 @@ from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, R
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.plumbing.tokens import load_key
 from penstock.services.api.plumbing.version import version
-from penstock.services.api.routes import accounts, events, health, models, profiles, results, runs, searches
+from penstock.services.api.routes import accounts, events, health, models, profiles, removal, results, runs, searches
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -42,9 +42,8 @@ DESCRIPTION = (
     "with a stable `type`. Lists are paged with cursors. POSTs take an Idempotency-Key."
 )
 DATABASE_CONNECTIONS = 10
-ROUTERS = tuple(
-    part.router for part in (health, models, runs, searches, events, results, profiles, accounts, pages, sign_in)
-)
+_PARTS = (health, models, runs, searches, removal, events, results, profiles, accounts, pages, sign_in)
+ROUTERS = tuple(part.router for part in _PARTS)
 """Everything that answers, but for static files and the description itself."""
 
 

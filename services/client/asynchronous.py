@@ -14,7 +14,9 @@ from pydantic import BaseModel
 
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
+    Collected,
     EventOut,
+    FreedOut,
     HealthOut,
     MeOut,
     ModelOut,
@@ -158,6 +160,25 @@ class AsyncClient:
 
     async def resume(self, run: str) -> RunDetail:
         return await self._ask(calls.change(run, "resume"))
+
+    async def pin(self, run: str) -> RunDetail:
+        """Keep it: until it is unpinned it is neither deleted nor collected."""
+        return await self._ask(calls.change(run, "pin"))
+
+    async def unpin(self, run: str) -> RunDetail:
+        return await self._ask(calls.change(run, "unpin"))
+
+    async def delete_run(self, run: str) -> FreedOut:
+        """Remove a run that is over, with its trials and files; ConflictError if it is going or pinned."""
+        return await self._ask(calls.delete_run(run))
+
+    async def delete_model(self, model: str) -> None:
+        """Remove a model of which there are no runs."""
+        await self._ask(calls.delete_model(model))
+
+    async def collect(self, older_than_days: float, *, dry_run: bool = False) -> Collected:
+        """Remove some of what is older, or say what would go; for administrators. Again, while `more` is true."""
+        return await self._ask(calls.collect(older_than_days, dry_run))
 
     async def extend(self, run: str, trials: int, *, key: str = "") -> RunDetail:
         return await self._ask(calls.extend(run, trials, key))

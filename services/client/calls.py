@@ -14,6 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from penstock.services.api.answers.schemas import (
     ArtifactList,
+    Collected,
+    FreedOut,
     HealthOut,
     LoginLink,
     MeOut,
@@ -36,6 +38,10 @@ _PAGE, _TRIALS_A_PAGE = 100, 500
 _UPLOAD_SECONDS = 600.0
 
 
+class Nothing(BaseModel):
+    """An answer without a body."""
+
+
 @dataclass(frozen=True)
 class ApiCall(Generic[D]):
     """One request and the type of its answer. `accept` names statuses that are answers too."""
@@ -53,7 +59,7 @@ class ApiCall(Generic[D]):
 
     def read(self, response: httpx.Response) -> D:
         try:
-            return self.answer.model_validate_json(response.content)
+            return self.answer.model_validate_json(response.content or b"{}")
         except ValidationError:
             line = f"what answers at {response.url} is not a Penstock service of this version"
             raise NotPenstockError(line, code="not-penstock", status=response.status_code) from None
@@ -116,8 +122,21 @@ def runs(limit: int, state: str, model_id: str, cursor: str | None) -> ApiCall[R
 
 
 def change(run_id: str, what: str) -> ApiCall[RunDetail]:
-    """cancel, pause or resume."""
+    """cancel, pause, resume, pin or unpin."""
     return ApiCall("POST", f"{_run(run_id)}/{what}", RunDetail)
+
+
+def delete_run(run_id: str) -> ApiCall[FreedOut]:
+    return ApiCall("DELETE", _run(run_id), FreedOut)
+
+
+def delete_model(model_id: str) -> ApiCall[Nothing]:
+    return ApiCall("DELETE", f"/v1/models/{_word(model_id)}", Nothing)
+
+
+def collect(days: float, dry_run: bool) -> ApiCall[Collected]:
+    body = {"older_than_days": days, "dry_run": dry_run}
+    return ApiCall("POST", "/v1/gc", Collected, body=body, seconds=_UPLOAD_SECONDS)
 
 
 def extend(run_id: str, trials: int, key: str) -> ApiCall[RunDetail]:

@@ -36,10 +36,9 @@ _LONG_WAIT = timedelta(seconds=15)
 
 
 def model_out(model: Model) -> ModelOut:
-    return ModelOut.model_validate(
-        {field: getattr(model, field) for field in ("id", "name", "kind", "source", "sha256", "size", "created_at")}
-        | {"url": f"/v1/models/{model.id}"}
-    )
+    fields = ("id", "name", "owner", "kind", "source", "sha256", "size", "created_at")
+    known = {field: getattr(model, field) for field in fields}
+    return ModelOut.model_validate(known | {"url": f"/v1/models/{model.id}"})
 
 
 def error_out(error: Json | None) -> ErrorOut | None:
@@ -200,7 +199,7 @@ def trial_state(step_state: str) -> str:
 def _run_fields(
     run: Run, model: Model, counts: Mapping[tuple[str, str], int], best: BestTrial | None
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "owner", "paused", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "owner", "pinned", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),

@@ -86,6 +86,7 @@ class ErrorOut(Given):
 class ModelOut(Given):
     id: str
     name: str
+    owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
     kind: Literal["python", "onnx", "linalg", "zoo", "library"]
     source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
@@ -138,6 +139,7 @@ class RunOut(Given):
     name: str
     state: RunStateName
     owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
+    pinned: bool = Field(False, description="neither deleted nor collected until it is unpinned")
     paused: bool = Field(description="its trials are held back until it is resumed")
     model: ModelRef
     options: dict[str, Any]
@@ -252,6 +254,26 @@ class AuditOut(Given):
 class AuditList(Given):
     items: list[AuditOut]
     next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")
+
+
+class FreedOut(Given):
+    """What a removal took."""
+
+    runs: int
+    models: int
+    bytes: int = Field(description="of content that nobody refers to now; the files go within the hours after")
+
+
+class Collection(RequestBody):
+    """What to collect."""
+
+    older_than_days: float = Field(ge=0, le=36500, description="runs that ended, and models that came, so long ago")
+    dry_run: bool = Field(False, description="say what would go, and leave it")
+
+
+class Collected(FreedOut):
+    dry_run: bool
+    more: bool = Field(description="there is more: ask again")
 
 
 class RunList(Given):

@@ -53,8 +53,13 @@ ACCESS: Mapping[str, Need] = {
     "resume_run": "submit",
     "extend_run": "submit",
     "replay_trial": "submit",
+    "pin_run": "submit",
+    "unpin_run": "submit",
+    "delete_run": "submit",
+    "delete_model": "submit",
     # everything
     "list_audit": "admin",
+    "collect_garbage": "admin",
 }
 
 
