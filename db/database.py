@@ -30,6 +30,7 @@ from penstock.db.repositories.shares import Shares
 from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
 from penstock.db.repositories.trials import Trials
+from penstock.db.repositories.webhooks import Webhooks
 from penstock.db.schema.tables import STUDY_SCHEMA
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Transaction:
         self.profiles = Profiles(scope)
         self.rung_pairs = RungPairs(scope)
         self.retention = Retention(scope)
+        self.webhooks = Webhooks(scope)
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
 

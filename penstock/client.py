@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
-    Collected,
     EventOut,
-    FreedOut,
     HealthOut,
     MeOut,
     ModelOut,
@@ -16,6 +14,13 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryOut,
+    FreedOut,
+    WebhookOut,
+    WebhookSecret,
 )
 from penstock.services.client.asynchronous import AsyncClient
 from penstock.services.client.blocking import Client
@@ -44,6 +49,7 @@ __all__ = [
     # what comes back
     "ArtifactOut",
     "Collected",
+    "DeliveryOut",
     "EventOut",
     "FreedOut",
     "HealthOut",
@@ -56,6 +62,8 @@ __all__ = [
     "TrialDetail",
     "TrialFront",
     "TrialOut",
+    "WebhookOut",
+    "WebhookSecret",
     # what can go wrong
     "ServiceError",
     "UnreachableError",

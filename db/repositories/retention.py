@@ -26,6 +26,7 @@ from penstock.db.schema.tables import (
 )
 
 _AT_ONCE = 10_000
+CONTENT_LOCK = 0x636F6E74656E74  # "content"; a backup holds it shared
 
 _WOULD_FREE = text("""
     WITH gone AS (SELECT unnest(CAST(:runs AS text[])) AS id), doomed AS (
@@ -84,6 +85,10 @@ class Retention(Repository):
         ids = self.connection.execute(doomed.with_for_update(skip_locked=True)).scalars().all()
         # locked by now, so that no run of one can begin; one may just have
         return self.connection.execute(delete(models).where(models.c.id.in_(ids), unused)).rowcount
+
+    def lock_content(self) -> bool:
+        """Until the transaction ends, whether content may be removed: not while a backup copies it."""
+        return bool(self.connection.execute(select(func.pg_try_advisory_xact_lock(CONTENT_LOCK))).scalar_one())
 
     def needed(self, sha256s: Sequence[str]) -> set[str]:
         """Those contents that a row refers to."""

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
+from penstock.db.repositories.webhooks import Webhooks
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, Page, Run
 from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
@@ -111,4 +112,6 @@ class Runs(Repository):
             raise TransitionRefusedError(run_id, name, before.state if before else None)
         data = {"from": before.state, "to": after.state} | ({"error": dict(error)} if error else {})
         Events(self.scope).add(run_id, f"run.{name}", data)
+        if after.state in RUN_TERMINAL:
+            Webhooks(self.scope).announce(after)
         return after

@@ -29,9 +29,20 @@ from penstock.services.api.plumbing.hub import EventHub
 from penstock.services.api.plumbing.logs import get_logger
 from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, RequestContext, SameSite
 from penstock.services.api.plumbing.options import ApiOptions
-from penstock.services.api.plumbing.tokens import load_key
 from penstock.services.api.plumbing.version import version
-from penstock.services.api.routes import accounts, events, health, models, profiles, removal, results, runs, searches
+from penstock.services.api.routes import (
+    accounts,
+    events,
+    health,
+    models,
+    profiles,
+    removal,
+    results,
+    runs,
+    searches,
+    webhooks,
+)
+from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -42,8 +53,8 @@ DESCRIPTION = (
     "with a stable `type`. Lists are paged with cursors. POSTs take an Idempotency-Key."
 )
 DATABASE_CONNECTIONS = 10
-_PARTS = (health, models, runs, searches, removal, events, results, profiles, accounts, pages, sign_in)
-ROUTERS = tuple(part.router for part in _PARTS)
+_PARTS = (health, models, runs, searches, removal, events, results, profiles, webhooks, accounts)
+ROUTERS = tuple(part.router for part in (*_PARTS, pages, sign_in))
 """Everything that answers, but for static files and the description itself."""
 
 

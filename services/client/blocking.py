@@ -14,9 +14,7 @@ from pydantic import BaseModel
 
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
-    Collected,
     EventOut,
-    FreedOut,
     HealthOut,
     MeOut,
     ModelOut,
@@ -26,6 +24,13 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryOut,
+    FreedOut,
+    WebhookOut,
+    WebhookSecret,
 )
 from penstock.services.client import calls
 from penstock.services.client.calls import LONGEST_POLL_SECONDS, ApiCall
@@ -226,6 +231,29 @@ class Client:
             except httpx.HTTPError as error:
                 raise unreachable(self.url, error) from error
             return incoming.keep()
+
+    # webhooks
+    def create_webhook(self, url: str, kinds: Sequence[str] = (), *, everybody: bool = False) -> WebhookSecret:
+        """Have the ends of runs told to `url`. The secret is in this answer and in no other."""
+        return self._ask(calls.create_webhook(url, kinds, everybody))
+
+    def webhooks(self) -> list[WebhookOut]:
+        return self._ask(calls.webhooks()).items
+
+    def delete_webhook(self, webhook: str) -> None:
+        self._ask(calls.delete_webhook(webhook))
+
+    def rotate_webhook(self, webhook: str) -> WebhookSecret:
+        """Another secret; for a day messages carry signatures of both."""
+        return self._ask(calls.rotate_webhook(webhook))
+
+    def test_webhook(self, webhook: str) -> None:
+        """Have a test message sent."""
+        self._ask(calls.test_webhook(webhook))
+
+    def deliveries(self, webhook: str) -> list[DeliveryOut]:
+        """The newest of what was told, and how it went."""
+        return self._ask(calls.deliveries(webhook)).items
 
     def _stream(self, run: str, reader: EventReader) -> Iterator[EventOut]:
         try:

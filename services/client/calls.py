@@ -14,8 +14,6 @@ from pydantic import BaseModel, ValidationError
 
 from penstock.services.api.answers.schemas import (
     ArtifactList,
-    Collected,
-    FreedOut,
     HealthOut,
     LoginLink,
     MeOut,
@@ -27,6 +25,13 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialList,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryList,
+    FreedOut,
+    WebhookList,
+    WebhookSecret,
 )
 from penstock.services.client.errors import NotPenstockError
 from penstock.services.client.model_source import ModelSource
@@ -59,7 +64,9 @@ class ApiCall(Generic[D]):
 
     def read(self, response: httpx.Response) -> D:
         try:
-            return self.answer.model_validate_json(response.content or b"{}")
+            return self.answer.model_validate_json(
+                response.content if response.content not in (b"", b"null") else b"{}"
+            )
         except ValidationError:
             line = f"what answers at {response.url} is not a Penstock service of this version"
             raise NotPenstockError(line, code="not-penstock", status=response.status_code) from None
@@ -163,6 +170,31 @@ def front(run_id: str, objectives: Sequence[str]) -> ApiCall[TrialFront]:
 
 def artifacts(run_id: str) -> ApiCall[ArtifactList]:
     return ApiCall("GET", f"{_run(run_id)}/artifacts", ArtifactList)
+
+
+def create_webhook(url: str, kinds: Sequence[str], everybody: bool) -> ApiCall[WebhookSecret]:
+    body = {"url": url, "everybody": everybody} | ({"kinds": list(kinds)} if kinds else {})
+    return ApiCall("POST", "/v1/webhooks", WebhookSecret, body=body)
+
+
+def webhooks() -> ApiCall[WebhookList]:
+    return ApiCall("GET", "/v1/webhooks", WebhookList)
+
+
+def delete_webhook(webhook_id: str) -> ApiCall[Nothing]:
+    return ApiCall("DELETE", f"/v1/webhooks/{_word(webhook_id)}", Nothing)
+
+
+def rotate_webhook(webhook_id: str) -> ApiCall[WebhookSecret]:
+    return ApiCall("POST", f"/v1/webhooks/{_word(webhook_id)}/rotate", WebhookSecret)
+
+
+def test_webhook(webhook_id: str) -> ApiCall[Nothing]:
+    return ApiCall("POST", f"/v1/webhooks/{_word(webhook_id)}/test", Nothing)
+
+
+def deliveries(webhook_id: str) -> ApiCall[DeliveryList]:
+    return ApiCall("GET", f"/v1/webhooks/{_word(webhook_id)}/deliveries", DeliveryList)
 
 
 def events_path(run_id: str) -> str:

@@ -84,15 +84,14 @@ def collect(database: Database, days: float, *, dry_run: bool, actor: str | None
 def collect_content(database: Database, store: ContentStore, older_than_seconds: float = GRACE_SECONDS) -> int:
     """Remove content that no row refers to; how many bytes went."""
 
-    def needed(sha256s: list[str]) -> set[str]:
-        with database.begin() as tx:
-            return tx.retention.needed(sha256s)
-
     freed = 0
     for some in store.old(older_than_seconds):
-        kept = needed(some)
-        if unneeded := [sha256 for sha256 in some if sha256 not in kept]:
-            freed += store.remove(unneeded, older_than_seconds, needed)
+        with database.begin() as tx:
+            if not tx.retention.lock_content():
+                return freed  # a backup is being made: the next time
+            kept = tx.retention.needed(some)
+            unneeded = [sha256 for sha256 in some if sha256 not in kept]
+            freed += store.remove(unneeded, older_than_seconds, tx.retention.needed) if unneeded else 0
     return freed
 
 

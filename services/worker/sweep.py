@@ -63,6 +63,7 @@ def sweep_everything(settings: Settings, database: Database) -> None:
     ContentStore(settings.store_folder).sweep()
     with database.begin() as tx:
         tx.idempotency.sweep()
+        tx.webhooks.sweep()
     collect_content(database, ContentStore(settings.store_folder))
     forget_old_words(settings, database)
     with database.begin() as tx:

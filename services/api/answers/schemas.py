@@ -256,26 +256,6 @@ class AuditList(Given):
     next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")
 
 
-class FreedOut(Given):
-    """What a removal took."""
-
-    runs: int
-    models: int
-    bytes: int = Field(description="of content that nobody refers to now; the files go within the hours after")
-
-
-class Collection(RequestBody):
-    """What to collect."""
-
-    older_than_days: float = Field(ge=0, le=36500, description="runs that ended, and models that came, so long ago")
-    dry_run: bool = Field(False, description="say what would go, and leave it")
-
-
-class Collected(FreedOut):
-    dry_run: bool
-    more: bool = Field(description="there is more: ask again")
-
-
 class RunList(Given):
     items: list[RunOut]
     next_cursor: str | None = Field(description="pass as `cursor` for the next page; null on the last one")

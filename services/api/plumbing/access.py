@@ -57,6 +57,12 @@ ACCESS: Mapping[str, Need] = {
     "unpin_run": "submit",
     "delete_run": "submit",
     "delete_model": "submit",
+    "create_webhook": "submit",
+    "list_webhooks": "submit",
+    "delete_webhook": "submit",
+    "rotate_webhook": "submit",
+    "send_test_message": "submit",
+    "list_deliveries": "submit",
     # everything
     "list_audit": "admin",
     "collect_garbage": "admin",

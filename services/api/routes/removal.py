@@ -8,7 +8,14 @@ from fastapi import APIRouter, Path
 
 from penstock.services.api.answers.documents import run_detail
 from penstock.services.api.answers.params import PROBLEMS, RunId
-from penstock.services.api.answers.schemas import Collected, Collection, FreedOut, RunDetail
+from penstock.services.api.answers.schemas import (
+    RunDetail,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    Collection,
+    FreedOut,
+)
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
 from penstock.services.jobs import removal
