@@ -22,6 +22,7 @@ from penstock.compiler.interpreter import itensor as itensor_interpreter
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.layout import Layout, crop, pack, pad, unpack
 from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
+from penstock.compiler.plan.names import striped_tensor
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import NumberType, number_type
 from penstock.compiler.transforms.pad_dims import PadDims
@@ -126,7 +127,8 @@ class Lowered:
         for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
             if kind.data not in ("output", "buffer"):
                 layout = self.top.layout(index)
-                value = values[name.data] if kind.data == "input" else self.padded.params[name.data]
+                whole = striped_tensor(name.data) if layout and layout.stripe is not None else name.data
+                value = values[whole] if kind.data == "input" else self.padded.params[whole]
                 memories[name.data] = pack(value, layout) if layout else value
         return memories
 

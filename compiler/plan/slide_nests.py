@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.loops import itensor_loops
@@ -19,7 +18,6 @@ from penstock.compiler.analysis.nests import (
     Load,
     NestFacts,
     NestValue,
-    Other,
     Place,
     Read,
     Select,
@@ -27,12 +25,11 @@ from penstock.compiler.analysis.nests import (
     StoreFact,
 )
 from penstock.compiler.analysis.walks import LoopOf
-from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from penstock.compiler.dialects.window import Slide
-from penstock.compiler.plan.converter_nests import push
+from penstock.compiler.plan.converter_nests import push, stack
 
 
 def build_slide(
@@ -64,7 +61,7 @@ def build_slide(
     window = token
     if by.size > 1:
         window = NestValue((*source.shape, by.size), source.dtype)
-        statements.append(_stack(known[:: by.apart], window))
+        statements.append(stack(known[:: by.apart], window))
     return NestFacts("slide", tuple(loops), [*statements, *push(window, targets, sent)])
 
 
@@ -106,8 +103,3 @@ def _memory(
         for dim in range(len(token))
     ]
     return shape, AffineMap(count, 0, tuple(corner))
-
-
-def _stack(values: Sequence[NestValue], result: NestValue) -> Other:
-    operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in values]).args
-    return Other(nest.StackOp(operands), tuple(values), result)

@@ -1,7 +1,8 @@
 """In which order each value is made and read: the itensor types on both sides of every edge of the graph.
 
-An operation's own types follow from its schedule. A slice follows the order of what it cuts, a concatenation
-the order of its first part, a tensor in external memory the order of its first reader in the group.
+An operation's own types follow from its schedule. A slice follows the order of what it cuts, a concatenation the order
+that its reader takes where the parts can be told apart in it, else that of its first part. A tensor in external memory
+follows its first reader in the group; one that nothing but slices and concatenations read comes in whole words.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from xdsl.ir import Attribute, SSAValue
 
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.analysis.loops import LoopPlan, canonical_itensor
-from penstock.compiler.analysis.parts import divisible, joined, part_of, row_major
+from penstock.compiler.analysis.parts import allows_parts, divisible, joined, part_of, row_major, row_major_words
 from penstock.compiler.analysis.spatial import chained_dims, window_readers
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.scalars.number_types import type_bits
 
 
 def loops_of(operation: TensorOp, design: Design) -> LoopPlan:
@@ -37,6 +39,8 @@ class ValueOrders:
     graph: Graph
     nodes: Sequence[Node]
     made: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
+    taken: dict[SSAValue, ITensorType] = field(default_factory=dict[SSAValue, ITensorType])
+    """In which order the first operation that reads a value takes it."""
 
     def __post_init__(self) -> None:
         own = {node.result for node in self.nodes}
@@ -45,14 +49,16 @@ class ValueOrders:
                 plan = loops_of(operation, self.design)
                 self.made[operation.result] = plan.itensor(operation.result_map, dtype_of(operation.result))
                 for value, indexing_map in zip(operation.op.inputs, operation.operand_maps, strict=True):
-                    if value not in own and value not in self.made and not self.graph.is_param(value):
-                        self.made[value] = plan.itensor(indexing_map, dtype_of(value))
+                    if value not in self.taken and not self.graph.is_param(value):
+                        taken = self.taken[value] = plan.itensor(indexing_map, dtype_of(value))
+                        if value not in own:
+                            self.made[value] = taken
         for node in self.nodes:
             match node:
                 case Slice():
                     self.made[node.result] = part_of(self.cut(node), node.dim, node.size)
                 case Concat():
-                    self.made[node.result] = joined(self.of(node.sources[0]), node.dim, node.parts)
+                    self.made[node.result] = self._joined(node)
                 case Reshape():
                     self.made[node.result] = self.reshaped(node)[1]
                 case Windows():
@@ -61,10 +67,26 @@ class ValueOrders:
                     pass
 
     def of(self, value: SSAValue) -> ITensorType:
-        """The order that a value is made in; one that no operation reads comes as it lies in memory."""
+        """The order that a value is made in; one that no operation reads comes word by word as it lies in memory."""
         if value not in self.made:
-            self.made[value] = row_major(tensor_type(value).get_shape(), dtype_of(value))
+            self.made[value] = self._in_words(value, 0)
         return self.made[value]
+
+    def _in_words(self, value: SSAValue, lanes: int) -> ITensorType:
+        """Row-major in words of a port, or of so many lanes if these are more."""
+        dtype = dtype_of(value)
+        return row_major_words(
+            tensor_type(value).get_shape(), dtype, max(lanes, self.design.port_bits // type_bits(dtype))
+        )
+
+    def _joined(self, node: Concat) -> ITensorType:
+        """The order of a concatenation: where its reader's has the parts one after the other, nothing is converted."""
+        taken, first = self.taken.get(node.result), node.sources[0]
+        if taken is not None and allows_parts(taken, node.dim, node.parts):
+            return taken
+        if first not in self.made and taken is not None:
+            self.made[first] = self._in_words(first, prod(taken.element_shape))
+        return joined(self.of(first), node.dim, node.parts)
 
     def cut(self, node: Slice) -> ITensorType:
         """The order in which the source of a slice passes, so that all its parts can be cut out."""

@@ -32,6 +32,7 @@ from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
     check_depths,
+    prefetched,
     runs_through,
     safe_depths,
     size_design,
@@ -309,8 +310,9 @@ class Evaluator:
         def sized(network: TaskNetwork) -> DesignSizing:
             start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
             return size_design(
-                network, self.platform, self.clock_mhz, simulations=simulations, start=start, progress=progress
-            )
+                network, self.platform, self.clock_mhz, simulations=simulations, start=start,
+                most=prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits), progress=progress,
+            )  # fmt: skip
 
         found = sized(network or planned)
         depths, note = dict(found.depths), found.note
@@ -344,7 +346,7 @@ class Evaluator:
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
-        depths = safe_depths(free.channels)
+        depths = safe_depths(free.channels, design.prefetch_bits)
         if design.fifo_depths:
             _check_named(design.fifo_depths, depths)
             depths |= design.fifo_depths

@@ -4,7 +4,7 @@
 """
 
 from penstock.dse.fifo.cost import total_bits
-from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, safe_depths
+from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, prefetched, safe_depths
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
@@ -25,6 +25,7 @@ __all__ = [
     "check_depths",
     "periodic_depths",
     "runs_through",
+    "prefetched",
     "safe_depths",
     "shrink",
     "size_design",

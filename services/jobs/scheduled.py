@@ -34,7 +34,8 @@ class Scheduled:
     def of_lowered(lowered: Lowered, platform: Platform) -> Scheduled:
         model = DesignModel(platform, lowered.design.clock_mhz)
         network = network_of(lowered.top, model.library)
-        unsized = safe_depths(model.figures(network, bounded=False).channels)
+        free = model.figures(network, bounded=False)
+        unsized = safe_depths(free.channels, lowered.design.prefetch_bits)
         return Scheduled(lowered, platform, network, model.figures(network), unsized)
 
     @cached_property

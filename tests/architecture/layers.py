@@ -50,7 +50,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "services.jobs services.client services.upkeep services.webhooks",
         "services.worker",
         "services.steps.bodies services.api.plumbing",
-        "services.api.routes services.cli",
+        "services.api.routes services.cli services.api.pages",
         "services.api",
     ),
 }

@@ -109,8 +109,13 @@ class Progress(Given):
     steps_total: int
     trials_done: int = Field(description="trials that ended, whether they fit the platform, do not, or failed")
     trials_failed: int
+    trials_infeasible: int | None = Field(
+        None, description="trials that ended and do not keep every limit; in lists null for runs that are over"
+    )
     trials_running: int
     trials_total: int
+    trials_per_minute: float | None = Field(None, description="of the last three minutes; null: none ended")
+    seconds_left: float | None = Field(None, description="until the last trial ends, at that pace; null: not known")
 
 
 class Best(Given):
