@@ -20,6 +20,7 @@ from penstock.db.repositories.base import Scope
 from penstock.db.repositories.events import Events
 from penstock.db.repositories.idempotency import Idempotency
 from penstock.db.repositories.models import Models
+from penstock.db.repositories.pace import Pace
 from penstock.db.repositories.profiles import Profiles
 from penstock.db.repositories.queues import Queues
 from penstock.db.repositories.retention import Retention
@@ -62,6 +63,7 @@ class Transaction:
         self.trial_pages = TrialPages(scope)
         self.profiles = Profiles(scope)
         self.rung_pairs = RungPairs(scope)
+        self.pace = Pace(scope)
         self.retention = Retention(scope)
         self.webhooks = Webhooks(scope)
         self.events = Events(scope)

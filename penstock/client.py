@@ -14,6 +14,7 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+    WorkerHealth,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,
@@ -62,6 +63,7 @@ __all__ = [
     "TrialDetail",
     "TrialFront",
     "TrialOut",
+    "WorkerHealth",
     "WebhookOut",
     "WebhookSecret",
     # what can go wrong

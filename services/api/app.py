@@ -45,6 +45,7 @@ from penstock.services.api.routes import (
     runs,
     searches,
     webhooks,
+    workers,
 )
 from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
@@ -60,7 +61,7 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, removal, events, results, profiles, webhooks, accounts),
+        *(health, models, runs, searches, removal, events, results, profiles, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, shared_pages, sign_in),
     )
 )

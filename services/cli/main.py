@@ -51,6 +51,7 @@ COMMANDS: dict[str, Command] = {
     "unpin": Command("penstock.services.cli.keeping", "keep a run no longer"),
     "delete": Command("penstock.services.cli.keeping", "delete runs and models"),
     "gc": Command("penstock.services.cli.keeping", "remove old runs and files that nobody needs"),
+    "workers": Command("penstock.services.cli.workers", "list workers, and have some end their work"),
     "webhook": Command("penstock.services.cli.webhook", "have others told of the ends of runs"),
     "login": Command("penstock.services.cli.token", "print a link that signs a browser in, once"),
     "token": Command("penstock.services.cli.token", "make, list, revoke and rotate tokens of a service"),

@@ -24,6 +24,7 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+    WorkerHealth,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,
@@ -235,6 +236,14 @@ class AsyncClient:
             except httpx.HTTPError as error:
                 raise unreachable(self.url, error) from error
             return incoming.keep()
+
+    # workers
+    async def workers(self) -> list[WorkerHealth]:
+        return (await self._ask(calls.workers())).items
+
+    async def drain_worker(self, name: str) -> None:
+        """Have it end its steps, begin no others, and end; for administrators."""
+        await self._ask(calls.drain_worker(name))
 
     # webhooks
     async def create_webhook(self, url: str, kinds: Sequence[str] = (), *, everybody: bool = False) -> WebhookSecret:

@@ -24,6 +24,7 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+    WorkerHealth,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,
@@ -231,6 +232,14 @@ class Client:
             except httpx.HTTPError as error:
                 raise unreachable(self.url, error) from error
             return incoming.keep()
+
+    # workers
+    def workers(self) -> list[WorkerHealth]:
+        return self._ask(calls.workers()).items
+
+    def drain_worker(self, name: str) -> None:
+        """Have it end its steps, begin no others, and end; for administrators."""
+        self._ask(calls.drain_worker(name))
 
     # webhooks
     def create_webhook(self, url: str, kinds: Sequence[str] = (), *, everybody: bool = False) -> WebhookSecret:

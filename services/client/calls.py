@@ -25,6 +25,7 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialList,
+    WorkerList,
 )
 from penstock.services.api.answers.upkeep import (
     Collected,
@@ -170,6 +171,14 @@ def front(run_id: str, objectives: Sequence[str]) -> ApiCall[TrialFront]:
 
 def artifacts(run_id: str) -> ApiCall[ArtifactList]:
     return ApiCall("GET", f"{_run(run_id)}/artifacts", ArtifactList)
+
+
+def workers() -> ApiCall[WorkerList]:
+    return ApiCall("GET", "/v1/workers", WorkerList)
+
+
+def drain_worker(name: str) -> ApiCall[WorkerList]:
+    return ApiCall("POST", f"/v1/workers/{_word(name)}/drain", WorkerList)
 
 
 def create_webhook(url: str, kinds: Sequence[str], everybody: bool) -> ApiCall[WebhookSecret]:

@@ -13,6 +13,7 @@ from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
+from penstock.services.api.answers.estimates import estimate_of
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     AttemptOut,
@@ -99,9 +100,11 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     best = best_trials(tx, [run]).get(run.id) if found else None
     steps = tx.steps.list_except(run.id, TRIAL)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
+    fields = _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
     return RunDetail.model_validate(
-        _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
+        fields
         | {
+            "estimate": estimate_of(tx, run, steps, fields["progress"]),
             "summary": dict(run.summary),
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
             "waiting_for": _waiting_for(run, steps, counts),

@@ -40,6 +40,7 @@ KINDS: Mapping[str, Kind] = {
     "model-not-found": Kind(404, "There is no such model"),
     "artifact-not-found": Kind(404, "There is no such artifact"),
     "trial-not-found": Kind(404, "There is no such trial"),
+    "worker-not-found": Kind(404, "There is no such worker"),
     "webhook-not-found": Kind(404, "There is no such webhook"),
     "method-not-allowed": Kind(405, "The address does not take this method"),
     "too-slow": Kind(408, "The body did not come in time"),
@@ -78,6 +79,7 @@ KINDS: Mapping[str, Kind] = {
     # the service
     "internal": Kind(500, "The service made a mistake"),
     "database-unavailable": Kind(503, "The database does not answer"),
+    "broker-unavailable": Kind(503, "The broker does not answer"),
     "storage-full": Kind(503, "The disk of the service is nearly full"),
 }
 

@@ -188,7 +188,16 @@ class StepOut(Given):
     finished_at: datetime | None
 
 
+class Estimate(Given):
+    """When a run may begin and end, if the service goes on as it does."""
+
+    start: datetime
+    end: datetime
+    basis: str = Field(description="what it rests on")
+
+
 class RunDetail(RunOut):
+    estimate: Estimate | None = Field(None, description="null: it is over or held back, or nothing was measured yet")
     summary: dict[str, Any] = Field(description="what the run found, once it has")
     steps: list[StepOut] = Field(description="every step but the trials, which have a list of their own")
     waiting_for: str = Field(description="why nothing moves, if so: in one sentence; else empty")
@@ -321,6 +330,11 @@ class WorkerHealth(Given):
     concurrency: int = Field(description="steps that it runs at once")
     last_sign_of_life: datetime
     alive: bool
+    drains: bool = Field(False, description="it begins nothing more")
+
+
+class WorkerList(Given):
+    items: list[WorkerHealth]
 
 
 class QueueHealth(Given):

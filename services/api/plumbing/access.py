@@ -39,6 +39,7 @@ ACCESS: Mapping[str, Need] = {
     "rung_differences": "read",
     "explain_run": "read",
     "list_platforms": "read",
+    "list_workers": "read",
     "make_login_link": "read",
     "who_am_i": "read",
     "runs_page": "page",
@@ -70,6 +71,7 @@ ACCESS: Mapping[str, Need] = {
     # everything
     "list_audit": "admin",
     "collect_garbage": "admin",
+    "drain_worker": "admin",
 }
 
 
