@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from penstock.compiler.errors import PenstockError
 from penstock.services.cli.exit_codes import FAILED, OK
 from penstock.services.settings import Settings
 
@@ -30,8 +31,14 @@ def backup(
     from penstock.services.upkeep.place import database_of
 
     settings = Settings.from_environment()
-    with database_of(settings) as url:
-        made = back_up(url, settings, target.absolute(), whole=not database_only, say=_say)
+    try:
+        with database_of(settings) as url:
+            made = back_up(url, settings, target.absolute(), whole=not database_only, say=_say)
+    except OSError as error:
+        raise PenstockError(
+            code="output-unwritable", what=f"the backup cannot be written: {error.strerror}", where=str(target),
+            hint="is there room, and may you write there? Nothing was left behind",
+        ) from None  # fmt: skip
     manifest = made.manifest
     print(manifest.model_dump_json(indent=1) if as_json else f"{made.path}: {manifest.runs} runs, "
           f"{manifest.contents} files of {manifest.bytes:,} bytes")  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from penstock.compiler.errors import PenstockError
 
 MANIFEST, DATABASE, KEY, CONTENTS = "manifest.json", "database.dump", "secret.key", "contents.txt"
 FORMAT_VERSION = 1
+_CONTENT = re.compile(r"([0-9a-f]{64}) ([0-9]{1,18})")
 CHUNK = 1 << 20
 Say = Callable[[str], None]
 """Told what is being done."""
@@ -152,8 +154,10 @@ class BackupReader:
                 file: IO[bytes] | None = (self.source / name).open("rb")
             else:
                 file = self._tar.extractfile(name)
-        except (KeyError, FileNotFoundError):
+        except (KeyError, FileNotFoundError, IsADirectoryError):
             file = None
+        except (OSError, RecursionError) as error:
+            raise bad_backup(self.source, f"{name} cannot be read: {type(error).__name__}") from None
         if file is None:
             raise bad_backup(self.source, f"it has no {name}")
         with file:
@@ -176,8 +180,11 @@ class BackupReader:
 
     def contents(self) -> list[tuple[str, int]]:
         """Hash and size of every content that it holds."""
-        rows = [line.split() for line in self.checked(CONTENTS).decode().splitlines()]
-        return [(sha256, int(size)) for sha256, size in rows]
+        lines = self.checked(CONTENTS).decode(errors="replace").splitlines()
+        rows = [_CONTENT.fullmatch(line) for line in lines]
+        if not all(rows):
+            raise bad_backup(self.source, f"{CONTENTS} is no list of contents")
+        return [(row[1], int(row[2])) for row in rows if row is not None]
 
     def _manifest(self) -> Manifest:
         with self.open(MANIFEST) as file:

@@ -70,8 +70,9 @@ def back_up(url: str, settings: Settings, target: Path, *, whole: bool = True, s
             kept: list[tuple[str, int]] = []
             missing: list[str] = []
             if whole:
-                if settings.secret_file.exists():
-                    files[KEY] = writer.add_bytes(KEY, settings.secret_file.read_bytes())
+                key = _key(settings.secret_file)
+                if key:
+                    files[KEY] = writer.add_bytes(KEY, key)
                 rows = snapshot.execute(_NEEDED).fetchall()
                 snapshot.rollback()  # copying may take long, and needs no more of the database than the lock
                 say(f"copying {len(rows)} files of the store")
@@ -127,6 +128,19 @@ def _facts(snapshot: psycopg.Connection) -> tuple[str, str, int]:
             hint="name the database of the service",
         )  # fmt: skip
     return str(row[0]), str(row[1]), int(row[2])
+
+
+def _key(path: Path) -> bytes:
+    """Empty where none was made yet."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise PenstockError(
+            code="folder-unusable", what=f"the service's key cannot be read: {error.strerror}", where=str(path),
+            hint="run this as the user who runs the service",
+        ) from None  # fmt: skip
 
 
 def _version() -> str:

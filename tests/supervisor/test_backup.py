@@ -146,6 +146,17 @@ def test_what_is_damaged_or_foreign_is_refused(filled: Database, settings: Setti
         restore(url, elsewhere, target)
 
 
+def test_links_lead_nowhere(elsewhere: Settings, tmp_path: Path) -> None:
+    for name, to in (("self", "manifest.json"), ("out", "/etc/passwd")):
+        with tarfile.open(tmp_path / f"{name}.tar", "w") as tar:
+            info = tarfile.TarInfo("manifest.json")
+            info.type, info.linkname = tarfile.SYMTYPE, to
+            tar.addfile(info)
+        with pytest.raises(PenstockError) as error:
+            restore(elsewhere.require_database_url(), elsewhere, tmp_path / f"{name}.tar")
+        assert error.value.code == "bad-backup"
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"PK\x03\x04" + b"x" * 3000, b"\x1f\x8b" + b"y" * 3000, b"not a tar at all" * 99]
 )
