@@ -28,6 +28,7 @@ from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
+from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.plan.names import block_name
 
 BLOCKS = 2
@@ -109,10 +110,10 @@ def push(value: NestValue, targets: Sequence[Place], when: GuardAttr) -> list[St
     return [Write(value, target, when) for target in targets]
 
 
-def stack(values: Sequence[NestValue], result: NestValue) -> Other:
-    """Values of one shape side by side along a last dim."""
+def stack(values: Sequence[NestValue], by: Stacking, result: NestValue) -> Other:
+    """Values of one shape, one behind the other along a dim, and of their lanes the windows that are wanted."""
     operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in values]).args
-    return Other(nest.StackOp(operands), tuple(values), result)
+    return Other(nest.StackOp(operands, by), tuple(values), result)
 
 
 def corners(loops: Sequence[LoopOf], kind: ITensorType, skip: int = 0) -> AffineMap:

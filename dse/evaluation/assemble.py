@@ -73,6 +73,11 @@ class Assembler:
         self._port_tasks: dict[Hashable, tuple[Task, object]] = {}
 
     @property
+    def declared_depths(self) -> dict[str, int]:
+        """A model's channels are all the tool's to size."""
+        return {}
+
+    @property
     def pieces(self) -> int:
         """How many distinct pieces have been lowered so far."""
         return len(self._pieces)

@@ -87,7 +87,7 @@ class ModelOut(Given):
     id: str
     name: str
     owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
-    kind: Literal["python", "onnx", "linalg", "zoo", "library"]
+    kind: Literal["python", "tasks", "onnx", "linalg", "zoo", "library"]
     source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
     size: int | None
