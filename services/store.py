@@ -177,7 +177,6 @@ class ContentStore:
         """What was set aside stands in its place again."""
         path = self._path(sha256)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             os.replace(self._leaving / sha256, path)
         except FileNotFoundError:
             return path.is_file()

@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.services.api.answers.schemas import Best, Chosen, Estimate, RunDetail, RunOut, StepOut
+from penstock.services.api.answers.schemas import Best, Chosen, RunDetail, RunEstimate, RunOut, StepOut
 from penstock.services.step_kinds import EXPLORE
 
 _STYLES = {
@@ -137,7 +137,7 @@ def change_lines(before: RunDetail | None, after: RunDetail) -> list[str]:
     return lines
 
 
-def ending_text(estimate: Estimate) -> str:
+def ending_text(estimate: RunEstimate) -> str:
     """ends at about 14:32, in 3 min 20 s (12 trials a minute; …)."""
     left = seconds_text((estimate.end - datetime.now(UTC)).total_seconds())
     return f"ends at about {estimate.end.astimezone():%H:%M}, in {left} ({estimate.basis})"

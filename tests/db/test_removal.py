@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
+from hypothesis import settings as examples
 from hypothesis import strategies as st
 from sqlalchemy import text
 
@@ -16,7 +18,9 @@ from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import NewArtifact, NewStep, Run
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.jobs.removal import collect, collect_content, delete_model, delete_run, pin_run
+from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
+from penstock.services.worker.sweep import forget_old_words
 
 OLD = 10_000.0
 
@@ -103,6 +107,25 @@ def test_what_a_dry_run_says_is_what_goes(database: Database, tmp_path: Path) ->
     whole(database, store)
 
 
+def test_old_words_are_forgotten_where_that_was_asked_for(database: Database, tmp_path: Path) -> None:
+    store = ContentStore(tmp_path)
+    run, going = make_run(database, store, []), make_run(database, store, [], done=False)
+    with database.begin() as tx:
+        tx.audit.add(actor="ada", action="x", target="old")
+        tx.connection.execute(text("UPDATE runs SET finished_at = now() - interval '9 days' WHERE state = 'succeeded'"))
+        tx.connection.execute(text("ALTER TABLE audit DISABLE TRIGGER audit_append_only"))
+        tx.connection.execute(text("UPDATE audit SET at = now() - interval '9 days'"))
+        tx.audit.add(actor="ada", action="x", target="new")
+    settings = Settings(home=tmp_path, database_url=database.url)
+    assert forget_old_words(settings, database) == 0, "for ever, unless somebody says otherwise"
+    assert forget_old_words(replace(settings, events_days=10.0, audit_days=10.0), database) == 0
+    assert forget_old_words(replace(settings, events_days=8.0, audit_days=8.0), database) > 1
+    with database.begin() as tx:
+        assert [entry.target for entry in tx.audit.list().items] == ["new"]
+        assert tx.events.after(run.id) == ()
+        assert tx.events.after(going.id) != (), "a run that goes keeps its own"
+
+
 def test_a_collector_that_dies_takes_nothing_along(tmp_path: Path) -> None:
     store = ContentStore(tmp_path)
     kept = store.put_bytes(b"kept").sha256
@@ -128,7 +151,7 @@ def test_content_that_is_stored_again_meanwhile_stays(tmp_path: Path) -> None:
     assert store.read_bytes(old) == b"again"
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32))
 def test_no_row_is_ever_without_its_content(
     database: Database, tmp_path_factory: pytest.TempPathFactory, seed: int

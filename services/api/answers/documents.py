@@ -90,8 +90,11 @@ def first_figure(run: Run) -> str:
     return OBJECTIVES[asked[0] if asked[0] in OBJECTIVES else DEFAULT_OBJECTIVES[0]].figure
 
 
-def run_detail(tx: Transaction, run: Run) -> RunDetail:
-    """One run with its steps (trials have a list of their own) and what it waits for."""
+def run_detail(tx: Transaction, run: Run, *, estimated: bool = False) -> RunDetail:
+    """One run with its steps (trials have a list of their own) and what it waits for.
+
+    `estimated` adds when it may end, which takes a few more queries: for whoever looks, not for whoever submits.
+    """
     # The event id is read first: whoever follows from it may see a change twice, but never misses one.
     last_event_id = tx.events.newest_id(run.id)
     model = tx.models.by_ids([run.model_id])[run.model_id]
@@ -104,7 +107,7 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     return RunDetail.model_validate(
         fields
         | {
-            "estimate": estimate_of(tx, run, steps, fields["progress"]),
+            "estimate": estimate_of(tx, run, steps, fields["progress"]) if estimated else None,
             "summary": dict(run.summary),
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
             "waiting_for": _waiting_for(run, steps, counts),

@@ -11,13 +11,13 @@ from datetime import UTC, datetime, timedelta
 from penstock.db import Transaction
 from penstock.db.schema.records import Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
-from penstock.services.api.answers.schemas import Estimate, Progress
+from penstock.services.api.answers.schemas import Progress, RunEstimate
 from penstock.services.step_kinds import EXPLORE
 
 _ENDED = (StepState.SUCCEEDED, StepState.FAILED, StepState.CANCELLED)
 
 
-def estimate_of(tx: Transaction, run: Run, steps: Sequence[Step], progress: Progress) -> Estimate | None:
+def estimate_of(tx: Transaction, run: Run, steps: Sequence[Step], progress: Progress) -> RunEstimate | None:
     """None for a run that is over, paused or stopping, and while nothing is known."""
     if run.state in RUN_TERMINAL or run.paused or run.state not in (RunState.QUEUED, RunState.RUNNING):
         return None
@@ -31,7 +31,7 @@ def estimate_of(tx: Transaction, run: Run, steps: Sequence[Step], progress: Prog
     wait = _wait(tx, open_steps, means) if run.state == RunState.QUEUED else 0.0
     start = run.started_at or now + timedelta(seconds=wait)
     basis = f"{trials[1]}; other steps as in the runs that ended lately"
-    return Estimate(start=start, end=now + timedelta(seconds=wait + left), basis=basis)
+    return RunEstimate(start=start, end=now + timedelta(seconds=wait + left), basis=basis)
 
 
 def _left(step: Step, means: Mapping[str, float], now: datetime) -> float:

@@ -188,7 +188,7 @@ class StepOut(Given):
     finished_at: datetime | None
 
 
-class Estimate(Given):
+class RunEstimate(Given):
     """When a run may begin and end, if the service goes on as it does."""
 
     start: datetime
@@ -197,7 +197,9 @@ class Estimate(Given):
 
 
 class RunDetail(RunOut):
-    estimate: Estimate | None = Field(None, description="null: it is over or held back, or nothing was measured yet")
+    estimate: RunEstimate | None = Field(
+        None, description="in GET /v1/runs/{id}; null: it is over or held back, or nothing was measured yet"
+    )
     summary: dict[str, Any] = Field(description="what the run found, once it has")
     steps: list[StepOut] = Field(description="every step but the trials, which have a list of their own")
     waiting_for: str = Field(description="why nothing moves, if so: in one sentence; else empty")

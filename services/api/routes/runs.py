@@ -135,4 +135,4 @@ def _is_news(document: RunDetail, after: int | None) -> bool:
 
 def _look(context: Context, run_id: str) -> RunDetail:
     with context.database.begin() as tx:
-        return run_detail(tx, find_run(tx, run_id))
+        return run_detail(tx, find_run(tx, run_id), estimated=True)
