@@ -7,6 +7,8 @@ not in the backup, and nothing that it needs is collected before it was copied.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -50,9 +52,7 @@ class BackupMade:
 def back_up(url: str, settings: Settings, target: Path, *, whole: bool = True, say: Say = lambda _: None) -> BackupMade:
     """Writes the backup to `target`, a folder, or a file whose name ends with .tar; neither may be there yet."""
     _check_target(target)
-    with connect(url) as lock, connect(url) as snapshot:
-        lock.autocommit = True
-        lock.execute("SELECT pg_advisory_lock_shared(%s)", [CONTENT_LOCK])  # it goes with the connection
+    with _content_held(url), connect(url) as snapshot:
         snapshot.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         name, revision, runs = _facts(snapshot)
         server, major = version_of(snapshot)
@@ -88,6 +88,18 @@ def back_up(url: str, settings: Settings, target: Path, *, whole: bool = True, s
             writer.add_bytes(MANIFEST, manifest.model_dump_json(indent=1).encode())
             writer.keep()
     return BackupMade(target, manifest)
+
+
+@contextmanager
+def _content_held(url: str) -> Iterator[None]:
+    """Nothing of the store is collected in the block. If this process dies, the lock goes with its connection."""
+    with connect(url) as lock:
+        lock.autocommit = True
+        lock.execute("SELECT pg_advisory_lock_shared(%s)", [CONTENT_LOCK])
+        try:
+            yield
+        finally:
+            lock.execute("SELECT pg_advisory_unlock_shared(%s)", [CONTENT_LOCK])
 
 
 def _copy_contents(
