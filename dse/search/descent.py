@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
@@ -22,6 +23,8 @@ _ROUNDS = 3
 _MOST_TRIED = 600
 _FOR_ALL_KERNELS = 8_000
 """Settings times kernels: a model of many kernels takes as many times as long to model."""
+_FOR_ALL_PLACES = 2_000_000
+"""Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
 _FOR_WHAT_DOES_NOT_FIT = 24
@@ -59,7 +62,8 @@ class _Descent:
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
         self.kernels = len(self.graph.operations)
-        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels))
+        places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
+        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels, _FOR_ALL_PLACES // places))
         self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
     def run(self, rounds: int) -> Descended:
