@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from penstock.compiler.plan.dma_nests import JOIN
 from penstock.compiler.schedule import NestSchedule
-from penstock.profiling.network import Task, TaskNetwork
+from penstock.profiling.network import TaskNetwork
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class _Supply:
 
 
 def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, int]:
-    """For every FIFO that loads alone fill: the tokens that pass in the time of one access to external memory.
+    """For every FIFO that one load alone fills: the tokens that pass in the time of one access to external memory.
 
+    Only what the tensor's reader takes holds that many: 0 is for FIFOs before, whose words go on as they come.
     `busy` is how many cycles each task takes if it never waits for another, external memory's pace in it.
     """
     supplies: dict[str, _Supply] = {}
@@ -34,11 +36,16 @@ def prefetch_depths(network: TaskNetwork, busy: Mapping[str, int]) -> dict[str, 
     for task in network.tasks:  # writers come before readers
         slots = sum(nest.slots for nest in task.nests)
         for nest in task.nests:
-            before = [supplies.get(task.channel(p.channel)) for p in nest.ports if _takes(p.kind, p.direction)]
-            supply = _supply(nest, before, busy[task.name] * nest.slots / slots)
-            if supply is not None:
-                found |= _depths(task, nest, supply)
-                supplies |= {task.channel(p.channel): supply for p in nest.ports if p.direction == "write"}
+            taken = [task.channel(p.channel) for p in nest.ports if _takes(p.kind, p.direction)]
+            supply = _supply(nest, [supplies.get(name) for name in taken], busy[task.name] * nest.slots / slots)
+            written = [port for port in nest.ports if port.kind != "external" and port.direction == "write"]
+            if supply is None or len(written) != 1:  # a fork's readers may wait for each other
+                continue
+            name = task.channel(written[0].channel)
+            supplies[name] = supply
+            found |= {before: 0 for before in taken if before in found}
+            if written[0].kind == "stream":
+                found[name] = ceil(supply.latency * written[0].tokens / supply.cycles)
     return found
 
 
@@ -48,14 +55,10 @@ def _takes(kind: str, direction: str) -> bool:
 
 def _supply(nest: NestSchedule, before: list[_Supply | None], cycles: float) -> _Supply | None:
     """None for a nest that waits for something that is computed, or brings together what differs."""
-    known = {one for one in before if one is not None}
+    known = [one for one in before if one is not None]
     loads = any(p.kind == "external" and p.direction == "read" for p in nest.ports)
-    if None in before or len(known) > 1 or not (known or loads):
+    several = len(known) > 1 and not nest.name.endswith(JOIN)
+    if None in before or several or not (known or loads):
         return None
     own = [_Supply(cycles, nest.depth)] if loads else []
     return _Supply(max(s.cycles for s in (*known, *own)), max(s.latency for s in (*known, *own)))
-
-
-def _depths(task: Task, nest: NestSchedule, supply: _Supply) -> dict[str, int]:
-    written = [p for p in nest.ports if p.kind == "stream" and p.direction == "write"]
-    return {task.channel(p.channel): ceil(supply.latency * p.tokens / supply.cycles) for p in written}

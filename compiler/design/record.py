@@ -64,6 +64,8 @@ class Design:
     default_depth: int = 2
     port_bits: int = 512
     """The width of a port to external memory: tensors there are packed into words of at most so many bits."""
+    stripes: int = 1
+    """Over how many banks a tensor may be striped; with more than one, loads share the memory's ports in turn."""
     prefetch_bits: int = PREFETCH_BITS
     """How much a load may fetch ahead of its reader; what covers an access to memory it always may."""
     dies: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -104,6 +106,8 @@ class Design:
                 del kernel["bindings"]
         if self.prefetch_bits == PREFETCH_BITS:
             del document["prefetch_bits"]
+        if self.stripes == 1:
+            del document["stripes"]
         return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
@@ -120,7 +124,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            "prefetch_bits", *_ALLOCATED,
+            "stripes", "prefetch_bits", *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -159,6 +163,7 @@ class Design:
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8, WIDEST_PORT),
+            stripes=_positive(fields.get("stripes", 1), f"{where}.stripes"),
             prefetch_bits=_positive(fields.get("prefetch_bits", PREFETCH_BITS), f"{where}.prefetch_bits", 0),
             dies=dies,
             memories=memories,

@@ -54,6 +54,13 @@ def _stack(op: nest.StackOp, counters: Counters) -> Evaluate:
     return run
 
 
+def _pick(op: nest.PickOp, counters: Counters) -> Evaluate:
+    start, factors = op.factors
+    shape = tuple(op.result.type.get_shape())
+    lanes = start + sum((f * i for f, i in zip(factors, np.indices(shape), strict=True)), np.zeros(shape, np.int64))
+    return lambda inputs: inputs[0].reshape(len(inputs[0]), -1)[:, lanes]
+
+
 def _map(op: nest.MapOp, counters: Counters) -> Evaluate:
     block, shape = op.body.block, tuple(op.result.type.get_shape())
     projections = [batched(m.data) for m in op.lanes]
@@ -81,6 +88,7 @@ LANE_VALUES: dict[type[Operation], Callable[[Any, Counters], Evaluate]] = {
     nest.ConstantOp: _constant,
     nest.WithinOp: _within,
     nest.StackOp: _stack,
+    nest.PickOp: _pick,
     nest.MapOp: _map,
     nest.ReduceOp: _reduce,
 }

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import VectorType
-from xdsl.ir import Attribute, Block
+from xdsl.ir import Attribute
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.loops import itensor_loops
@@ -20,7 +19,6 @@ from penstock.compiler.analysis.nests import (
     Load,
     NestFacts,
     NestValue,
-    Other,
     Place,
     Read,
     Select,
@@ -28,13 +26,12 @@ from penstock.compiler.analysis.nests import (
     StoreFact,
 )
 from penstock.compiler.analysis.walks import LoopOf
-from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
 from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.dialects.window import Slide
-from penstock.compiler.plan.converter_nests import push
+from penstock.compiler.plan.converter_nests import push, stack
 
 
 def build_slide(
@@ -66,7 +63,7 @@ def build_slide(
     window = token
     if by.size > 1 or len(known) > 1 or stacking.count < walk.width:
         window = NestValue(stacking.shape(source.shape), source.dtype)
-        statements.append(_stack(known, stacking, window))
+        statements.append(stack(known, stacking, window))
     return NestFacts("slide", tuple(loops), [*statements, *push(window, targets, sent)])
 
 
@@ -160,8 +157,3 @@ def _memory(
         for dim in range(len(token))
     ]
     return shape, AffineMap(count, 0, tuple(corner))
-
-
-def _stack(values: Sequence[NestValue], by: Stacking, result: NestValue) -> Other:
-    operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in values]).args
-    return Other(nest.StackOp(operands, by), tuple(values), result)

@@ -129,7 +129,7 @@ class GoalBounds:
 
     def _operators(self, *, around: bool) -> int:
         """The fewest cycles in which the model's arithmetic is done by what may be used, by bisection."""
-        high = max(one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels)
+        high = max((one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels), default=0)
         low = 0
         while low < high:
             middle = (low + high) // 2
@@ -231,6 +231,8 @@ class GoalBounds:
         return LowerBound(figure, terms[name], self._said(name, figure, terms[name]), dict(terms))
 
     def _said(self, name: str, figure: str, value: float) -> str:
+        if not self.kernels and name in (OPERATORS, CHAIN):
+            return "a task program's author has decided what computes at the same time"
         if name == OPERATORS:
             around = figure == "latency_cycles"
             names = self.binding(value - 1, around=around)

@@ -20,12 +20,12 @@ from penstock.dse.bounds.operators import LeastBody
 _PADDED = 7 / 6
 """A dim may be padded by a sixth: then a part of it is a smaller part."""
 
-Counts = tuple[int, ...]
+LaneCounts = tuple[int, ...]
 """How many indices along each dim of a tensor, or each loop of a kernel."""
 
 
 @dataclass(frozen=True)
-class Part:
+class WaitedFor:
     """Of a kernel's iterations, whatever its lanes.
 
     `cycles` pass at least between the last of them and the other kernel's first, or the other's last and the first.
@@ -35,16 +35,16 @@ class Part:
     cycles: int
 
 
-Parts = Mapping[str, Part]
+WaitedParts = Mapping[str, WaitedFor]
 
 
 @dataclass(frozen=True)
 class Needs:
     """By the kernel that waits, or is waited for: the others, with their parts."""
 
-    before: Mapping[str, Parts]
+    before: Mapping[str, WaitedParts]
     """What must be done of kernels before one's first iteration."""
-    after: Mapping[str, Parts]
+    after: Mapping[str, WaitedParts]
     """What is still to do of kernels after one's last iteration."""
 
 
@@ -64,17 +64,17 @@ class _Follower:
         for node in graph.nodes:
             for value in dict.fromkeys(node.inputs):
                 self.readers.setdefault(value, []).append(node)
-        self._made: dict[tuple[SSAValue, Counts], Parts] = {}
-        self._read: dict[tuple[SSAValue, Counts], Parts] = {}
+        self._made: dict[tuple[SSAValue, LaneCounts], WaitedParts] = {}
+        self._read: dict[tuple[SSAValue, LaneCounts], WaitedParts] = {}
 
-    def before(self, op: TensorOp) -> Parts:
-        found: dict[str, Part] = {}
+    def before(self, op: TensorOp) -> WaitedParts:
+        found: dict[str, WaitedFor] = {}
         for place, value in enumerate(op.inputs):
             _join(found, self.made(value, (1,) * len(_shape(value))), self._ahead(op, place))
         return found
 
-    def after(self, op: TensorOp) -> Parts:
-        found: dict[str, Part] = {}
+    def after(self, op: TensorOp) -> WaitedParts:
+        found: dict[str, WaitedFor] = {}
         _join(found, self.read(op.result, (1,) * len(_shape(op.result))), self.bodies[op.layer].one_term)
         return found
 
@@ -83,20 +83,20 @@ class _Follower:
         body = self.bodies[op.layer]
         return 1 + body.from_operand[place] - body.one_term
 
-    def made(self, value: SSAValue, counts: Counts) -> Parts:
+    def made(self, value: SSAValue, counts: LaneCounts) -> WaitedParts:
         """What must be done so that so many indices along each dim of a value are there."""
         key = (value, counts)
         if key not in self._made:
             self._made[key] = self._making(value, counts)
         return self._made[key]
 
-    def _making(self, value: SSAValue, counts: Counts) -> Parts:
+    def _making(self, value: SSAValue, counts: LaneCounts) -> WaitedParts:
         node = self.made_by.get(value)
         match node:
             case TensorOp():
                 body = self.bodies[node.layer]
                 loops = _loops_of(node, counts)
-                found = {node.layer: Part(_share(loops, node.trips), body.one_term)}
+                found = {node.layer: WaitedFor(_share(loops, node.trips), body.one_term)}
                 for place, (source, dims) in enumerate(zip(node.inputs, node.operand_dims, strict=True)):
                     wanted = tuple(1 if d is None else loops[d] for d in dims)
                     _join(found, self.made(source, wanted), 1 + body.from_operand[place])
@@ -114,11 +114,11 @@ class _Follower:
             case _:  # an input of the model; windows over what is filled in need nothing
                 return {}
 
-    def _joined(self, node: Concat, counts: Counts) -> Parts:
+    def _joined(self, node: Concat, counts: LaneCounts) -> WaitedParts:
         """Whatever of its sources it is: what all of them have in common, unless it must be some of each."""
         whole, wanted = sum(size for _, size in node.parts), counts[node.dim]
-        certain: dict[str, Part] = {}
-        either: list[Parts] = []
+        certain: dict[str, WaitedFor] = {}
+        either: list[WaitedParts] = []
         for source, (_, size) in zip(node.sources, node.parts, strict=True):
             least = wanted - (whole - size)
             either.append(self.made(source, _with(counts, node.dim, max(least, 1))))
@@ -128,19 +128,19 @@ class _Follower:
             return certain
         shared = set(either[0]).intersection(*either[1:])
         parts = {layer: [one[layer] for one in either] for layer in sorted(shared)}
-        return {n: Part(min(p.share for p in found), min(p.cycles for p in found)) for n, found in parts.items()}
+        return {n: WaitedFor(min(p.share for p in found), min(p.cycles for p in found)) for n, found in parts.items()}
 
-    def read(self, value: SSAValue, counts: Counts) -> Parts:
+    def read(self, value: SSAValue, counts: LaneCounts) -> WaitedParts:
         """What cannot be done before so many indices along each dim of a value are there."""
         key = (value, counts)
         if key not in self._read:
-            found: dict[str, Part] = {}
+            found: dict[str, WaitedFor] = {}
             for node in self.readers.get(value, ()):
                 self._reading(node, value, counts, found)
             self._read[key] = found
         return self._read[key]
 
-    def _reading(self, node: Node, value: SSAValue, counts: Counts, found: dict[str, Part]) -> None:
+    def _reading(self, node: Node, value: SSAValue, counts: LaneCounts, found: dict[str, WaitedFor]) -> None:
         match node:
             case TensorOp():
                 for place, (source, dims) in enumerate(zip(node.inputs, node.operand_dims, strict=True)):
@@ -149,7 +149,7 @@ class _Follower:
                     known = {d: counts[index] for index, d in enumerate(dims) if d is not None}
                     loops = tuple(known.get(d, trip) for d, trip in enumerate(node.trips))
                     result = tuple(1 if d is None else loops[d] for d in node.result_dims)
-                    _join(found, {node.layer: Part(_share(loops, node.trips), 0)}, self._ahead(node, place))
+                    _join(found, {node.layer: WaitedFor(_share(loops, node.trips), 0)}, self._ahead(node, place))
                     _join(found, self.read(node.result, result), 1 + self.bodies[node.layer].from_operand[place])
             case Slice():
                 left = counts[node.dim] - (_shape(node.source)[node.dim] - _shape(node.result)[node.dim])
@@ -164,7 +164,7 @@ class _Follower:
                 pass
 
 
-def _loops_of(op: TensorOp, counts: Counts) -> Counts:
+def _loops_of(op: TensorOp, counts: LaneCounts) -> LaneCounts:
     """How far each loop must have gone for so much of a result: a sum through all of its terms."""
     found = [trip if d in op.reductions else 1 for d, trip in enumerate(op.trips)]
     for place, d in enumerate(op.result_dims):
@@ -173,7 +173,7 @@ def _loops_of(op: TensorOp, counts: Counts) -> Counts:
     return tuple(found)
 
 
-def reshaped(shape: Sequence[int], other: Sequence[int], counts: Counts) -> Counts:
+def reshaped(shape: Sequence[int], other: Sequence[int], counts: LaneCounts) -> LaneCounts:
     """So many indices that are surely there along each dim of the same elements under another shape."""
     found: list[int] = []
     here = there = 0
@@ -196,20 +196,20 @@ def reshaped(shape: Sequence[int], other: Sequence[int], counts: Counts) -> Coun
     return tuple(found)
 
 
-def _share(loops: Counts, trips: Sequence[int]) -> float:
+def _share(loops: LaneCounts, trips: Sequence[int]) -> float:
     """Of all iterations, in whatever steps: a whole dim takes all of its steps, a part of one its share of them."""
     return prod(1.0 if count >= trip else count / (trip * _PADDED) for count, trip in zip(loops, trips, strict=True))
 
 
-def _join(found: dict[str, Part], others: Parts, cycles: int) -> None:
+def _join(found: dict[str, WaitedFor], others: WaitedParts, cycles: int) -> None:
     """Of two parts the larger one, and of equal ones what takes longer."""
     for layer, part in others.items():
-        later = Part(part.share, part.cycles + cycles)
+        later = WaitedFor(part.share, part.cycles + cycles)
         if layer not in found or (found[layer].share, found[layer].cycles) < (later.share, later.cycles):
             found[layer] = later
 
 
-def _with(counts: Counts, dim: int, count: int) -> Counts:
+def _with(counts: LaneCounts, dim: int, count: int) -> LaneCounts:
     return (*counts[:dim], count, *counts[dim + 1 :])
 
 

@@ -14,7 +14,9 @@ from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.program import Program
+from penstock.compiler.transforms.passes import level_of
 from penstock.dse.evaluation.assemble import Assembler
+from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
 from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
@@ -42,6 +44,7 @@ from penstock.dse.memory import allocate_whole
 from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.fitted import FITTED, SHARE, Allowance
+from penstock.dse.space.tasks import TaskSpace
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import DesignFigures, DesignModel
@@ -172,16 +175,17 @@ class Evaluator:
         return Evaluator(program, board, clock, quantize, options or TilingOptions(), wanted)
 
     def __post_init__(self) -> None:
-        graph = read_graph(self.program.module)
-        if not graph.operations:
+        graph, tasks = read_graph(self.program.module), level_of(self.program.module) == "tasks"
+        if not graph.operations and not tasks:
             raise PenstockError(
                 code="empty-model", what="the model computes nothing", where=self.program.name,
                 hint="submit a model with at least one operation on its inputs",
             )  # fmt: skip
         limits = allowed_by(self.goal, self.platform)
-        space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options, limits)
+        kind, assembler = (TaskSpace, TaskAssembler) if tasks else (TilingSpace, Assembler)
+        space = kind(graph, self.platform, self.clock_mhz, self.quantize, self.options, limits)
         object.__setattr__(self, "_space", space)
-        object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
+        object.__setattr__(self, "_assembler", assembler(self.program, self.platform, self.clock_mhz))
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
@@ -202,7 +206,7 @@ class Evaluator:
         return self.__dict__["_arithmetic_uj"]
 
     @property
-    def assembler(self) -> Assembler:
+    def assembler(self) -> Assembler | TaskAssembler:
         return self.__dict__["_assembler"]
 
     def evaluate(self, params: Params) -> Evaluation:
@@ -303,7 +307,7 @@ class Evaluator:
         others would be too shallow beside them, these stay as they are. `network` is the design's with what a tool says
         of its pipelines; `simulations` is the budget.
         """
-        kept = dict(keep or {})
+        kept = {**self.assembler.declared_depths, **(keep or {})}
         if evaluation.design.allocated_for:  # memories were found for deeper FIFOs, and will be again
             design = replace(evaluation.design, memories={}, allocated_for="")
             evaluation = replace(evaluation, design=design)
@@ -352,9 +356,9 @@ class Evaluator:
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
         depths = safe_depths(free.channels, design.prefetch_bits)
-        if design.fifo_depths:
+        if design.fifo_depths or self.assembler.declared_depths:
             _check_named(design.fifo_depths, depths)
-            depths |= design.fifo_depths
+            depths |= {**self.assembler.declared_depths, **design.fifo_depths}
             self._check_depths(network, free, depths)
         else:
             room = _WHERE_PATHS_MEET * self.may_use.memory_bits

@@ -34,14 +34,13 @@ def safe_depths(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETC
     alone = bridges(listed)
 
     def slots(channel: ChannelFigures) -> int:
+        if channel.prefetch is not None:  # whatever else waits, its reader takes all of it in the end
+            ahead = max(channel.prefetch, prefetch_bits // channel.bits) if channel.prefetch else LEAST_DEPTH
+            return min(channel.least_depth, ahead)
         if channel.name not in alone:
             return channel.tokens
         # a writer of several channels must not wait for one of them: the others' readers would wait with it
-        if written[channel.writer] > 1:
-            return channel.high_water
-        if channel.prefetch is None:
-            return channel.least_depth
-        return min(channel.least_depth, max(channel.prefetch, prefetch_bits // channel.bits))
+        return channel.least_depth if written[channel.writer] == 1 else channel.high_water
 
     return {c.name: max(LEAST_DEPTH, slots(c)) for c in listed if c.kind == "stream"}
 
@@ -49,8 +48,7 @@ def safe_depths(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETC
 def prefetched(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
     """The FIFOs that are as deep as their loads may run ahead, and how deep that is."""
     listed = list(channels)
-    alone = bridges(listed)
-    ahead = {c.name for c in listed if c.prefetch is not None and c.name in alone}
+    ahead = {c.name for c in listed if c.prefetch is not None}
     return {name: depth for name, depth in safe_depths(listed, prefetch_bits).items() if name in ahead}
 
 
@@ -75,7 +73,8 @@ def check_depths(channels: Iterable[ChannelFigures], depths: Mapping[str, int]) 
     alone = bridges(listed)
     for channel in listed:
         depth = depths.get(channel.name)
-        if channel.kind == "stream" and depth is not None and channel.name not in alone and depth < channel.tokens:
+        free = channel.name in alone or channel.prefetch is not None
+        if channel.kind == "stream" and depth is not None and not free and depth < channel.tokens:
             raise PenstockError(
                 code="unsafe-depth", what=f"depth {depth} on a path that parts and meets again", where=channel.name,
                 limit=f"{channel.tokens} tokens a run", hint=f"give it {channel.tokens}, or leave it to the tool",

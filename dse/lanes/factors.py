@@ -38,18 +38,23 @@ def pareto_lanes(
     trips: tuple[int, ...],
     reductions: tuple[int, ...],
     most: int,
+    at_most: tuple[tuple[int, int], ...] = (),
     only: Allowed = (),
     tensors: tuple[tuple[int, ...], ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
-    Dims that `only` lists have one of these numbers of lanes, and one where the others have lanes enough.
+    Dims get no more lanes than `at_most` says of them. Those that `only` lists have one of these numbers of lanes, and
+    one where the others have lanes enough.
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration.
     """
-    allowed = dict(only)
-    choices = [allowed.get(d) or useful_factors(trip) for d, trip in enumerate(trips)]
+    caps, allowed = dict(at_most), dict(only)
+    choices = [
+        allowed.get(d) or [lanes for lanes in useful_factors(trip) if lanes <= caps.get(d, trip)]
+        for d, trip in enumerate(trips)
+    ]
     unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS
     counts = unrolls.prod(axis=1)
     unrolls, counts = unrolls[counts <= most], counts[counts <= most]

@@ -20,7 +20,7 @@ from penstock.compiler.platforms import Resources, total
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.compiler.transforms.pad_dims import Dims
 from penstock.dse.lanes.binding import bindings_of, operand_bits
-from penstock.dse.lanes.factors import Allowed, Lanes, cheapest, pareto_lanes, useful_factors
+from penstock.dse.lanes.factors import Lanes, cheapest, pareto_lanes, useful_factors
 from penstock.dse.lanes.mixing import (
     Changeable,
     Changes,
@@ -253,16 +253,13 @@ class Fitter:
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
-        found = pareto_lanes(trips, op.reductions, table, self._allowed(op, walk), tensors)
+        only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
+        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors)
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
-
-    def _allowed(self, op: TensorOp, walk: KernelWalk) -> Allowed:
-        """The dims that cannot have all lanes, with those that they can have."""
-        along = self._frame_lanes[op.layer] if walk.frame else dict.fromkeys(walk.without_lanes, (1,))
-        return tuple(along.items())
 
     @cached_property
     def _frame_lanes(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+        """Of dims that cannot have all lanes, those that they can have."""
         return frame_lanes(self.graph)
 
     def _lanes(

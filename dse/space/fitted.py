@@ -16,9 +16,10 @@ from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
+from penstock.dse.lanes.factors import useful_factors
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
 from penstock.dse.lanes.stores import Stores
-from penstock.dse.lanes.walks import KernelWalk
+from penstock.dse.lanes.walks import FEW, KernelWalk
 
 FITTED = "fitted"
 SHARE = "limit_share"
@@ -27,7 +28,9 @@ SHARES = (3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
-_FINE, _MIXED = "-fine", "mixed-"
+_MIXED = "mixed-"
+CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in FEW[1:]}}
+"""How a walk says that its outermost dim has few lanes."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
 MOST_FITTED = 48
 """Kernels up to which walks are decided one by one; of more, each has its plainest."""
@@ -122,6 +125,15 @@ class Fitting:
         return tuple(found)
 
     @cached_property
+    def smooth(self) -> dict[str, int]:
+        """The paddings with which dims have the most divisors: for lanes of any number, as far as there are such."""
+        sizes = self.fitter.dims.sizes
+        return {
+            name: max(more, key=lambda by, number=number: (len(useful_factors(sizes[number] + by)), -by))
+            for name, number, more in self._padded
+        }
+
+    @cached_property
     def defaults(self) -> dict[str, int | str | bool]:
         """What a parameter is where a setting does not say: everything plain, and all of the limits."""
         table = {name: values[0] for name, values in self.choices.items()}
@@ -165,7 +177,7 @@ class Fitting:
         )
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Mapping[str, KernelWalk]]:
+    def _by_name(self) -> Mapping[str, dict[str, KernelWalk]]:
         """The first of a name is meant by it."""
         return {op.layer: {walk_name(walk): walk for walk in reversed(self._walks(op))} for op in self.leading}
 
@@ -189,8 +201,9 @@ def worth_saying(params: FittedSetting) -> dict[str, int | str | bool]:
 
 
 def walk_name(walk: KernelWalk) -> str:
-    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes."""
-    return "".join(map(_letter, walk.outer)) + (_FINE if walk.fine else "")
+    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes; `01-by4`: at
+    most 4."""
+    return "".join(map(_letter, walk.outer)) + CAPPED[walk.most]
 
 
 def _letter(dim: int) -> str:

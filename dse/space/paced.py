@@ -105,7 +105,7 @@ class Pacing:
             frame=frame,
             slowness=_BOOST ** int(settings.get(f"boost.{op.layer}", 0)),
             adders=str(settings.get("adders", "")),
-            fine=not settings[LANES_ON_SLOWEST],
+            most=None if settings[LANES_ON_SLOWEST] else 1,
             whole_tokens=bool(settings[WHOLE_TOKENS]),
             mixed=bool(settings.get(MIXED_ADDERS, False)),
             compact=bool(settings.get(MIXED_ADDERS, False)),

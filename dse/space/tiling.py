@@ -32,7 +32,7 @@ from penstock.dse.lanes.steps import (
 )
 from penstock.dse.lanes.stores import Stores, walked_frames
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
-from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
 from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.orders import (
@@ -69,8 +69,8 @@ _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take
 class TilingSpace:
     """The parameters of one model on one platform, and the design that each setting of them means.
 
-    `limits` is what a design may use, where the user leaves less than the platform does: lanes are fitted to it. The
-    parameters and their values are the same whatever it is.
+    Lanes are fitted to `limits`, where the user leaves less than the platform does; the parameters and their values are
+    the same whatever it is.
     """
 
     graph: Graph
@@ -312,23 +312,12 @@ class TilingSpace:
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
             return design
-        most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
-        grouping = Grouping(str(settings["fusion"]), kib, most)
-        key = (
-            grouping,
-            tuple(sorted(sizes.items())),
-            tuple((layer, k.tile, k.unroll, k.order) for layer, k in design.kernels.items()),
-        )
-        if key not in self._groups_before:
-            self._groups_before[key] = grouping.groups(self._padded_graph(sizes), design)
-            if len(self._groups_before) > _REMEMBERED:
-                self._groups_before.popitem(last=False)
-        return replace(design, groups=self._groups_before[key])
+        grouping = Grouping(str(settings["fusion"]), int(settings["converter_kib"]), int(settings.get(MOST_GROUPS, 1)))
+        return replace(design, groups=self._groups.of(grouping, design, self._padded_graph(sizes)))
 
     @cached_property
-    def _groups_before(self) -> OrderedDict[Hashable, Mapping[str, int]]:
-        """The latest: a fitted setting is asked for again and again with a little less for its operators."""
-        return OrderedDict()
+    def _groups(self) -> KnownGroups:
+        return KnownGroups()
 
     def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
         key = tuple(sorted(sizes.items()))

@@ -23,7 +23,7 @@ from penstock.compiler.dialects.affine import coefficients, projected_dims
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import vector_type
-from penstock.compiler.scalars.index_text import total
+from penstock.compiler.scalars.index_text import linear, total
 
 
 @dataclass
@@ -139,6 +139,8 @@ class NestSv(NestParts):
                 self._within(op)
             case nest.StackOp():
                 self._stack(op)
+            case nest.PickOp():
+                self._pick(op)
             case nest.ConstantOp():
                 literal = literal_of(op.value)
                 shape = _shape(op.result)
@@ -253,6 +255,20 @@ class NestSv(NestParts):
                 source = Scalar.of(values[number], flat(given, taken))
                 self.out.add(f"assign {goal} = {source.term(stage, body)};")
         self.values[op.result] = LaneVector(name, shape, prod(shape), found, values[0].bits, stage)
+
+    def _pick(self, op: nest.PickOp) -> None:
+        """Wires."""
+        value, shape, name = self.values[op.value], _shape(op.result), self.stages.fresh("lanes")
+        start, factors = op.factors
+        self.stages.declare(name, value.range.width, prod(shape))
+        with self.out.lanes(shape, f"{name}_lane") as index:
+            body = LaneBody(self.stages, self.out)
+            source = Scalar.of(value, linear(start, factors, index))
+            goal = lane(name, prod(shape), flat(shape, index))
+            self.out.add(f"assign {goal} = {source.term(value.stage or 0, body)};")
+        self.values[op.result] = LaneVector(
+            name, shape, prod(shape), value.range, value.bits, value.stage, value.literal
+        )
 
     def _map(self, op: nest.MapOp) -> None:
         shape, kept = _shape(op.result), self.kept.get(op)
