@@ -250,14 +250,9 @@ class NestCpp:
 
     def _stack(self, op: nest.StackOp) -> None:
         self._declare(op.result, "window")
-        by = op.by.data
-        others = [1 if dim == by.along else size for dim, size in enumerate(lane_shape(op.inputs[0]))]
-        with self.out.lanes(others) as index:
-            for window, place, number, at in by.places(op.width):
-                made, taken = list(index), list(index)
-                made[by.along], taken[by.along] = str(window), str(at)
-                goal = self._at(op.result, [*made, *([str(place)] if by.size > 1 else [])])
-                self.out.add(f"{goal} = {self._at(op.inputs[number], taken)};")
+        with self.out.lanes(op.beside) as index:
+            for made, number, taken in op.lanes(index):
+                self.out.add(f"{self._at(op.result, made)} = {self._at(op.inputs[number], taken)};")
 
     def _lane(self, op: nest.WithinOp | nest.PickOp, index: Sequence[str]) -> str:
         if isinstance(op, nest.PickOp):
