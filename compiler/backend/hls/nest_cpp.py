@@ -226,7 +226,7 @@ class NestCpp:
 
     def _select(self, op: nest.SelectOp) -> None:
         label = "partial" if isinstance(op.inside.owner, nest.ConstantOp) else "x"
-        condition = self._condition(op.when)
+        condition = nest_values.condition(op.when, self.loop_names)
         if prod(lane_shape(op.result)) == 1:
             self._single(op.result, label, f"{condition} ? {self._whole(op.inside)} : {self._whole(op.outside)}")
             return
@@ -239,12 +239,11 @@ class NestCpp:
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
     def _wires(self, op: nest.WithinOp | nest.PickOp) -> None:
-        """Lanes of lanes, and which of them are padding."""
-        shape, picked = lane_shape(op.result), isinstance(op, nest.PickOp)
+        shape, label = lane_shape(op.result), "lane" if isinstance(op, nest.PickOp) else "within"
         if prod(shape) == 1:
-            self._single(op.result, "lane" if picked else "within", self._lane(op, ["0"] * len(shape)))
+            self._single(op.result, label, self._lane(op, ["0"] * len(shape)))
             return
-        self._declare(op.result, "lanes" if picked else "within")
+        self._declare(op.result, label)
         with self.out.lanes(shape) as index:
             self.out.add(f"{self._at(op.result, index)} = {self._lane(op, index)};")
 
@@ -373,16 +372,13 @@ class NestCpp:
 
     # -- guards
 
-    def _condition(self, guard: GuardAttr) -> str:
-        return nest_values.condition(guard, self.loop_names)
-
     @contextmanager
     def _guarded(self, guard: GuardAttr) -> Generator[None]:
         """Statements under a condition; one that follows another of the same condition goes into its block."""
         if not guard.terms:
             yield
             return
-        condition, out = self._condition(guard), self.out
+        condition, out = nest_values.condition(guard, self.loop_names), self.out
         if self.guarded == (condition, len(out.text)):
             out.text.pop()
         else:
