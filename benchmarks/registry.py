@@ -47,6 +47,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "explore": Benchmark(
         "benchmarks.explore", "the search with its defaults under five budgets: cycles, bound, gap, seconds"
     ),
+    "fronts": Benchmark(
+        "benchmarks.fronts", "the front of the search with its defaults, beside NSGA-II with four times the trials"
+    ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"

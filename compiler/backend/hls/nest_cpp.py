@@ -249,11 +249,8 @@ class NestCpp:
 
     def _stack(self, op: nest.StackOp) -> None:
         self._declare(op.result, "window")
-        by, shape = op.by.data, lane_shape(op.inputs[0])
-        with self.out.lanes([*shape[: by.along], 1, *shape[by.along + 1 :]]) as index:
-            for window, place, number, at in by.places(op.width):
-                made, taken = [*index, *([str(place)] if by.size > 1 else [])], list(index)
-                made[by.along], taken[by.along] = str(window), str(at)
+        with self.out.lanes(op.beside) as index:
+            for made, number, taken in op.lanes(index):
                 self.out.add(f"{self._at(op.result, made)} = {self._at(op.inputs[number], taken)};")
 
     def _lane(self, op: nest.WithinOp | nest.PickOp, index: Sequence[str]) -> str:
