@@ -18,6 +18,7 @@ from penstock.profiling.sampling import Ends, Times, handovers, iterations_of
 Lag = Times | int
 """Of each access, or of all alike."""
 GAP = 2  # cycles between the nests of a task
+_FEW = 3  # ports up to which it is not worth looking for those that are alike
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,8 @@ def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Time
 
 def _distinct(late: list[_Lateness]) -> list[_Lateness]:
     """Without those that say what another says: of ports that are met alike, and wait for the same."""
+    if len(late) <= _FEW:
+        return late
     found: dict[Hashable, _Lateness] = {}
     for one in late:
         alike = (id(one.by.waits), one.writes, one.by.is_block, one.values.tobytes())

@@ -8,8 +8,10 @@ and then those of the next. A load that is held back holds back later ones on it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, prod
 
 from penstock.compiler.design import Design
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.names import Names
 from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream
 from penstock.compiler.platforms import Platform
@@ -26,6 +28,7 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
     memory = platform.fastest_memory
     count = design.stripes if memory is None else memory.ports
     names = Names(part.label for parts in kernels for part in parts)
+    room = None if memory is None else memory.gigabytes * 1e9 / memory.ports
     for parts in kernels:
         wanted = {part: number for number, part in enumerate(parts)}
         loads = [part for part in parts if _shares(part, design.port_bits)]
@@ -37,10 +40,21 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
             stripes = layout.layout.stripes if layout is not None else 1
             ports = [(following + i) % count for i in range(stripes)]
             following = (ports[-1] + 1) % count
+            held = prod(part.does.transfer.stream.kind.data_shape()) * type_bits(part.does.transfer.stream.kind.dtype)
+            if room is not None and held / 8 / stripes > room:
+                raise _too_small(part, held / 8, stripes, room)
             for port in ports:
                 if port not in labels:
                     labels[port] = names.take(f"port{port}")
             part.ports = tuple([labels[port] for port in ports])
+
+
+def _too_small(part: Part, tensor: float, stripes: int, room: float) -> PenstockError:
+    """Of a tensor whose share is larger than a bank."""
+    return PenstockError(
+        code="bank-too-small", what=f"a bank's share of {tensor / stripes / 1e6:,.1f} MB", where=part.name,
+        limit=f"a bank holds {room / 1e6:,.1f} MB", hint=f"stripe it over at least {ceil(tensor / room)} banks",
+    )  # fmt: skip
 
 
 def first_use(part: Part, order: dict[Part, int]) -> int:

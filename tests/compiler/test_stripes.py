@@ -17,6 +17,7 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.layout import Layout, pack
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.compiler.plan.planner import Planner
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.program import Program
 from penstock.compiler.runtime.penstock_runtime.layout import memory_for, to_memory
@@ -119,6 +120,16 @@ def test_striped_loads_are_faster_and_run_through_with_small_fifos() -> None:
         assert run.deadlock is None
         latencies.append(run.latency)
     assert latencies[1] < latencies[0]
+
+
+def test_a_bank_that_is_too_small_for_its_share_is_named() -> None:
+    program, design = two_layers(2)
+    board = load_platform(PLATFORM)
+    small = replace(board, memories=tuple(replace(m, gigabytes=m.ports * 1e-6) for m in board.memories))
+    with pytest.raises(PenstockError, match="at least 5 banks") as caught:
+        Planner(read_graph(program.module), small).plan(design)
+    assert caught.value.code == "bank-too-small"
+    assert caught.value.where == "load.fc0.1"
 
 
 def test_more_banks_than_there_are_is_named() -> None:

@@ -16,7 +16,8 @@ def chain() -> tuple[Evaluator, Design]:
     program = build_network("int8", None, 256, (Dense(256, False, False), Dense(256, False, False)), seed=1)
     evaluator = Evaluator.create(program, "u55c", options=TilingOptions(weights="stream"))
     most = evaluator.space.choices["overall_unroll_size"][-1]
-    return evaluator, evaluator.evaluate({"overall_unroll_size": most, "default_tile_size": 256}).design
+    found = evaluator.evaluate({"overall_unroll_size": most, "default_tile_size": 256, "stripes": 1}).design
+    return evaluator, replace(found, fifo_depths={})
 
 
 def test_a_load_is_held_back_by_what_it_may_fetch_ahead() -> None:
