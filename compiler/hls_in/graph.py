@@ -1,0 +1,250 @@
+"""A straight piece of a kernel as operations on values: what one iteration of a pipeline does.
+
+Equal expressions become one node (the tools find common subexpressions), constants are folded, and integers that are
+linear in loop counters carry that form, from which banks, dependences and token patterns follow.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.compiler.hls_in.records import Array, Counter, Kind, Streams
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Linear:
+    """base + the sum of factor · counter (0, 1, 2, ...)."""
+
+    base: int
+    terms: tuple[tuple[Counter, int], ...] = ()
+
+    def plus(self, other: Linear, times: int = 1) -> Linear:
+        factors = dict(self.terms)
+        for counter, factor in other.terms:
+            factors[counter] = factors.get(counter, 0) + times * factor
+        kept = tuple(sorted(((c, f) for c, f in factors.items() if f), key=lambda term: term[0].number))
+        return Linear(self.base + times * other.base, kept)
+
+    def times(self, factor: int) -> Linear:
+        return Linear(self.base * factor, tuple((c, f * factor) for c, f in self.terms) if factor else ())
+
+    @property
+    def range(self) -> tuple[int, int]:
+        low = high = self.base
+        for counter, factor in self.terms:
+            end = factor * (counter.trip - 1)
+            low, high = low + min(0, end), high + max(0, end)
+        return low, high
+
+
+@dataclass(eq=False)
+class Node:
+    """One value, or one access. `guard` is the condition under which an access happens; None is always."""
+
+    op: str
+    args: tuple[Node, ...] = ()
+    kind: Kind = "int"
+    bits: int = 32
+    value: float | int | None = None
+    linear: Linear | None = None
+    guard: Node | None = None
+    array: Array | None = None
+    streams: Streams | None = None
+    comparison: str = ""
+    line: int = 0
+    number: int = 0
+    follow: Node | None = None
+    """Of a "phi": what it becomes in the next iteration."""
+    after: list[Node] = field(default_factory=list["Node"])
+    """Accesses of the same memory that must come before."""
+
+    @property
+    def constant(self) -> bool:
+        return self.value is not None
+
+    def __repr__(self) -> str:
+        return f"{self.op}{self.number}"
+
+
+_FOLD: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
+    "xor": operator.xor, "shl": lambda a, b: a << min(b, 64), "shr": operator.rshift,
+    "div": lambda a, b: int(a / b) if isinstance(a, int) else a / b, "rem": lambda a, b: int(math.fmod(a, b)),
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+class Graph:
+    """Builds nodes in the order of the program."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._known: dict[Key, Node] = {}
+
+    def constant(self, value: float | int, kind: Kind = "int", bits: int = 32) -> Node:
+        linear = Linear(int(value)) if kind == "int" else None
+        return self._one(("const", value, kind, bits), Node("const", (), kind, bits, value, linear))
+
+    def counter(self, counter: Counter) -> Node:
+        linear = Linear(0, ((counter, 1),)) if counter.trip > 1 else Linear(0)
+        if counter.trip == 1:
+            return self.constant(0)
+        return self._one(("counter", counter), Node("counter", (), "int", max(1, counter.trip.bit_length()), None, linear))
+
+    def fresh(self, op: str, kind: Kind, bits: int, **more: Any) -> Node:
+        """A node that is no other's twin: a phi, an access, an input."""
+        node = Node(op, kind=kind, bits=bits, **more)
+        return self._add(node)
+
+    def operate(self, op: str, left: Node, right: Node, kind: Kind, bits: int, line: int = 0) -> Node:
+        """An arithmetic operation; "add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr"."""
+        if left.constant and right.constant:
+            try:
+                assert left.value is not None and right.value is not None
+                return self.constant(_FOLD[op](left.value, right.value), kind, bits)
+            except (ArithmeticError, ValueError, TypeError):
+                pass
+        linear = _linear(op, left, right) if kind == "int" else None
+        if linear is not None and not linear.terms:
+            return self.constant(linear.base, "int", bits)
+        if kind == "int":
+            same = _neutral(op, left, right)
+            if same is not None:
+                return same
+        elif op == "mul" and 1.0 in (left.value, right.value):
+            return right if left.value == 1.0 else left
+        elif op in ("add", "sub") and right.value == 0.0:
+            return left
+        elif op == "add" and left.value == 0.0:
+            return right
+        key: Key = (op, left, right, kind, bits) if op in ("sub", "div", "rem", "shl", "shr") else (op, *_sorted(left, right), kind, bits)
+        if linear is not None:
+            key = ("linear", linear, bits)
+            low, high = linear.range
+            bits = max(low.bit_length() + (low < 0), high.bit_length() + (low < 0), 1)
+        return self._one(key, Node(op, (left, right), kind, bits, None, linear, line=line))
+
+    def compare(self, sign: str, left: Node, right: Node, line: int = 0) -> Node:
+        if left.constant and right.constant:
+            return self.constant(int(_FOLD[sign](left.value, right.value)), "bool", 1)
+        if left.linear is not None and right.linear is not None:
+            difference = left.linear.plus(right.linear, -1)
+            low, high = difference.range
+            for signs, certain in (
+                (("==",), False if low > 0 or high < 0 else None), (("!=",), True if low > 0 or high < 0 else None),
+                (("<",), True if high < 0 else False if low >= 0 else None),
+                (("<=",), True if high <= 0 else False if low > 0 else None),
+                ((">",), True if low > 0 else False if high <= 0 else None),
+                ((">=",), True if low >= 0 else False if high < 0 else None),
+            ):  # fmt: skip
+                if sign in signs and certain is not None:
+                    return self.constant(int(certain), "bool", 1)
+            node = Node("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
+            return self._one(("compare", sign, difference), node)
+        node = Node("compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line)
+        return self._one(("compare", sign, left, right), node)
+
+    def both(self, left: Node | None, right: Node | None) -> Node | None:
+        """Two conditions together; None is true."""
+        if left is None or left is right:
+            return right
+        if right is None:
+            return left
+        for one, other in ((left, right), (right, left)):
+            if one.constant:
+                return other if one.value else one
+        return self._one(("logic", "and", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="and"))
+
+    def either(self, left: Node, right: Node) -> Node:
+        for one, other in ((left, right), (right, left)):
+            if one.constant:
+                return one if one.value else other
+        return self._one(("logic", "or", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="or"))
+
+    def negate(self, node: Node) -> Node:
+        if node.constant:
+            return self.constant(int(not node.value), "bool", 1)
+        if node.op == "not":
+            return node.args[0]
+        return self._one(("not", node), Node("not", (node,), "bool", 1))
+
+    def choose(self, condition: Node, yes: Node, no: Node, line: int = 0) -> Node:
+        if condition.constant:
+            return yes if condition.value else no
+        if yes is no:
+            return yes
+        kind, bits = (yes.kind, max(yes.bits, no.bits))
+        return self._one(("select", condition, yes, no), Node("select", (condition, yes, no), kind, bits, line=line))
+
+    def apply(self, op: str, args: tuple[Node, ...], kind: Kind, bits: int, line: int = 0) -> Node:
+        """A function or a cast of values."""
+        return self._one((op, args, kind, bits), Node(op, args, kind, bits, line=line))
+
+    def access(self, op: str, args: tuple[Node, ...], kind: Kind, bits: int, **more: Any) -> Node:
+        return self._add(Node(op, args, kind, bits, **more))
+
+    def _one(self, key: Key, node: Node) -> Node:
+        found = self._known.get(key)
+        if found is None:
+            self._known[key] = found = self._add(node)
+        return found
+
+    def _add(self, node: Node) -> Node:
+        node.number = len(self.nodes)
+        self.nodes.append(node)
+        return node
+
+
+def _sorted(left: Node, right: Node) -> tuple[Node, Node]:
+    return (left, right) if id(left) <= id(right) else (right, left)
+
+
+def _linear(op: str, left: Node, right: Node) -> Linear | None:
+    a, b = left.linear, right.linear
+    if a is None or b is None:
+        return None
+    if op == "add":
+        return a.plus(b)
+    if op == "sub":
+        return a.plus(b, -1)
+    if op == "mul" and not a.terms:
+        return b.times(a.base)
+    if op == "mul" and not b.terms:
+        return a.times(b.base)
+    if op == "shl" and not b.terms and 0 <= b.base < 32:
+        return a.times(1 << b.base)
+    if op in ("div", "rem", "shr") and not b.terms and b.base > 0:
+        return _divided(op, a, 1 << b.base if op == "shr" else b.base)
+    return None
+
+
+def _divided(op: str, a: Linear, divisor: int) -> Linear | None:
+    """A quotient or remainder that is linear again, because the small part never carries."""
+    low, high = a.range
+    if low < 0:
+        return None
+    large = Linear(a.base - a.base % divisor, tuple((c, f) for c, f in a.terms if f % divisor == 0))
+    small = a.plus(large, -1)
+    if small.range[0] < 0 or small.range[1] >= divisor or high < 0:
+        return None
+    if op == "rem":
+        return small
+    return Linear(large.base // divisor, tuple((c, f // divisor) for c, f in large.terms))
+
+
+def _neutral(op: str, left: Node, right: Node) -> Node | None:
+    if right.value == 0 and op in ("add", "sub", "or", "xor", "shl", "shr"):
+        return left
+    if left.value == 0 and op in ("add", "or", "xor"):
+        return right
+    if right.value == 1 and op in ("mul", "div"):
+        return left
+    if left.value == 1 and op == "mul":
+        return right
+    return None

@@ -1,0 +1,263 @@
+"""When each operation of a pipeline happens, as Vitis' scheduler decides it: II with its reason, depth, operators.
+
+The rules and where they were seen are in README.md of this folder. Times are (cycle, nanoseconds into it).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter as Count
+from dataclasses import dataclass, field
+
+from penstock.compiler.hls_in.balance import balance
+from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
+from penstock.compiler.hls_in.delays import Delays
+from penstock.compiler.hls_in.dependence import distance
+from penstock.compiler.hls_in.graph import Node
+from penstock.compiler.hls_in.records import Array, Pipeline, Straight
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A lower bound of the initiation interval."""
+
+    ii: int
+    reason: str
+    line: int
+
+
+@dataclass
+class Scheduled:
+    ii: int
+    depth: int
+    limits: list[Limit]
+    units: dict[str, int]
+    """Floating-point and other shared operators by name, as many as are built."""
+    starts: dict[Node, int] = field(default_factory=dict[Node, int])
+
+    @property
+    def limit(self) -> Limit | None:
+        return max(self.limits, key=lambda bound: bound.ii, default=None)
+
+
+@dataclass(frozen=True)
+class _Cycle:
+    """A value that comes back: from `start` to `end` in one iteration, used again `distance` later."""
+
+    start: Node
+    end: Node
+    distance: int
+    register: bool
+
+
+def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
+    graph = item.graph
+    if delays.reassociate and not graph_balanced(item):
+        balance(graph)
+        item.__dict__["balanced"] = True
+    nodes = [n for n in _ordered([n for n in graph.nodes if n.op != "dead"])]
+    target = item.target if isinstance(item, Pipeline) else 1
+    delays.counters = item.counters if isinstance(item, Pipeline) else []
+    limits: list[Limit] = []
+    fabric: set[Node] = set()
+    cyclic: set[tuple[Node, Node]] = set()
+    if isinstance(item, Pipeline) and item.counters:
+        for cycle in _cycles(item, nodes):
+            limits += _recurrence(item, cycle, delays, fabric, cyclic)
+    if isinstance(item, Pipeline):
+        limits += _ports(nodes, delays) + _streams(nodes)
+    ii = max([target, *(limit.ii for limit in limits)])
+    limits = [limit for limit in limits if limit.ii > 1]
+    starts, ends, units = _place(nodes, ii, delays, fabric, cyclic, isinstance(item, Pipeline))
+    depth = max(ends, default=0) + 1
+    if isinstance(item, Pipeline):
+        ii = min(ii, max(ii, 1))
+    return Scheduled(ii, max(1, depth), limits, units, starts)
+
+
+def graph_balanced(item: Pipeline | Straight) -> bool:
+    return bool(item.__dict__.get("balanced"))
+
+
+def _ordered(nodes: list[Node]) -> list[Node]:
+    """Every node after what it needs."""
+    known = set(nodes)
+    seen: set[Node] = set()
+    result: list[Node] = []
+    for root in nodes:
+        if root in seen:
+            continue
+        waiting: list[tuple[Node, bool]] = [(root, False)]
+        while waiting:
+            node, done = waiting.pop()
+            if done:
+                result.append(node)
+                continue
+            if node in seen:
+                continue
+            seen.add(node)
+            waiting.append((node, True))
+            waiting += [(other, False) for other in _needs(node) if other in known and other not in seen]
+    return result
+
+
+def _needs(node: Node) -> list[Node]:
+    return [*node.args, *([node.guard] if node.guard is not None else []), *node.after]
+
+
+def _cycles(item: Pipeline, nodes: list[Node]) -> list[_Cycle]:
+    found: list[_Cycle] = []
+    loads: dict[Array, list[Node]] = {}
+    for node in nodes:
+        if node.op == "load" and node.array is not None:
+            loads.setdefault(node.array, []).append(node)
+        if node.op == "phi" and node.follow is not None:
+            found.append(_Cycle(node, node.follow, 1, register=True))
+    innermost = item.counters[-1]
+    flattened = len(item.counters) > 1
+    for store in nodes:
+        if store.op != "store" or store.array is None:
+            continue
+        for load in loads.get(store.array, []):
+            apart = distance(store, load, item.counters)
+            if apart is None:
+                continue
+            still = all(
+                node.linear is not None and innermost not in dict(node.linear.terms) for node in load.args
+            ) and all(a.linear == b.linear for a, b in zip(store.args[1:], load.args, strict=True))
+            found.append(_Cycle(load, store, apart, register=still and apart == 1 and (item.explicit or not flattened)))
+    return found
+
+
+def _recurrence(
+    item: Pipeline, cycle: _Cycle, delays: Delays, fabric: set[Node], cyclic: set[tuple[Node, Node]]
+) -> list[Limit]:
+    """The bound of one cycle of dependences. Where a pragma asks for more, adders of fewer stages are taken."""
+    path = _longest(cycle.start, cycle.end, delays)
+    if path is None:
+        return []
+    slow = [node for node in path if delays.stages(node)]
+    if not slow:
+        return []
+    usual = delays.loop_latency(slow, False, cycle.register)
+    latency = usual
+    if item.explicit and usual > item.target * cycle.distance:
+        quick = [node for node in slow if delays.has_quick(node)]
+        latency = delays.loop_latency(slow, True, cycle.register)
+        if latency < usual:
+            fabric.update(quick)
+            cyclic.update(zip(slow[:-1], slow[1:], strict=True))
+    bound = -(-latency // cycle.distance)
+    name = cycle.start.array.name if cycle.start.array is not None else "a variable"
+    what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({', '.join(sorted({n.op for n in slow}))}) between two uses of {name}"
+    return [Limit(bound, f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}", slow[-1].line)]
+
+
+def _longest(start: Node, end: Node, delays: Delays) -> list[Node] | None:
+    """The path from one node to another with most cycles, or None if there is none."""
+    best: dict[Node, tuple[float, Node | None]] = {}
+    for node in _between(start, end):
+        if node is start:
+            best[node] = 0.0, None
+            continue
+        found = [(best[arg][0], arg) for arg in _values(node) if arg in best]
+        if found:
+            length, arg = max(found, key=lambda pair: pair[0])
+            best[node] = length + (delays.stages(node) or 0.01), arg
+    if end not in best:
+        return None
+    path: list[Node] = []
+    node: Node | None = end
+    while node is not None:
+        path.append(node)
+        node = best[node][1]
+    return path[::-1]
+
+
+def _values(node: Node) -> tuple[Node, ...]:
+    return node.args[:1] if node.op == "store" else node.args
+
+
+def _between(start: Node, end: Node) -> list[Node]:
+    """Nodes that `end` needs, in order, up to `start`."""
+    seen: set[Node] = set()
+    result: list[Node] = []
+    waiting: list[tuple[Node, bool]] = [(end, False)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            result.append(node)
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        waiting.append((node, True))
+        if node is not start:
+            waiting += [(arg, False) for arg in _values(node) if arg not in seen]
+    return result
+
+
+def _ports(nodes: list[Node], delays: Delays) -> list[Limit]:
+    accesses: dict[Array, list[Node]] = {}
+    for node in nodes:
+        if node.op in ("load", "store") and node.array is not None and not node.array.registers:
+            accesses.setdefault(node.array, []).append(node)
+    found: list[Limit] = []
+    for array, met in accesses.items():
+        bound, reason = port_bound(array, met, delays.ports)
+        found.append(Limit(bound, reason, met[0].line))
+    return found
+
+
+def _streams(nodes: list[Node]) -> list[Limit]:
+    met = Count((node.streams, node.op, _lane(node)) for node in nodes if node.op in ("take", "put"))
+    return [
+        Limit(count, f"{count} accesses an iteration to the stream {streams.name}", 0)
+        for (streams, _, _), count in met.items() if streams is not None
+    ]  # fmt: skip
+
+
+def _lane(node: Node) -> tuple[int, ...]:
+    index = node.args[1:] if node.op == "put" else node.args
+    return tuple(int(arg.value or 0) for arg in index)
+
+
+def _place(
+    nodes: list[Node], ii: int, delays: Delays, fabric: set[Node], cyclic: set[tuple[Node, Node]], pipelined: bool
+) -> tuple[dict[Node, int], list[int], dict[str, int]]:
+    """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
+    ready: dict[Node, tuple[int, float]] = {}
+    starts: dict[Node, int] = {}
+    ends: list[int] = []
+    wanted = Count(name for node in nodes if (name := delays.unit(node, node in fabric)) is not None)
+    units = {name: -(-count // ii) if pipelined else min(count, 1) for name, count in wanted.items()}
+    taken: Count[tuple[str, int]] = Count()
+    ports: Count[tuple[Array, Bank, int]] = Count()
+    for node in nodes:
+        at, offset = (0, 0.0)
+        for arg in _needs(node):
+            if arg in ready:
+                moment = ready[arg]
+                if (arg, node) in cyclic and arg in fabric:
+                    moment = (starts[arg] + delays.stages(arg, quick=True), 0.0)
+                at, offset = max((at, offset), moment)
+        at, offset = delays.enter(node, at, offset)
+        name = delays.unit(node, node in fabric)
+        if name is not None:
+            while taken[name, at % ii if pipelined else at] >= units[name]:
+                at, offset = at + 1, 0.0
+            taken[name, at % ii if pipelined else at] += 1
+        if node.op in ("load", "store") and node.array is not None and not node.array.registers and pipelined:
+            bank = bank_of(node)
+            tries = 0
+            while ports[node.array, bank, at % ii] >= delays.ports and tries < ii:
+                at, offset, tries = at + 1, 0.0, tries + 1
+            ports[node.array, bank, at % ii] += 1
+        starts[node] = at
+        ready[node] = delays.leave(node, at, offset, node in fabric)
+        if delays.counts(node):
+            ends.append(at + delays.stages(node, quick=node in fabric))
+    return starts, ends, units
+
+
+_ = math
