@@ -45,6 +45,9 @@ BENCHMARKS: dict[str, Benchmark] = {
         "benchmarks.explore", "the search with its defaults under five budgets: cycles, bound, gap, seconds"
     ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
+    "hls-in": Benchmark(
+        "benchmarks.hls_in", "public HLS C++ from source alone: II, depth and area against csynth, cycles against RTL"
+    ),
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
     ),

@@ -149,6 +149,19 @@ class Delays:
             stride *= cut
         return cycles, 0.6 if cycles else 0.0
 
+    def product(self, node: Node, index: tuple[Node, ...]) -> object | None:
+        """What names the DSP that multiplies for an address; None where there is none."""
+        if not index or self._address(node, index)[0] < _MAC_STAGES:
+            return None
+        assert node.array is not None
+        rows: list[object] = []
+        for d, arg in enumerate(index):
+            _, factor = node.array.partition.get(d, ("none", 1))
+            if arg.linear is None:
+                return None
+            rows.append((tuple((c.number, f) for c, f in arg.linear.terms), arg.linear.base // factor, -(-node.array.dims[d] // factor)))
+        return tuple(rows)
+
     def counts(self, node: Node) -> bool:
         """Whether a node makes the pipeline longer."""
         return node.op in ("load", "store", "take", "put", "select", "fcompare", "phi") or self.row(node) is not None

@@ -60,6 +60,11 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
     delays.counters = item.counters if isinstance(item, Pipeline) else []
     limits: list[Limit] = []
     fabric: set[Node] = set()
+    accesses: dict[Array, list[Node]] = {}
+    for node in nodes:
+        if node.op in ("load", "store") and node.array is not None:
+            accesses.setdefault(node.array, []).append(node)
+    free = {array for array, met in accesses.items() if cut_by_itself(array, met)}
     cyclic: set[tuple[Node, Node]] = set()
     if isinstance(item, Pipeline) and item.counters:
         for cycle in _cycles(item, nodes):
@@ -68,7 +73,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
         limits += _ports(nodes, delays) + _streams(nodes)
     ii = max([target, *(limit.ii for limit in limits)])
     limits = [limit for limit in limits if limit.ii > 1]
-    starts, ends, units = _place(nodes, ii, delays, fabric, cyclic, isinstance(item, Pipeline))
+    starts, ends, units = _place(nodes, ii, delays, fabric, cyclic, isinstance(item, Pipeline), free)
     depth = max(ends, default=0) + 1
     if isinstance(item, Pipeline):
         ii = min(ii, max(ii, 1))
@@ -204,9 +209,19 @@ def _ports(nodes: list[Node], delays: Delays) -> list[Limit]:
             accesses.setdefault(node.array, []).append(node)
     found: list[Limit] = []
     for array, met in accesses.items():
+        if cut_by_itself(array, met):
+            continue
         bound, reason = port_bound(array, met, delays.ports)
         found.append(Limit(bound, reason, met[0].line))
     return found
+
+
+def cut_by_itself(array: Array, accesses: list[Node]) -> bool:
+    """Whether the tool partitions a memory on its own account, for the throughput of a pipeline: one of the design's
+    own (not an argument), without a pragma about it, met at addresses that loop counters decide."""
+    if array.argument or array.constant or array.partition or array.reshape or array.storage:
+        return False
+    return all(arg.linear is not None for n in accesses for arg in (n.args[1:] if n.op == "store" else n.args))
 
 
 def _streams(nodes: list[Node]) -> list[Limit]:
@@ -223,7 +238,8 @@ def _lane(node: Node) -> tuple[int, ...]:
 
 
 def _place(
-    nodes: list[Node], ii: int, delays: Delays, fabric: set[Node], cyclic: set[tuple[Node, Node]], pipelined: bool
+    nodes: list[Node], ii: int, delays: Delays, fabric: set[Node], cyclic: set[tuple[Node, Node]], pipelined: bool,
+    free: set[Array],
 ) -> tuple[dict[Node, int], list[int], dict[str, int]]:
     """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
     ready: dict[Node, tuple[int, float]] = {}
@@ -247,7 +263,7 @@ def _place(
             while taken[name, at % ii if pipelined else at] >= units[name]:
                 at, offset = at + 1, 0.0
             taken[name, at % ii if pipelined else at] += 1
-        if node.op in ("load", "store") and node.array is not None and not node.array.registers and pipelined:
+        if node.op in ("load", "store") and node.array is not None and node.array not in free and not node.array.registers and pipelined:
             bank = bank_of(node)
             tries = 0
             while ports[node.array, bank, at % ii] >= delays.ports and tries < ii:
