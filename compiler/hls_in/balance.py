@@ -15,7 +15,11 @@ def balance(graph: Graph) -> None:
     for node in graph.nodes:
         if node.op == "dead":
             continue
-        for arg in (*node.args, *([node.guard] if node.guard is not None else []), *([node.follow] if node.follow is not None else [])):
+        for arg in (
+            *node.args,
+            *([node.guard] if node.guard is not None else []),
+            *([node.follow] if node.follow is not None else []),
+        ):
             uses[arg] += 1
     adds = [node for node in graph.nodes if node.op == "add" and node.kind in ("float", "half", "double")]
     for node in adds:

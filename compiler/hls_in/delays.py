@@ -39,7 +39,9 @@ class Delays:
     ports: int = 2
     counters: list[Counter] = field(default_factory=list[Counter])
     """Of the pipeline at hand: what does not move with them is known before it starts."""
-    _found: dict[tuple[str, int, str | None], Operator] = field(default_factory=dict[tuple[str, int, "str | None"], Operator])
+    _found: dict[tuple[str, int, str | None], Operator] = field(
+        default_factory=dict[tuple[str, int, "str | None"], Operator]
+    )
 
     @cached_property
     def budget(self) -> float:
@@ -159,7 +161,13 @@ class Delays:
             _, factor = node.array.partition.get(d, ("none", 1))
             if arg.linear is None:
                 return None
-            rows.append((tuple((c.number, f) for c, f in arg.linear.terms), arg.linear.base // factor, -(-node.array.dims[d] // factor)))
+            rows.append(
+                (
+                    tuple((c.number, f) for c, f in arg.linear.terms),
+                    arg.linear.base // factor,
+                    -(-node.array.dims[d] // factor),
+                )
+            )
         return tuple(rows)
 
     def counts(self, node: Node) -> bool:

@@ -42,7 +42,7 @@ def distance(store: Node, load: Node, counters: list[Counter]) -> int | None:
     fixed = sum(step * stride[c] for c, step in steps.items())
     free = sorted(stride[c] for c in counters if c not in steps and c.trip > 1 and c not in held)
     if fixed > 0:
-        return min([fixed, *(rest for s in free if 0 < (rest := fixed % s) and fixed > s)])
+        return min([fixed, *(rest for s in free if (rest := fixed % s) > 0 and fixed > s)])
     if fixed == 0:
         return free[0] if free else None
     reached = [fixed + s * -(-(1 - fixed) // s) for s in free if s > -fixed or s * -(-(1 - fixed) // s)]

@@ -51,7 +51,11 @@ class Directives(Expressions):
         _, place, name, type_, init, static, constant = tree
         kind = kind_of(type_)
         if kind is not None and type_[0] != "reference":
-            if (slot := self.scope.names.get(name)) is not None and isinstance(slot, Slot) and slot in self.memories.phis:
+            if (
+                (slot := self.scope.names.get(name)) is not None
+                and isinstance(slot, Slot)
+                and slot in self.memories.phis
+            ):
                 if init is not None:  # declared around an inner loop: see _sunk
                     slot.write(self.convert(self.value(init), *kind), self.path, self.graph)
                 return
@@ -157,7 +161,10 @@ class Directives(Expressions):
             binding.array.storage = p.options.get("core", p.options.get("type", "")).lower()
 
     def _partition(self, p: Pragma, array: Array) -> None:
-        way = next((w for w in ("complete", "cyclic", "block") if w in p.options or p.options.get("type", "").lower() == w), "complete")
+        way = next(
+            (w for w in ("complete", "cyclic", "block") if w in p.options or p.options.get("type", "").lower() == w),
+            "complete",
+        )
         dimension = p.number("dim", self.constants())
         dimension = 1 if dimension is None else dimension
         if dimension > len(array.dims):

@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
 from penstock.compiler.hls_in.bindings import (
-    INSTEAD, Binding, Scope, Slot, StreamView, View, kind_of, unsupported, where,
+    INSTEAD,
+    Binding,
+    Scope,
+    Slot,
+    StreamView,
+    View,
+    kind_of,
+    unsupported,
+    where,
 )  # fmt: skip
 from penstock.compiler.hls_in.directives import Directed, Directives
 from penstock.compiler.hls_in.expressions import FUNCTIONS
 from penstock.compiler.hls_in.graph import Graph, Node
 from penstock.compiler.hls_in.loops import (
-    MOST_UNROLLED, Head, calls_in, head_of, loops_in, pragma, statements_of, unlabelled,
+    MOST_UNROLLED,
+    Head,
+    calls_in,
+    head_of,
+    loops_in,
+    pragma,
+    statements_of,
+    unlabelled,
 )  # fmt: skip
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.pragmas import Placed, Pragma, pragmas_of
 from penstock.compiler.hls_in.records import (
-    Again, Array, Called, Counter, Dataflow, Item, Kernel, Pipeline, Straight, Streams, Task,
+    Again,
+    Array,
+    Called,
+    Counter,
+    Dataflow,
+    Item,
+    Kernel,
+    Pipeline,
+    Straight,
+    Streams,
+    Task,
 )  # fmt: skip
 
 Tree = list[Any]
-MOST_NODES = 400_000
+MOST_NODES = 60_000
+SECONDS = 60
 NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource")
 """Pragmas that name a variable."""
 
@@ -34,10 +61,18 @@ def read_kernel(path: Path, top: str) -> Kernel:
     """A source's top function, elaborated; every mistake that could be found is in the error."""
     unit = parse(path)
     first = Elaborator(unit, top)
-    kernel = first.kernel()
-    if not first.late:
-        return kernel
-    return Elaborator(unit, top, first.directed).kernel()
+    try:
+        kernel = first.kernel()
+        if not first.late:
+            return kernel
+        return Elaborator(unit, top, first.directed).kernel()
+    except _Abandon as stop:
+        raise stop.error from None
+    except RecursionError:
+        raise PenstockError(
+            code="source-too-large", what="statements or expressions are nested too deeply", where=path.name,
+            hint="split long expressions into several statements",
+        ) from None  # fmt: skip
 
 
 class Elaborator(Directives):
@@ -72,6 +107,7 @@ class Elaborator(Directives):
         self.result: Node | None = None
         self.loop_numbers: dict[int, int] = {}
         self.steps = 0
+        self.until = time.process_time() + SECONDS
 
     def kernel(self) -> Kernel:
         function = self.functions.get(self.top)
@@ -109,7 +145,9 @@ class Elaborator(Directives):
                 bare[0] += not labelled
                 self.loop_numbers[id(tree)] = bare[0]
                 visit(tree[5], False)
-            for child in tree[3] if kind == "block" else tree[3:5] if kind == "if" else tree[3:4] if kind == "label" else ():
+            for child in (
+                tree[3] if kind == "block" else tree[3:5] if kind == "if" else tree[3:4] if kind == "label" else ()
+            ):
                 visit(child, kind == "label")
 
         visit(function[6], False)
@@ -152,7 +190,9 @@ class Elaborator(Directives):
 
     def _settle(self) -> None:
         """Close the operations since the last loop."""
-        if self.items is not None and any(n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") for n in self.graph.nodes):
+        if self.items is not None and any(
+            n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") for n in self.graph.nodes
+        ):
             self.items.append(Straight(self.graph))
         self._begin()
 
@@ -162,7 +202,9 @@ class Elaborator(Directives):
         self.items = None
         self.directives(pragmas)
         self.block(function[6], own_scope=False)
-        made = Pipeline(function[2], [], self.graph, asked.number("ii", {}) or 1, True, where(function[1]), function[1][1])
+        made = Pipeline(
+            function[2], [], self.graph, asked.number("ii", {}) or 1, True, where(function[1]), function[1][1]
+        )
         self.graph, self.memories, self.items = graph, memories, items
         return made
 
@@ -210,7 +252,9 @@ class Elaborator(Directives):
         scope, result, path = self.scope, self.result, self.path
         self.scope = Scope(self._outermost(), bindings)
         self.result = None
-        stays = self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
+        stays = (
+            self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
+        )
         if stays:
             self._settle()
             self._number_loops(function)
@@ -273,7 +317,9 @@ class Elaborator(Directives):
                 with contextlib.suppress(ValueError, ArithmeticError):
                     return self.graph.constant(FUNCTIONS[base](*(float(v.value or 0) for v in values)), *kind)
             return self.graph.apply("abs" if base in ("fabs", "abs") else base, tuple(values), *kind, place[1])
-        raise unsupported(place, f"the function {name!r}, whose body is not in the source,", "add its definition, or use hls_math.h")
+        raise unsupported(
+            place, f"the function {name!r}, whose body is not in the source,", "add its definition, or use hls_math.h"
+        )
 
     # statements
 
@@ -302,9 +348,10 @@ class Elaborator(Directives):
 
     def statement(self, tree: Tree, label: str = "") -> None:
         self.steps += 1
-        if self.steps > MOST_NODES or len(self.graph.nodes) > MOST_NODES:
-            self.mistakes.found.clear()
-            raise _Abandon(unsupported(tree[1], f"more than {MOST_NODES:,} unrolled operations", "unroll less"))
+        if len(self.graph.nodes) > MOST_NODES:
+            raise _Abandon(unsupported(tree[1], f"more than {MOST_NODES:,} operations in one iteration", "unroll less"))
+        if self.steps % 64 == 0 and time.process_time() > self.until:
+            raise _Abandon(unsupported(tree[1], f"a kernel that takes more than {SECONDS} s to unfold", "unroll less"))
         match tree[0]:
             case "block":
                 self.block(tree)
@@ -324,7 +371,9 @@ class Elaborator(Directives):
             case "for":
                 self._for(tree, label)
             case "bad":
-                raise unsupported(tree[1], f"a {tree[2]}", INSTEAD.get(tree[2], "write it with for, if and assignments"))
+                raise unsupported(
+                    tree[1], f"a {tree[2]}", INSTEAD.get(tree[2], "write it with for, if and assignments")
+                )
             case _:
                 raise unsupported(tree[1], f"a statement of kind {tree[0]!r}", "write it with for, if and assignments")
 
@@ -369,7 +418,9 @@ class Elaborator(Directives):
 
     def _unrolled(self, tree: Tree, head: Head) -> None:
         if head.trip > MOST_UNROLLED:
-            raise unsupported(tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor")
+            raise unsupported(
+                tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor"
+            )
         for turn in range(head.trip):
             self._bound(head, self.graph.constant(head.first + turn * head.step), lambda: self.statement(tree[5]))
 
@@ -468,7 +519,9 @@ class Elaborator(Directives):
             if slot.value is not phi:
                 phi.follow = slot.value
         self.memories.close()
-        made = Pipeline("_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1])
+        made = Pipeline(
+            "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1]
+        )
         self.graph, self.memories, self.items, self.path = graph, memories, items, path
         for slot, (phi, before) in carried.items():
             slot.latest = None
@@ -496,7 +549,9 @@ class Elaborator(Directives):
             return
         if last:
             for lane in range(factor):
-                node = self.graph.operate("mul", self.graph.counter(counters[depth]), self.graph.constant(factor * head.step), "int", 32)
+                node = self.graph.operate(
+                    "mul", self.graph.counter(counters[depth]), self.graph.constant(factor * head.step), "int", 32
+                )
                 node = self.graph.operate("add", node, self.graph.constant(head.first + lane * head.step), "int", 32)
                 self._bound(head, node, lambda: self.statement(tree[5]))
             return
@@ -519,9 +574,7 @@ class Elaborator(Directives):
             assert self.scope.around is not None
             self.scope = self.scope.around
 
-    def _sunk(
-        self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = ()
-    ) -> None:
+    def _sunk(self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = ()) -> None:
         """Statements beside an inner loop: they happen in its first or last iteration alone."""
         condition: Node | None = None
         for counter in inner:
@@ -577,9 +630,12 @@ def _assigned(tree: Any) -> list[str]:
     def visit(node: Any) -> None:
         if not isinstance(node, list) or not node:
             return
-        if node[0] == "binary" and len(node) == 6 and str(node[2]).endswith("=") and node[2] not in ("==", "!=", "<=", ">="):
-            _target_name(node[3], found)
-        elif node[0] == "unary" and len(node) == 5 and node[2] in ("++", "--", "p++", "p--"):
+        if (
+            node[0] == "binary"
+            and len(node) == 6
+            and str(node[2]).endswith("=")
+            and node[2] not in ("==", "!=", "<=", ">=")
+        ) or (node[0] == "unary" and len(node) == 5 and node[2] in ("++", "--", "p++", "p--")):
             _target_name(node[3], found)
         elif node[0] == "operator" and len(node) == 4 and node[2] == ">>" and len(node[3]) == 2:
             _target_name(node[3][1], found)
@@ -597,4 +653,3 @@ def _target_name(tree: Tree, found: dict[str, None]) -> None:
         tree = tree[3]
     if tree[0] == "name":
         found[tree[2]] = None
-

@@ -61,9 +61,13 @@ class Expressions:
             case "operator" if len(tree[3]) == 2:
                 return self._binary(["binary", tree[1], tree[2], *tree[3], ["int", 32, True]])
             case "bad":
-                raise unsupported(tree[1], tree[2], INSTEAD.get(tree[2], "write it with loops, arrays, streams and numbers"))
+                raise unsupported(
+                    tree[1], tree[2], INSTEAD.get(tree[2], "write it with loops, arrays, streams and numbers")
+                )
             case _:
-                raise unsupported(tree[1], f"an expression of kind {tree[0]!r}", "write it with numbers, arrays and streams")
+                raise unsupported(
+                    tree[1], f"an expression of kind {tree[0]!r}", "write it with numbers, arrays and streams"
+                )
 
     def called(self, tree: Tree) -> Node:
         raise NotImplementedError
@@ -120,6 +124,8 @@ class Expressions:
         if sign == ",":
             self.value(left_tree)
             return self.value(right_tree)
+        if sign in ("<<", ">>") and self._names_stream(left_tree):  # in a template it is not yet an operator's call
+            return self._stream_sign(["operator", place, sign, [left_tree, right_tree]])
         left, right = self.value(left_tree), self.value(right_tree)
         if sign in ("&&", "||"):
             left, right = self.truth(left), self.truth(right)
@@ -159,7 +165,9 @@ class Expressions:
         _, place, sign, inner, _ = tree
         if sign in ("++", "--", "p++", "p--"):
             old = self.value(inner)
-            new = self.graph.operate("add" if "+" in sign else "sub", old, self.graph.constant(1), "int", old.bits, place[1])
+            new = self.graph.operate(
+                "add" if "+" in sign else "sub", old, self.graph.constant(1), "int", old.bits, place[1]
+            )
             self.write(inner, new)
             return old if sign[0] == "p" else new
         node = self.value(inner)
@@ -175,7 +183,9 @@ class Expressions:
                 return self.graph.apply("negate", (node,), node.kind, node.bits, place[1])
             return self.graph.operate("sub", zero, node, "int", node.bits, place[1])
         if sign == "~":
-            return self.graph.operate("xor", node, self.graph.constant(-1, "int", node.bits), "int", node.bits, place[1])
+            return self.graph.operate(
+                "xor", node, self.graph.constant(-1, "int", node.bits), "int", node.bits, place[1]
+            )
         raise unsupported(place, f"the operator {sign} (a pointer)", "index the array itself")
 
     def target(self, tree: Tree) -> Slot | tuple[View, tuple[Node, ...]] | StreamView | View:
@@ -185,7 +195,11 @@ class Expressions:
         if tree[0] == "name":
             found = self.scope.find(tree[2])
             if found is None:
-                raise unsupported(tree[1], f"the name {tree[2]!r}, which is no variable of the kernel,", "declare it in the kernel or as a constant")
+                raise unsupported(
+                    tree[1],
+                    f"the name {tree[2]!r}, which is no variable of the kernel,",
+                    "declare it in the kernel or as a constant",
+                )
             return found
         if tree[0] == "operator" and tree[2] == "[]" and len(tree[3]) == 2:
             return self.target(["index", tree[1], *tree[3]])
@@ -244,6 +258,11 @@ class Expressions:
             return self.write(arguments[0], token) if arguments else token
         raise unsupported(place, f".{name}()", "use blocking read() and write() of hls::stream")
 
+    def _names_stream(self, tree: Tree) -> bool:
+        while tree[0] in ("index", "cast"):
+            tree = tree[2] if tree[0] == "index" else tree[3]
+        return tree[0] == "name" and isinstance(self.scope.find(tree[2]), StreamView)
+
     def _stream_sign(self, tree: Tree) -> Node:
         _, place, sign, (stream, other) = tree
         target = self.target(stream)
@@ -268,7 +287,9 @@ class Expressions:
 
     def _whole(self, place: list[Any], view: StreamView) -> None:
         if len(view.prefix) != len(view.streams.dims) or not all(index.constant for index in view.prefix):
-            raise unsupported(place, "a stream chosen by a value that is not constant", "unroll the loop over the array of streams")
+            raise unsupported(
+                place, "a stream chosen by a value that is not constant", "unroll the loop over the array of streams"
+            )
 
 
 def _rounded(value: float) -> float:

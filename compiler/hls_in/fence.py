@@ -50,7 +50,15 @@ def without_comments(text: str) -> str:
 
 def spliced(text: str) -> str:
     """Lines that a backslash continues as one line, followed by as many empty ones."""
-    return re.sub(r"([^\n]*(?:\\\n[^\n]*)+)", lambda m: m[0].replace("\\\n", "  ") + "\n" * m[0].count("\\\n"), text)
+    lines: list[str] = []
+    joined: list[str] = []
+    for line in text.split("\n"):
+        if line.endswith("\\"):
+            joined.append(line[:-1])
+            continue
+        lines += ["".join([*joined, line]), *[""] * len(joined)]
+        joined = []
+    return "\n".join([*lines, *joined])
 
 
 def read_sources(main: Path) -> Sources:
@@ -85,7 +93,9 @@ def read_sources(main: Path) -> Sources:
 def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise _refusal(path.name, f"a file of more than {MOST_BYTES >> 20} MiB", "put tables into separate memories")
+            raise _refusal(
+                path.name, f"a file of more than {MOST_BYTES >> 20} MiB", "put tables into separate memories"
+            )
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise PenstockError(
@@ -96,13 +106,17 @@ def _text(path: Path) -> str:
 def _included(match: re.Match[str], path: Path, folder: Path, where: str) -> Path | None:
     name = _NAME.fullmatch(match[2].rstrip())
     if match[1] != "include" or name is None:
-        raise _refusal(where, f"#{match[1]} {match[2].strip()[:60]} names no file", "write #include with the file's name")
+        raise _refusal(
+            where, f"#{match[1]} {match[2].strip()[:60]} names no file", "write #include with the file's name"
+        )
     asked = name[1] or name[2]
     if asked in shipped():
         return None
     target = (path.parent / asked).resolve()
     if Path(asked).is_absolute() or not target.is_relative_to(folder):
-        raise _refusal(where, f"include of {asked!r}, which lies outside the source's folder", "copy it into the folder")
+        raise _refusal(
+            where, f"include of {asked!r}, which lies outside the source's folder", "copy it into the folder"
+        )
     if not target.is_file():
         known = ", ".join(sorted(name for name in shipped() if name.startswith(("ap_", "hls_"))))
         raise _refusal(where, f"there is no header {asked!r}", f"put it beside the source; known of Vitis: {known}")

@@ -95,7 +95,9 @@ class Graph:
         linear = Linear(0, ((counter, 1),)) if counter.trip > 1 else Linear(0)
         if counter.trip == 1:
             return self.constant(0)
-        return self._one(("counter", counter), Node("counter", (), "int", max(1, counter.trip.bit_length()), None, linear))
+        return self._one(
+            ("counter", counter), Node("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
+        )
 
     def fresh(self, op: str, kind: Kind, bits: int, **more: Any) -> Node:
         """A node that is no other's twin: a phi, an access, an input."""
@@ -123,7 +125,11 @@ class Graph:
             return left
         elif op == "add" and left.value == 0.0:
             return right
-        key: Key = (op, left, right, kind, bits) if op in ("sub", "div", "rem", "shl", "shr") else (op, *_sorted(left, right), kind, bits)
+        key: Key = (
+            (op, left, right, kind, bits)
+            if op in ("sub", "div", "rem", "shl", "shr")
+            else (op, *_sorted(left, right), kind, bits)
+        )
         if linear is not None:
             key = ("linear", linear, bits)
             low, high = linear.range
@@ -147,7 +153,9 @@ class Graph:
                     return self.constant(int(certain), "bool", 1)
             node = Node("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
             return self._one(("compare", sign, difference), node)
-        node = Node("compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line)
+        node = Node(
+            "compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line
+        )
         return self._one(("compare", sign, left, right), node)
 
     def both(self, left: Node | None, right: Node | None) -> Node | None:
@@ -159,13 +167,17 @@ class Graph:
         for one, other in ((left, right), (right, left)):
             if one.constant:
                 return other if one.value else one
-        return self._one(("logic", "and", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="and"))
+        return self._one(
+            ("logic", "and", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="and")
+        )
 
     def either(self, left: Node, right: Node) -> Node:
         for one, other in ((left, right), (right, left)):
             if one.constant:
                 return one if one.value else other
-        return self._one(("logic", "or", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="or"))
+        return self._one(
+            ("logic", "or", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="or")
+        )
 
     def negate(self, node: Node) -> Node:
         if node.constant:

@@ -47,7 +47,9 @@ def head_of(tree: Tree, constant: Callable[[Tree], int | None]) -> Head:
     if sign in ("<=", ">="):
         span += 1
     if (sign in ("<", "<=") and by < 0) or (sign in (">", ">=") and by > 0):
-        raise unsupported(place, f"a loop over {variable!r} that steps away from its bound", "let it step towards the bound")
+        raise unsupported(
+            place, f"a loop over {variable!r} that steps away from its bound", "let it step towards the bound"
+        )
     return Head(variable, declared, first, by, max(0, -(-span // abs(by))))
 
 

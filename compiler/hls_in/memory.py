@@ -14,6 +14,8 @@ from penstock.compiler.hls_in.graph import Graph, Linear, Node
 from penstock.compiler.hls_in.records import Array
 
 Index = tuple[Node, ...]
+_RECENT = 64
+"""Writes that are looked at for one that may be of a word: those before have long been ordered by others."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class _Log:
         """Earlier accesses of the word, and writes that may be of it, the latest first."""
         key = _key(index)
         own = self.words.get(key, [])
-        others = [e for e in self.writes[-256:] if _key(e.index) != key]
+        others = [e for e in self.writes[-_RECENT:] if _key(e.index) != key]
         return sorted((e for e in (*own, *others) if e.number < before), key=lambda e: -e.number)
 
 
@@ -102,7 +104,9 @@ class Memories:
         log = self.events.setdefault(array, _Log())
         same = log.words.get(_key(index), [])
         after = [e.access for e in same[-4:]] + [e.access for e in log.writes[-64:] if not _apart(e.index, index)][-8:]
-        node = self.graph.access("store", (value, *index), array.kind, array.bits, array=array, guard=path, line=line, after=after)
+        node = self.graph.access(
+            "store", (value, *index), array.kind, array.bits, array=array, guard=path, line=line, after=after
+        )
         for event in same:  # a write that surely follows makes an earlier one of the same word needless
             if event.write and (path is None or event.path is path) and event.access not in log.needed:
                 event.access.op = "dead"
@@ -130,7 +134,9 @@ def _key(index: Index) -> object:
 
 
 def _same(left: Index, right: Index) -> bool:
-    return len(left) == len(right) and all(a is b or (a.linear is not None and a.linear == b.linear) for a, b in zip(left, right, strict=True))
+    return len(left) == len(right) and all(
+        a is b or (a.linear is not None and a.linear == b.linear) for a, b in zip(left, right, strict=True)
+    )
 
 
 def _apart(left: Index, right: Index) -> bool:

@@ -10,14 +10,19 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from ctypes import c_int, c_longlong
+from ctypes import c_double, c_int, c_longlong
+from importlib import import_module
 from typing import Any
 
-from clang import cindex
-from clang.cindex import Cursor, CursorKind, TypeKind
-
+# its Python side has no types
+cindex: Any = import_module("clang.cindex")
+CursorKind: Any = cindex.CursorKind
+TypeKind: Any = cindex.TypeKind
+Cursor = Any
 Tree = list[Any]
-BINARY = dict(enumerate("* / % + - << >> <=> < > <= >= == != & ^ | && || = *= /= %= += -= <<= >>= &= ^= |= ,".split(), 3))
+BINARY = dict(
+    enumerate(["*", "/", "%", "+", "-", "<<", ">>", "<=>", "<", ">", "<=", ">=", "==", "!=", "&", "^", "|", "&&", "||", "=", "*=", "/=", "%=", "+=", "-=", "<<=", ">>=", "&=", "^=", "|=", ","], 3)
+)
 UNARY = {1: "p++", 2: "p--", 3: "++", 4: "--", 5: "&", 6: "*", 7: "+", 8: "-", 9: "~", 10: "!"}
 INTEGERS = {
     TypeKind.BOOL: (1, False), TypeKind.CHAR_U: (8, False), TypeKind.UCHAR: (8, False), TypeKind.CHAR_S: (8, True),
@@ -31,15 +36,17 @@ WRAPPERS = (
 )  # fmt: skip
 MOST_NODES = 1_500_000
 # what libclang 18 exports and its Python side does not declare
-_lib = cindex.conf.lib
-for _name in ("clang_getCursorBinaryOperatorKind", "clang_getCursorUnaryOperatorKind"):
-    getattr(_lib, _name).argtypes, getattr(_lib, _name).restype = [Cursor], c_int
-_lib.clang_Cursor_Evaluate.argtypes, _lib.clang_Cursor_Evaluate.restype = [Cursor], cindex.c_object_p
-_lib.clang_EvalResult_getKind.argtypes = [cindex.c_object_p]
-_lib.clang_EvalResult_getAsLongLong.argtypes, _lib.clang_EvalResult_getAsLongLong.restype = [cindex.c_object_p], c_longlong
-_lib.clang_EvalResult_getAsDouble.argtypes = [cindex.c_object_p]
-_lib.clang_EvalResult_getAsDouble.restype = cindex.c_double if hasattr(cindex, "c_double") else __import__("ctypes").c_double
-_lib.clang_EvalResult_dispose.argtypes = [cindex.c_object_p]
+_lib: Any = cindex.conf.lib
+for _name, _takes, _gives in (
+    ("clang_getCursorBinaryOperatorKind", cindex.Cursor, c_int),
+    ("clang_getCursorUnaryOperatorKind", cindex.Cursor, c_int),
+    ("clang_Cursor_Evaluate", cindex.Cursor, cindex.c_object_p),
+    ("clang_EvalResult_getKind", cindex.c_object_p, c_int),
+    ("clang_EvalResult_getAsLongLong", cindex.c_object_p, c_longlong),
+    ("clang_EvalResult_getAsDouble", cindex.c_object_p, c_double),
+    ("clang_EvalResult_dispose", cindex.c_object_p, None),
+):
+    getattr(_lib, _name).argtypes, getattr(_lib, _name).restype = [_takes], _gives
 
 
 class TooLarge(Exception):
@@ -189,7 +196,13 @@ class Reader:
             return ["binary", self.place(cursor), sign, left, right, self.type(cursor.type)]
         if kind == CursorKind.UNARY_OPERATOR:
             sign = UNARY.get(_lib.clang_getCursorUnaryOperatorKind(cursor), "?")
-            return ["unary", self.place(cursor), sign, self.expression(next(iter(cursor.get_children()))), self.type(cursor.type)]
+            return [
+                "unary",
+                self.place(cursor),
+                sign,
+                self.expression(next(iter(cursor.get_children()))),
+                self.type(cursor.type),
+            ]
         if kind == CursorKind.CONDITIONAL_OPERATOR:
             parts = [self.expression(child) for child in cursor.get_children()]
             return ["choice", self.place(cursor), *parts, self.type(cursor.type)]
@@ -240,9 +253,22 @@ class Reader:
         if children and children[0].kind == CursorKind.MEMBER_REF_EXPR:
             inner = list(children[0].get_children())
             if inner:
-                return ["method", self.place(cursor), self.expression(inner[0]), called, [self.expression(a) for a in arguments]]
+                return [
+                    "method",
+                    self.place(cursor),
+                    self.expression(inner[0]),
+                    called,
+                    [self.expression(a) for a in arguments],
+                ]
         values = [self.literal(c) for c in self.template_values(children)]
-        return ["call", self.place(cursor), called, [self.expression(a) for a in arguments], values, self.type(cursor.type)]
+        return [
+            "call",
+            self.place(cursor),
+            called,
+            [self.expression(a) for a in arguments],
+            values,
+            self.type(cursor.type),
+        ]
 
     def template_values(self, children: list[Cursor]) -> list[Cursor]:
         """The constants between the angle brackets of a call."""

@@ -42,7 +42,10 @@ def _together(guard: Node | None, item: Pipeline) -> TokenPattern:
             limit=f"{item.iterations:,} iterations", hint="write it as conditions on single counters",
         )  # fmt: skip
     shape = [c.trip for c in item.counters]
-    values = {c: np.arange(c.trip).reshape([-1 if d == i else 1 for d in range(len(shape))]) for i, c in enumerate(item.counters)}
+    values = {
+        c: np.arange(c.trip).reshape([-1 if d == i else 1 for d in range(len(shape))])
+        for i, c in enumerate(item.counters)
+    }
     mask: NDArray[np.bool_] = np.ones(shape, bool)
     for term in _conjuncts(guard):
         mask &= np.broadcast_to(_evaluate(term, values, item), shape)
@@ -74,7 +77,14 @@ def _evaluate(node: Node, values: dict[Counter, NDArray[np.int64]], item: Pipeli
     if node.op == "compare":
         left, right = (_number(arg, values) for arg in node.args)
         if left is not None and right is not None:
-            signs = {"==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
+            signs = {
+                "==": np.equal,
+                "!=": np.not_equal,
+                "<": np.less,
+                "<=": np.less_equal,
+                ">": np.greater,
+                ">=": np.greater_equal,
+            }
             return signs[node.comparison](left, right)
     raise PenstockError(
         code="unsupported-source", what="a stream is read or written under a condition that depends on data",

@@ -11,12 +11,12 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import spliced, without_comments
 
 Tree = list[Any]
-_PRAGMA = re.compile(r'^[ \t]*#[ \t]*pragma[ \t]+(?:HLS|AP)[ \t]+([^\n]*)|_Pragma\(\s*"HLS\s+([^"]*)"\s*\)', re.MULTILINE | re.IGNORECASE)
+_PRAGMA = re.compile(
+    r'^[ \t]*#[ \t]*pragma[ \t]+(?:HLS|AP)[ \t]+([^\n]*)|_Pragma\(\s*"HLS\s+([^"]*)"\s*\)', re.MULTILINE | re.IGNORECASE
+)
 _OPTION = re.compile(r"([A-Za-z_]\w*)(?:\s*=\s*([^\s]+))?")
 KNOWN = frozenset(
-    "dataflow pipeline unroll inline array_partition array_reshape bind_op bind_storage stream interface loop_tripcount "
-    "dependence loop_flatten latency allocation resource stable function_instantiate loop_merge occurrence protocol "
-    "top aggregate disaggregate expression_balance performance reset shared alias array_map".split()
+    ["dataflow", "pipeline", "unroll", "inline", "array_partition", "array_reshape", "bind_op", "bind_storage", "stream", "interface", "loop_tripcount", "dependence", "loop_flatten", "latency", "allocation", "resource", "stable", "function_instantiate", "loop_merge", "occurrence", "protocol", "top", "aggregate", "disaggregate", "expression_balance", "performance", "reset", "shared", "alias", "array_map"]
 )
 
 

@@ -5,7 +5,6 @@ The rules and where they were seen are in README.md of this folder. Times are (c
 
 from __future__ import annotations
 
-import math
 from collections import Counter as Count
 from dataclasses import dataclass, field
 
@@ -15,6 +14,8 @@ from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.dependence import distance
 from penstock.compiler.hls_in.graph import Node
 from penstock.compiler.hls_in.records import Array, Pipeline, Straight
+
+_MOST_LOADS = 512
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def _cycles(item: Pipeline, nodes: list[Node]) -> list[_Cycle]:
     for store in nodes:
         if store.op != "store" or store.array is None:
             continue
-        for load in loads.get(store.array, []):
+        for load in _partners(store, loads.get(store.array, [])):
             apart = distance(store, load, item.counters)
             if apart is None:
                 continue
@@ -132,6 +133,14 @@ def _cycles(item: Pipeline, nodes: list[Node]) -> list[_Cycle]:
             ) and all(a.linear == b.linear for a, b in zip(store.args[1:], load.args, strict=True))
             found.append(_Cycle(load, store, apart, register=still and apart == 1 and (item.explicit or not flattened)))
     return found
+
+
+def _partners(store: Node, loads: list[Node]) -> list[Node]:
+    """Loads that may read what a store has written; of very many only those of the same word."""
+    if len(loads) <= _MOST_LOADS:
+        return loads
+    index = [node.linear for node in store.args[1:]]
+    return [load for load in loads if [node.linear for node in load.args] == index]
 
 
 def _recurrence(
@@ -155,7 +164,13 @@ def _recurrence(
     bound = -(-latency // cycle.distance)
     name = cycle.start.array.name if cycle.start.array is not None else "a variable"
     what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({', '.join(sorted({n.op for n in slow}))}) between two uses of {name}"
-    return [Limit(bound, f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}", slow[-1].line)]
+    return [
+        Limit(
+            bound,
+            f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}",
+            slow[-1].line,
+        )
+    ]
 
 
 def _longest(start: Node, end: Node, delays: Delays) -> list[Node] | None:
@@ -238,7 +253,12 @@ def _lane(node: Node) -> tuple[int, ...]:
 
 
 def _place(
-    nodes: list[Node], ii: int, delays: Delays, fabric: set[Node], cyclic: set[tuple[Node, Node]], pipelined: bool,
+    nodes: list[Node],
+    ii: int,
+    delays: Delays,
+    fabric: set[Node],
+    cyclic: set[tuple[Node, Node]],
+    pipelined: bool,
     free: set[Array],
 ) -> tuple[dict[Node, int], list[int], dict[str, int]]:
     """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
@@ -263,7 +283,13 @@ def _place(
             while taken[name, at % ii if pipelined else at] >= units[name]:
                 at, offset = at + 1, 0.0
             taken[name, at % ii if pipelined else at] += 1
-        if node.op in ("load", "store") and node.array is not None and node.array not in free and not node.array.registers and pipelined:
+        if (
+            node.op in ("load", "store")
+            and node.array is not None
+            and node.array not in free
+            and not node.array.registers
+            and pipelined
+        ):
             bank = bank_of(node)
             tries = 0
             while ports[node.array, bank, at % ii] >= delays.ports and tries < ii:
@@ -274,6 +300,3 @@ def _place(
         if delays.counts(node):
             ends.append(at + delays.stages(node, quick=node in fabric))
     return starts, ends, units
-
-
-_ = math

@@ -10,11 +10,27 @@ from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import Node
 from penstock.compiler.hls_in.patterns import pattern_of
 from penstock.compiler.hls_in.records import (
-    Again, Array, Called, Dataflow, Item, Kernel, Pipeline, Straight, Streams, Task,
+    Again,
+    Array,
+    Called,
+    Dataflow,
+    Item,
+    Kernel,
+    Pipeline,
+    Straight,
+    Streams,
+    Task,
 )  # fmt: skip
 from penstock.compiler.hls_in.schedule import Scheduled, schedule
 from penstock.compiler.simulator import (
-    Channel, ChannelAccess, Network, Phase, Repeat, Sequence, SimulatedProcess, StartControl,
+    Channel,
+    ChannelAccess,
+    Network,
+    Phase,
+    Repeat,
+    Sequence,
+    SimulatedProcess,
+    StartControl,
 )  # fmt: skip
 
 MOST_PHASES = 4000
@@ -31,7 +47,8 @@ class Timed:
     schedules: dict[Pipeline | Straight, Scheduled]
     owners: dict[Pipeline | Straight, str] = field(default_factory=dict["Pipeline | Straight", str])
     channels: dict[str, Streams | Array] = field(default_factory=dict["str", "Streams | Array"])
-    notes: list[str] = field(default_factory=list[str])
+    lanes: dict[str, int] = field(default_factory=dict[str, int])
+    """Streams of an array that one channel stands for, where there are several."""
 
 
 Override = Callable[[str, Pipeline, Scheduled], Scheduled]
@@ -64,7 +81,10 @@ class Timing:
         return self.timed.schedules[item]
 
     def _long(self, item: Straight) -> bool:
-        return any(n.op in ("take", "put") for n in item.graph.nodes) or self.scheduled(item, self.kernel.name).depth >= _LEAST_STRAIGHT
+        return (
+            any(n.op in ("take", "put") for n in item.graph.nodes)
+            or self.scheduled(item, self.kernel.name).depth >= _LEAST_STRAIGHT
+        )
 
     # regions one after the other
 
@@ -135,7 +155,7 @@ class Timing:
         tasks = merged(self._flattened(flow))
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
         sets = {name: _streams_of(items) for name, items in runs.items()}
-        groups = _lane_groups([(name, lanes) for name, lanes in sets.items()])
+        groups = _lane_groups([(name, lanes) for name, lanes in sets.items()], self.timed.lanes)
         self._check_ends(tasks, groups)
         arrays = self._pipos(tasks)
         channels = [
@@ -249,7 +269,9 @@ def _arrays(items: list[Item], op: str) -> set[Array]:
     found: set[Array] = set()
     for piece in graphs(items):
         for node in piece.graph.nodes:
-            if node.array is not None and (node.op == op or (node.op == "phi" and (op == "load" or node.follow is not None))):
+            if node.array is not None and (
+                node.op == op or (node.op == "phi" and (op == "load" or node.follow is not None))
+            ):
                 found.add(node.array)
     return found
 
@@ -305,21 +327,25 @@ def _token(guard: Node | None) -> object:
     return id(guard)
 
 
-def _lane_groups(tasks: list[tuple[str, dict[Lane, list[object]]]]) -> dict[str, Lane]:
+def _lane_groups(tasks: list[tuple[str, dict[Lane, list[object]]]], sizes: dict[str, int]) -> dict[str, Lane]:
     """Lanes of an array of streams that are met alike by both ends are one channel; its name, and one of its lanes."""
     kinds: dict[Lane, list[object]] = {}
     for name, lanes in tasks:
         for lane, met in lanes.items():
             kinds.setdefault(lane, []).append((name, tuple(met)))
     groups: dict[object, Lane] = {}
+    members: dict[object, int] = {}
     for lane, met in kinds.items():
-        groups.setdefault((lane[0], tuple(met)), lane)
+        key = lane[0], tuple(met)
+        groups.setdefault(key, lane)
+        members[key] = members.get(key, 0) + 1
     names: dict[str, Lane] = {}
-    for lane in groups.values():
+    for key, lane in groups.items():
         name = lane[0].name
         while name in names:
             name = f"{lane[0].name}_{'_'.join(map(str, lane[1]))}" if name == lane[0].name else name + "x"
         names[name] = lane
+        sizes[name] = members[key]
     return names
 
 
