@@ -1,4 +1,4 @@
-"""Public HLS C++ from source alone: II and depth against csynth, cycles against RTL, area, beside csynth's own errors."""
+"""Public HLS C++ from source alone: II, depth and area against csynth, cycles against RTL, beside csynth's error."""
 
 from __future__ import annotations
 
@@ -95,13 +95,14 @@ def _row(folder: Path, design: Mapping[str, str], loops: list[dict[str, str]]) -
     return {
         **row, "dataflow": isinstance(timed.design, Network), "simulated_cycles": cycles,
         "error_pct": _error(cycles, rtl), "ii_exact": exact, "depth_within_1": near,
-        "dsp": area.dsp, "dsp_reported": _count(design.get("DSP")), "lut": area.lut, "lut_reported": _count(design.get("LUT")),
+        "dsp": area.dsp, "dsp_reported": _count(design.get("DSP")),
+        "lut": area.lut, "lut_reported": _count(design.get("LUT")),
         "ff": area.ff, "ff_reported": _count(design.get("FF")), "seconds": time.perf_counter() - started,
     }  # fmt: skip
 
 
 def _compared(timed: Timed, loops: list[dict[str, str]]) -> tuple[int, int]:
-    """How many reported loops have the same II here, and a depth that differs by at most 1. Loops fit by name and trip."""
+    """How many reported loops have the same II here, and a depth that differs by at most 1. Loops fit by name."""
     rest = [(item, found) for item, found in timed.schedules.items() if hasattr(item, "counters")]
     exact = near = 0
     for loop in loops:
@@ -127,7 +128,7 @@ def _error(cycles: int | None, rtl: int | None) -> float | None:
 
 
 def _without_generator(rows: list[dict[str, Value]] | list[Mapping[str, Value]]) -> Iterator[Mapping[str, Value]]:
-    """The figures of each generator by itself: no constant was drawn from single designs, but rules were found on all."""
+    """The figures of each generator by itself; compiler/hls_in/README.md says what the rules were found on."""
     for generator in sorted({str(row["generator"]) for row in rows}):
         yield {"generator": generator, **summarise(row for row in rows if row["generator"] == generator)}
 

@@ -9,7 +9,7 @@ from collections import Counter as Count
 from dataclasses import dataclass
 
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.records import Again, Called, Dataflow, Item, Pipeline, Straight
+from penstock.compiler.hls_in.records import Called, Dataflow, Item, Pipeline, Straight
 from penstock.compiler.hls_in.timed import Timed, merged, touched
 
 _ROW = 9
@@ -86,7 +86,7 @@ def _of(item: Item, timed: Timed) -> Count[str]:
         for task in merged(item.tasks):
             total += _units(task.body, timed)
         return total
-    return _units(item.body, timed) if isinstance(item, (Again, Called)) else Count()
+    return _units(item.body, timed)
 
 
 def _products(item: Pipeline | Straight, delays: Delays) -> int:

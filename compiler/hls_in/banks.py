@@ -6,7 +6,7 @@ from collections import Counter as Count
 from math import prod
 
 from penstock.compiler.hls_in.graph import Node
-from penstock.compiler.hls_in.records import Array
+from penstock.compiler.hls_in.storage import Array
 
 Place = tuple[int, tuple[tuple[int, int], ...]]
 """In one dimension: what is certain of the bank, and the counters' part of it, (number, factor) each."""

@@ -8,7 +8,7 @@ from typing import Any
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.graph import Graph, Node
 from penstock.compiler.hls_in.parsing import shown
-from penstock.compiler.hls_in.records import Array, Kind, Streams
+from penstock.compiler.hls_in.storage import Array, Kind, Streams
 
 Tree = list[Any]
 

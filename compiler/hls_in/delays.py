@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.compiler.hls_in.graph import Node
-from penstock.compiler.hls_in.records import Counter
+from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.schedule.library import Operator, OperatorLibrary, load_library
 
 _NAMES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from penstock.compiler.hls_in.graph import Linear, Node
-from penstock.compiler.hls_in.records import Counter
+from penstock.compiler.hls_in.storage import Counter
 
 
 def strides(counters: list[Counter]) -> dict[Counter, int]:

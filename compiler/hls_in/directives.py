@@ -9,7 +9,8 @@ from penstock.compiler.hls_in.bindings import Binding, Slot, StreamView, View, k
 from penstock.compiler.hls_in.expressions import Expressions
 from penstock.compiler.hls_in.parsing import Unit, shown
 from penstock.compiler.hls_in.pragmas import KNOWN, Placed, Pragma
-from penstock.compiler.hls_in.records import Array, Item, Streams
+from penstock.compiler.hls_in.records import Item
+from penstock.compiler.hls_in.storage import Array, Streams
 
 Tree = list[Any]
 
@@ -169,7 +170,8 @@ class Directives(Expressions):
         dimension = 1 if dimension is None else dimension
         if dimension > len(array.dims):
             raise PenstockError(
-                code="bad-pragma", what=f"{array.name!r} has {len(array.dims)} dimensions, not {dimension}", where=shown(p.where),
+                code="bad-pragma", what=f"{array.name!r} has {len(array.dims)} dimensions, not {dimension}",
+                where=shown(p.where),
                 hint="count dimensions from 1, the outermost; 0 is all of them",
             )  # fmt: skip
         into = array.partition if p.kind == "array_partition" else array.reshape

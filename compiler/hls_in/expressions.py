@@ -9,20 +9,34 @@ from typing import Any
 from penstock.compiler.hls_in.bindings import INSTEAD, Scope, Slot, StreamView, View, kind_of, unsupported
 from penstock.compiler.hls_in.graph import Graph, Node
 from penstock.compiler.hls_in.memory import Memories
-from penstock.compiler.hls_in.records import Array, Kind
+from penstock.compiler.hls_in.storage import Array, Kind
 
 Tree = list[Any]
 _SIGNS = {
-    "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr",
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl",
+    ">>": "shr",
 }  # fmt: skip
 _REAL = ("half", "float", "double", "fixed")
-FUNCTIONS = {"exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
-             "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "fabs": abs, "abs": abs, "pow": math.pow,
-             "rsqrt": lambda x: 1 / math.sqrt(x), "recip": lambda x: 1 / x}  # fmt: skip
+
+
+def _inverse(x: float) -> float:
+    return 1 / x
+
+
+def _inverse_root(x: float) -> float:
+    return 1 / math.sqrt(x)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
+    "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "fabs": abs, "abs": abs, "pow": math.pow,
+    "rsqrt": _inverse_root, "recip": _inverse,
+}  # fmt: skip
+"""Functions of floats that fold where all is constant."""
 
 
 class Expressions:
-    """The part of the walk that evaluates; statements and loops are in statements.py and loops.py."""
+    """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
     graph: Graph
     memories: Memories
@@ -55,7 +69,7 @@ class Expressions:
             case "call":
                 return self.called(tree)
             case "operator" if tree[2] in ("[]", "()") and len(tree[3]) == 2:
-                return self._read(["index", tree[1], *tree[3]])
+                return self._read(_indexed(tree))
             case "operator" if tree[2] in ("<<", ">>") and len(tree[3]) == 2:
                 return self._stream_sign(tree)
             case "operator" if len(tree[3]) == 2:
@@ -202,7 +216,7 @@ class Expressions:
                 )
             return found
         if tree[0] == "operator" and tree[2] == "[]" and len(tree[3]) == 2:
-            return self.target(["index", tree[1], *tree[3]])
+            return self.target(_indexed(tree))
         if tree[0] == "index":
             base = self.target(tree[2])
             index = self.value(tree[3])
@@ -282,7 +296,8 @@ class Expressions:
     def put(self, place: list[Any], view: StreamView, value: Node) -> Node:
         self._whole(place, view)
         return self.graph.access(
-            "put", (value, *view.prefix), value.kind, view.streams.bits, streams=view.streams, guard=self.path, line=place[1]
+            "put", (value, *view.prefix), value.kind, view.streams.bits, streams=view.streams, guard=self.path,
+            line=place[1],
         )  # fmt: skip
 
     def _whole(self, place: list[Any], view: StreamView) -> None:
@@ -290,6 +305,12 @@ class Expressions:
             raise unsupported(
                 place, "a stream chosen by a value that is not constant", "unroll the loop over the array of streams"
             )
+
+
+def _indexed(tree: Tree) -> Tree:
+    """A call of operator[] as the index that it is."""
+    operands: Tree = tree[3]
+    return ["index", tree[1], *operands]
 
 
 def _rounded(value: float) -> float:

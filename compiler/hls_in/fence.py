@@ -99,7 +99,8 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise PenstockError(
-            code="bad-source", what=f"the file cannot be read: {error}", where=path.name, hint="give a C++ source in UTF-8"
+            code="bad-source", what=f"the file cannot be read: {error}", where=path.name,
+            hint="give a C++ source in UTF-8",
         ) from None  # fmt: skip
 
 

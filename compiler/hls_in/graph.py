@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.compiler.hls_in.records import Array, Counter, Kind, Streams
+from penstock.compiler.hls_in.storage import Array, Counter, Kind, Streams
 
 Key = tuple[Any, ...]
 
@@ -72,12 +71,22 @@ class Node:
         return f"{self.op}{self.number}"
 
 
-_FOLD: dict[str, Callable[[Any, Any], Any]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "shl": lambda a, b: a << min(b, 64), "shr": operator.rshift,
-    "div": lambda a, b: int(a / b) if isinstance(a, int) else a / b, "rem": lambda a, b: int(math.fmod(a, b)),
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+_sign: Any = operator  # some of its functions have no full types
+_FOLD: dict[str, Any] = {
+    "add": _sign.add, "sub": _sign.sub, "mul": _sign.mul, "and": _sign.and_, "or": _sign.or_,
+    "xor": _sign.xor, "shl": _sign.lshift, "shr": _sign.rshift, "div": None, "rem": math.fmod,
+    "==": _sign.eq, "!=": _sign.ne, "<": _sign.lt, "<=": _sign.le, ">": _sign.gt, ">=": _sign.ge,
 }  # fmt: skip
+
+
+def _fold(op: str, left: float, right: float) -> float:
+    """C++'s result for constants: division and remainder of integers go towards zero, shifts stay within a word."""
+    if op == "div":
+        return int(left / right) if isinstance(left, int) and isinstance(right, int) else left / right
+    if op == "shl":
+        right = min(right, 64)
+    value = _FOLD[op](left, right)
+    return int(value) if isinstance(left, int) and isinstance(right, int) else value
 
 
 class Graph:
@@ -108,8 +117,9 @@ class Graph:
         """An arithmetic operation; "add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr"."""
         if left.constant and right.constant:
             try:
-                assert left.value is not None and right.value is not None
-                return self.constant(_FOLD[op](left.value, right.value), kind, bits)
+                assert left.value is not None
+                assert right.value is not None
+                return self.constant(_fold(op, left.value, right.value), kind, bits)
             except (ArithmeticError, ValueError, TypeError):
                 pass
         linear = _linear(op, left, right) if kind == "int" else None
@@ -138,7 +148,7 @@ class Graph:
 
     def compare(self, sign: str, left: Node, right: Node, line: int = 0) -> Node:
         if left.constant and right.constant:
-            return self.constant(int(_FOLD[sign](left.value, right.value)), "bool", 1)
+            return self.constant(int(_fold(sign, left.value or 0, right.value or 0)), "bool", 1)
         if left.linear is not None and right.linear is not None:
             difference = left.linear.plus(right.linear, -1)
             low, high = difference.range

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,8 @@ from penstock.compiler.hls_in.pragmas import Pragma
 Tree = list[Any]
 _LOOPS = "give the loop constant bounds, and put the changing bound into a condition inside it"
 MOST_UNROLLED = 65536
+NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource")
+"""Pragmas that name a variable."""
 
 
 @dataclass(frozen=True)
@@ -83,41 +85,6 @@ def _bare(tree: Tree) -> Tree:
     while tree[0] == "cast":
         tree = tree[3]
     return tree
-
-
-def statements_of(body: Tree) -> list[Tree]:
-    return body[3] if body[0] == "block" else [body]
-
-
-def unlabelled(tree: Tree) -> tuple[Tree, str]:
-    """A statement without its label, and the label."""
-    return (tree[3], tree[2]) if tree[0] == "label" else (tree, "")
-
-
-def loops_in(tree: Any) -> Iterator[Tree]:
-    """The loops of a statement that stand in no other loop."""
-    if not isinstance(tree, list) or not tree:
-        return
-    kind: Any = tree[0]
-    if kind == "for":
-        yield tree
-    elif kind == "block":
-        for child in tree[3]:
-            yield from loops_in(child)
-    elif kind == "if":
-        yield from loops_in(tree[3])
-        yield from loops_in(tree[4])
-    elif kind == "label":
-        yield from loops_in(tree[3])
-
-
-def calls_in(tree: Any) -> Iterator[str]:
-    """Names of functions that a statement calls."""
-    if isinstance(tree, list):
-        if len(tree) == 6 and tree[0] == "call":
-            yield tree[2]
-        for child in tree:
-            yield from calls_in(child)
 
 
 def pragma(found: list[Pragma], kind: str) -> Pragma | None:

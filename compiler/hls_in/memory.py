@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from penstock.compiler.hls_in.bindings import Slot
 from penstock.compiler.hls_in.graph import Graph, Linear, Node
-from penstock.compiler.hls_in.records import Array
+from penstock.compiler.hls_in.storage import Array
 
 Index = tuple[Node, ...]
 _RECENT = 64

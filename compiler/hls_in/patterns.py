@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.dependence import strides
 from penstock.compiler.hls_in.graph import Linear, Node
-from penstock.compiler.hls_in.records import Counter, Pipeline
+from penstock.compiler.hls_in.records import Pipeline
+from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
 
 MOST_ITERATIONS = 200_000_000
@@ -38,7 +39,8 @@ def _together(guard: Node | None, item: Pipeline) -> TokenPattern:
     """A condition that mixes counters: every iteration is looked at."""
     if item.iterations > MOST_ITERATIONS // 10:
         raise PenstockError(
-            code="unsupported-source", what="a condition that mixes loop counters over so many iterations", where=item.where,
+            code="unsupported-source", what="a condition that mixes loop counters over so many iterations",
+            where=item.where,
             limit=f"{item.iterations:,} iterations", hint="write it as conditions on single counters",
         )  # fmt: skip
     shape = [c.trip for c in item.counters]

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import spliced, without_comments
+from penstock.compiler.hls_in.syntax import parts_of
 
 Tree = list[Any]
 _PRAGMA = re.compile(
@@ -16,8 +17,13 @@ _PRAGMA = re.compile(
 )
 _OPTION = re.compile(r"([A-Za-z_]\w*)(?:\s*=\s*([^\s]+))?")
 KNOWN = frozenset(
-    ["dataflow", "pipeline", "unroll", "inline", "array_partition", "array_reshape", "bind_op", "bind_storage", "stream", "interface", "loop_tripcount", "dependence", "loop_flatten", "latency", "allocation", "resource", "stable", "function_instantiate", "loop_merge", "occurrence", "protocol", "top", "aggregate", "disaggregate", "expression_balance", "performance", "reset", "shared", "alias", "array_map"]
-)
+    {
+        "aggregate", "alias", "allocation", "array_map", "array_partition", "array_reshape", "bind_op", "bind_storage",
+        "dataflow", "dependence", "disaggregate", "expression_balance", "function_instantiate", "inline", "interface",
+        "latency", "loop_flatten", "loop_merge", "loop_tripcount", "occurrence", "performance", "pipeline", "protocol",
+        "reset", "resource", "shared", "stable", "stream", "top", "unroll",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -82,19 +88,9 @@ def _key(block: Tree) -> tuple[str, int, int]:
     return block[1][0], block[1][1], block[1][2]
 
 
-def _blocks(tree: Any) -> Iterator[Tree]:
+def _blocks(tree: Tree) -> Iterator[Tree]:
     """Blocks of statements, and of what stands in them."""
-    if not isinstance(tree, list) or not tree:
-        return
-    kind: Any = tree[0]
-    if kind == "block":
+    if tree[0] == "block":
         yield tree
-        for child in tree[3]:
-            yield from _blocks(child)
-    elif kind == "for":
-        yield from _blocks(tree[5])
-    elif kind == "if":
-        yield from _blocks(tree[3])
-        yield from _blocks(tree[4])
-    elif kind == "label":
-        yield from _blocks(tree[3])
+    for part in parts_of(tree):
+        yield from _blocks(part)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter as Count
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.dependence import distance
 from penstock.compiler.hls_in.graph import Node
-from penstock.compiler.hls_in.records import Array, Pipeline, Straight
+from penstock.compiler.hls_in.records import Pipeline, Straight
+from penstock.compiler.hls_in.storage import Array
 
 _MOST_LOADS = 512
 
@@ -56,7 +58,7 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
     if delays.reassociate and not graph_balanced(item):
         balance(graph)
         item.__dict__["balanced"] = True
-    nodes = [n for n in _ordered([n for n in graph.nodes if n.op != "dead"])]
+    nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
     target = item.target if isinstance(item, Pipeline) else 1
     delays.counters = item.counters if isinstance(item, Pipeline) else []
     limits: list[Limit] = []
@@ -160,10 +162,11 @@ def _recurrence(
         latency = delays.loop_latency(slow, True, cycle.register)
         if latency < usual:
             fabric.update(quick)
-            cyclic.update(zip(slow[:-1], slow[1:], strict=True))
+            cyclic.update(pairwise(slow))
     bound = -(-latency // cycle.distance)
     name = cycle.start.array.name if cycle.start.array is not None else "a variable"
-    what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({', '.join(sorted({n.op for n in slow}))}) between two uses of {name}"
+    kinds = ", ".join(sorted({n.op for n in slow}))
+    what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({kinds}) between two uses of {name}"
     return [
         Limit(
             bound,

@@ -9,19 +9,9 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import Node
 from penstock.compiler.hls_in.patterns import pattern_of
-from penstock.compiler.hls_in.records import (
-    Again,
-    Array,
-    Called,
-    Dataflow,
-    Item,
-    Kernel,
-    Pipeline,
-    Straight,
-    Streams,
-    Task,
-)  # fmt: skip
+from penstock.compiler.hls_in.records import Again, Called, Dataflow, Item, Kernel, KernelTask, Pipeline, Straight
 from penstock.compiler.hls_in.schedule import Scheduled, schedule
+from penstock.compiler.hls_in.storage import Array, Streams
 from penstock.compiler.simulator import (
     Channel,
     ChannelAccess,
@@ -155,7 +145,7 @@ class Timing:
         tasks = merged(self._flattened(flow))
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
         sets = {name: _streams_of(items) for name, items in runs.items()}
-        groups = _lane_groups([(name, lanes) for name, lanes in sets.items()], self.timed.lanes)
+        groups = _lane_groups(list(sets.items()), self.timed.lanes)
         self._check_ends(tasks, groups)
         arrays = self._pipos(tasks)
         channels = [
@@ -180,14 +170,16 @@ class Timing:
             processes.append(SimulatedProcess(task.name, tuple(phases) or (Phase((1,), 1, 1),)))
         return Network(self.kernel.name, tuple(processes), tuple(channels))
 
-    def _flattened(self, flow: Dataflow) -> list[Task]:
+    def _flattened(self, flow: Dataflow) -> list[KernelTask]:
         """A dataflow region inside a task is more tasks of the same region."""
-        found: list[Task] = []
+        found: list[KernelTask] = []
         for task in flow.tasks:
             inner = [item for item in task.body if isinstance(item, Dataflow)]
             if inner and len(task.body) == 1:
-                found += [Task(f"{task.name}.{t.name}" if t.name in {o.name for o in found} else t.name, t.body, t.where)
-                          for t in self._flattened(inner[0])]  # fmt: skip
+                taken = {other.name for other in found}
+                for t in self._flattened(inner[0]):
+                    name = f"{task.name}.{t.name}" if t.name in taken else t.name
+                    found.append(KernelTask(name, t.body, t.where))
             else:
                 found.append(task)
         return found
@@ -201,8 +193,9 @@ class Timing:
                 body = list(self._runs(item.body, own))
                 if len(body) * item.counter.trip > MOST_PHASES:
                     raise PenstockError(
-                        code="unsupported-source", what=f"{item.counter.trip:,} runs of loops that touch streams", where=item.where,
-                        limit=f"{MOST_PHASES:,} phases a task", hint="make the loops perfect, so that they are one pipeline",
+                        code="unsupported-source", what=f"{item.counter.trip:,} runs of loops that touch streams",
+                        where=item.where, limit=f"{MOST_PHASES:,} phases a task",
+                        hint="make the loops perfect, so that they are one pipeline",
                     )  # fmt: skip
                 for _ in range(item.counter.trip):
                     yield from body
@@ -212,7 +205,7 @@ class Timing:
             else:
                 yield item
 
-    def _pipos(self, tasks: list[Task]) -> list[tuple[Array, tuple[str, ...], tuple[str, ...]]]:
+    def _pipos(self, tasks: list[KernelTask]) -> list[tuple[Array, tuple[str, ...], tuple[str, ...]]]:
         found: list[tuple[Array, tuple[str, ...], tuple[str, ...]]] = []
         for array in self.kernel.arrays:
             if array.argument or array.constant:
@@ -223,13 +216,14 @@ class Timing:
                 found.append((array, writers, readers))
         return found
 
-    def _check_ends(self, tasks: list[Task], groups: dict[str, tuple[Streams, tuple[int, ...]]]) -> None:
+    def _check_ends(self, tasks: list[KernelTask], groups: dict[str, tuple[Streams, tuple[int, ...]]]) -> None:
         for name, (streams, _) in groups.items():
             ends = {op: [t.name for t in tasks if streams in _stream_ends(t.body, op)] for op in ("take", "put")}
             for op, what in (("put", "written"), ("take", "read")):
                 if len(ends[op]) != 1 and not streams.argument:
                     raise PenstockError(
-                        code="unsupported-source", what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
+                        code="unsupported-source",
+                        what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
                         where=streams.where, hint="give every stream one task that writes and one that reads it",
                     )  # fmt: skip
 
@@ -280,13 +274,13 @@ def _stream_ends(items: list[Item], op: str) -> set[Streams]:
     return {n.streams for piece in graphs(items) for n in piece.graph.nodes if n.op == op and n.streams is not None}
 
 
-def merged(tasks: list[Task]) -> list[Task]:
+def merged(tasks: list[KernelTask]) -> list[KernelTask]:
     """Tasks that write one array are one task to the tool."""
-    found: list[Task] = []
+    found: list[KernelTask] = []
     for task in tasks:
         written = {a for a in _arrays(task.body, "store") if not a.argument}
         if found and written & {a for a in _arrays(found[-1].body, "store") if not a.argument}:
-            found[-1] = Task(found[-1].name, [*found[-1].body, *task.body], found[-1].where)
+            found[-1] = KernelTask(found[-1].name, [*found[-1].body, *task.body], found[-1].where)
         else:
             found.append(task)
     return found
@@ -318,7 +312,8 @@ def _token(guard: Node | None) -> object:
         return None
     if guard.op == "compare" and all(arg.linear is not None for arg in guard.args):
         left, right = (arg.linear for arg in guard.args)
-        assert left is not None and right is not None
+        assert left is not None
+        assert right is not None
         return guard.comparison, left.plus(right, -1)
     if guard.op == "logic":
         return guard.comparison, frozenset(_token(arg) for arg in guard.args)

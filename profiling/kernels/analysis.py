@@ -11,7 +11,8 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.area import area_of
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
-from penstock.compiler.hls_in.records import Pipeline, Streams
+from penstock.compiler.hls_in.records import Pipeline
+from penstock.compiler.hls_in.storage import Streams
 from penstock.compiler.hls_in.timed import Timed, time_kernel
 from penstock.compiler.simulator import VITIS, Network, Simulation, Simulator, simulate
 from penstock.profiling.kernels.from_reports import Reported
@@ -95,7 +96,8 @@ def analyse_kernel(
     if family is None:
         raise PenstockError(
             code="unknown-part", what=f"there are no operator tables for the part {part!r}",
-            limit="known are parts that begin with " + ", ".join(FAMILIES), hint="name an UltraScale+ part of the same speed grade",
+            limit="known are parts that begin with " + ", ".join(FAMILIES),
+            hint="name an UltraScale+ part of the same speed grade",
         )  # fmt: skip
     delays = delays_for(clock_mhz, family=family)
     kernel = read_kernel(path, top)
@@ -110,7 +112,8 @@ def analyse_kernel(
     return Analysis(
         kernel=path.name, top=top, part=part, clock_mhz=clock_mhz,
         latency=None if result.deadlock is not None else result.latency, interval=_interval(result, timed),
-        evidence="simulated", schedule=_rests_on(loops), deadlock=str(result.deadlock) if result.deadlock is not None else None,
+        evidence="simulated", schedule=_rests_on(loops),
+        deadlock=str(result.deadlock) if result.deadlock is not None else None,
         latency_with_needed_depths=shrunk, saved_bits=sum(fifo.saved_bits for fifo in fifos),
         area=asdict(area_of(timed, delays)), loops=loops, tasks=tuple(_tasks(result)), fifos=fifos,
         unused=tuple(unused_directives(timed, delays)), notes=tuple(notes),
@@ -150,7 +153,7 @@ def _loops(timed: Timed, file: str, reported: Reported | None) -> list[LoopLine]
                     limit.reason if limit else "",
                     f"{file}:{limit.line or item.line}" if limit else "",
                     "csynth" if said else "modelled",
-                )  # fmt: skip
+                )
             )
     return found
 

@@ -34,7 +34,7 @@ class Reported:
 
     def notes(self) -> Iterator[str]:
         for item in self._lacking:
-            yield f"the reports have no loop {item.name} of {item.iterations} iterations: its II and depth are predicted"
+            yield f"the reports have no loop {item.name} of {item.iterations} iterations: its figures are predicted"
         for loop in self._rest:
             yield f"the reports' loop {loop.name} of {loop.module} is none of the source's"
 

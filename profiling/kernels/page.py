@@ -8,7 +8,8 @@ from html import escape
 from penstock.profiling.kernels.analysis import Analysis
 
 _STYLE = """body{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
-table{border-collapse:collapse;margin:.5rem 0 1.5rem}td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #ddd}
+table{border-collapse:collapse;margin:.5rem 0 1.5rem}
+td,th{padding:.2rem .7rem;text-align:left;border-bottom:1px solid #ddd}
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}h2{margin-top:2rem}.bad{color:#a00}code{font-size:.93em}"""
 _WIDTH, _ROW, _LEFT = 900, 22, 170
 
@@ -30,14 +31,17 @@ def page_of(found: Analysis) -> str:
         parts.append("<h2>Tasks</h2>" + _timeline(found) + _tasks(found))
     parts.append("<h2>Loops</h2>" + _table(
         ("task", "loop", "at", "iterations", "II", "depth", "what limits the II", "line"),
-        ((l.task, l.loop, l.where, l.iterations, l.ii, l.depth, l.limit, l.limit_at) for l in found.loops),
+        ((x.task, x.loop, x.where, x.iterations, x.ii, x.depth, x.limit, x.limit_at) for x in found.loops),
     ))  # fmt: skip
     if found.fifos:
         parts.append(
             f"<h2>FIFOs</h2><p>With the depths that are needed: {found.latency_with_needed_depths or 0:,} cycles, "
             f"{found.saved_bits:,} bits less.</p>" + _table(
                 ("FIFO", "at", "from", "to", "lanes", "bits", "depth", "needed", "bits saved"),
-                ((f.name, f.where, f.writer, f.reader, f.lanes, f.bits, f.depth, f.needed, f.saved_bits) for f in found.fifos),
+                (
+                    (f.name, f.where, f.writer, f.reader, f.lanes, f.bits, f.depth, f.needed, f.saved_bits)
+                    for f in found.fifos
+                ),
             )
         )  # fmt: skip
     for title, lines in (("Directives without effect", found.unused), ("Notes", found.notes)):
@@ -75,9 +79,11 @@ def _timeline(found: Analysis) -> str:
         bars.append(
             f'<text x="0" y="{y + 12}" font-size="12">{_e(task.name[:24])}</text>'
             f'<rect x="{x:.1f}" y="{y}" width="{whole:.1f}" height="15" fill="#cfe0f2"/>'
-            f'<rect x="{x:.1f}" y="{y}" width="{busy:.1f}" height="15" fill="#3b78b5"><title>busy {task.busy:,}</title></rect>'
+            f'<rect x="{x:.1f}" y="{y}" width="{busy:.1f}" height="15" fill="#3b78b5">'
+            f"<title>busy {task.busy:,}</title></rect>"
         )
-    return f'<svg viewBox="0 0 {_WIDTH} {len(bars) * _ROW + 6}" role="img" aria-label="when tasks run">{"".join(bars)}</svg>'
+    box = f"0 0 {_WIDTH} {len(bars) * _ROW + 6}"
+    return f'<svg viewBox="{box}" role="img" aria-label="when tasks run">{"".join(bars)}</svg>'
 
 
 def _table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from penstock.compiler.hls_in.banks import port_bound
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.graph import Node
-from penstock.compiler.hls_in.records import Array, Pipeline
+from penstock.compiler.hls_in.records import Pipeline
+from penstock.compiler.hls_in.storage import Array
 from penstock.compiler.hls_in.timed import Timed
 
 

@@ -55,13 +55,14 @@ def _lines(found: Analysis, out: Path | None) -> list[str]:
         lines.append(f"deadlock  {found.deadlock}")
     else:
         lines.append(
-            f"latency   {found.latency:,} cycles, a new run every {found.interval:,} [simulated, schedules {found.schedule}]"
+            f"latency   {found.latency:,} cycles, a new run every {found.interval:,} "
+            f"[simulated, schedules {found.schedule}]"
         )
     lines.append(
         "area      " + ", ".join(f"{value:,} {name.upper()}" for name, value in found.area.items()) + " [modelled]"
     )
     slow = [loop for loop in found.loops if loop.ii > 1]
-    lines += [f"loop      {l.where} {l.loop}: II = {l.ii}, {l.limit} ({l.limit_at})" for l in slow[:_MOST_LINES]]
+    lines += [f"loop      {x.where} {x.loop}: II = {x.ii}, {x.limit} ({x.limit_at})" for x in slow[:_MOST_LINES]]
     waiting = sorted(((c, t.name, ch, why) for t in found.tasks for ch, why, c in t.waits), reverse=True)
     lines += [
         f"wait      {name} {cycles:,} cycles for {channel} ({why})"

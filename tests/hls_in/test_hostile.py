@@ -62,7 +62,8 @@ def test_macros_that_unfold_without_end_are_stopped(tmp_path: Path) -> None:
     path = tmp_path / "kernel.cpp"
     sixteen = " ".join(["x"] * 16)
     path.write_text(
-        f"#define A(x) {sixteen}\n#define B(x) A(A(A(A(x))))\n#define C(x) B(B(B(x)))\nvoid top(float a[4]) {{ C(a[0] += 1;) }}"
+        f"#define A(x) {sixteen}\n#define B(x) A(A(A(A(x))))\n#define C(x) B(B(B(x)))\n"
+        "void top(float a[4]) { C(a[0] += 1;) }"
     )
     with pytest.raises(PenstockError) as raised:
         read_kernel(path, "top")

@@ -23,7 +23,10 @@ def pipelines(tmp_path: Path, text: str) -> list[tuple[Pipeline, Scheduled]]:
 
 
 def test_a_sum_in_a_register_takes_the_quick_adder_only_where_an_ii_is_asked_for(tmp_path: Path) -> None:
-    body = "void top(float a[64], float out[1]) {{ float s = 0; for (int i = 0; i < 64; i++) {{ {} s += a[i]; }} out[0] = s; }}"
+    body = """void top(float a[64], float out[1]) {{
+      float s = 0;
+      for (int i = 0; i < 64; i++) {{ {} s += a[i]; }}
+      out[0] = s; }}"""
     assert pipelines(tmp_path, body.format(""))[0][1].ii == 7
     assert pipelines(tmp_path, body.format("\n#pragma HLS pipeline II=1\n"))[0][1].ii == 4
 
