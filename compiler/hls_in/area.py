@@ -9,7 +9,7 @@ from collections import Counter as Count
 from dataclasses import dataclass
 
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.records import Called, Dataflow, Item, Pipeline, Straight
+from penstock.compiler.hls_in.records import Called, DataflowRegion, Pipeline, Region, Straight
 from penstock.compiler.hls_in.timed import Timed, merged, touched
 
 _ROW = 9
@@ -55,7 +55,7 @@ def area_of(timed: Timed, delays: Delays) -> Area:
     return Area(dsp, lut, ff, bram)
 
 
-def _units(items: list[Item], timed: Timed) -> Count[str]:
+def _units(items: list[Region], timed: Timed) -> Count[str]:
     """Operators of regions one after the other: the most of each kind that any step needs."""
     total: Count[str] = Count()
     step: Count[str] = Count()
@@ -70,18 +70,18 @@ def _units(items: list[Item], timed: Timed) -> Count[str]:
     return total | step
 
 
-def _flat(items: list[Item]) -> list[Item]:
-    found: list[Item] = []
+def _flat(items: list[Region]) -> list[Region]:
+    found: list[Region] = []
     for item in items:
         found += _flat(item.body) if isinstance(item, Called) else [item]
     return found
 
 
-def _of(item: Item, timed: Timed) -> Count[str]:
+def _of(item: Region, timed: Timed) -> Count[str]:
     if isinstance(item, (Pipeline, Straight)):
         found = timed.schedules.get(item)
         return Count(found.units) if found is not None else Count()
-    if isinstance(item, Dataflow):
+    if isinstance(item, DataflowRegion):
         total: Count[str] = Count()
         for task in merged(item.tasks):
             total += _units(task.body, timed)

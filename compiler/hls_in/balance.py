@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter as Count
 
-from penstock.compiler.hls_in.graph import Graph, Node
+from penstock.compiler.hls_in.graph import Value, ValueGraph
 
 
-def balance(graph: Graph) -> None:
+def balance(graph: ValueGraph) -> None:
     """Rebuild every sum of floats whose parts nobody else uses: neighbours are added first, level by level."""
-    uses = Count[Node]()
-    summed: set[Node] = set()
+    uses = Count[Value]()
+    summed: set[Value] = set()
     """Sums that are part of a larger one."""
     for node in graph.nodes:
         if node.op == "dead":
@@ -32,9 +32,9 @@ def balance(graph: Graph) -> None:
             _rebuild(graph, root, leaves, inner)
 
 
-def _leaves(root: Node, summed: set[Node]) -> tuple[list[Node], list[Node]]:
-    leaves: list[Node] = []
-    inner: list[Node] = []
+def _leaves(root: Value, summed: set[Value]) -> tuple[list[Value], list[Value]]:
+    leaves: list[Value] = []
+    inner: list[Value] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -46,7 +46,7 @@ def _leaves(root: Node, summed: set[Node]) -> tuple[list[Node], list[Node]]:
     return leaves, inner
 
 
-def _rebuild(graph: Graph, root: Node, level: list[Node], inner: list[Node]) -> None:
+def _rebuild(graph: ValueGraph, root: Value, level: list[Value], inner: list[Value]) -> None:
     """The last sum stays the node that it was, so that whoever uses it still does."""
     for node in inner[1:]:
         node.op = "dead"

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.graph import Graph, Node
+from penstock.compiler.hls_in.graph import Value, ValueGraph
 from penstock.compiler.hls_in.parsing import shown
-from penstock.compiler.hls_in.storage import Array, Kind, Streams
-
-Tree = list[Any]
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
+from penstock.compiler.hls_in.syntax import Tree
 
 
 @dataclass(eq=False)
@@ -18,19 +17,19 @@ class Slot:
     """A scalar variable. `path` is the condition under which it was declared: an assignment under the same is plain."""
 
     name: str
-    kind: Kind
+    kind: NumberKind
     bits: int
-    value: Node | None = None
-    path: Node | None = None
-    latest: tuple[Node, Node] | None = None
+    value: Value | None = None
+    path: Value | None = None
+    latest: tuple[Value, Value] | None = None
     """The last assignment under a condition: (condition, value). Whoever reads under it sees that value itself."""
 
-    def read(self, path: Node | None) -> Node | None:
+    def read(self, path: Value | None) -> Value | None:
         if self.latest is not None and self.latest[0] is path:
             return self.latest[1]
         return self.value
 
-    def write(self, value: Node, path: Node | None, graph: Graph) -> None:
+    def write(self, value: Value, path: Value | None, graph: ValueGraph) -> None:
         if path is None or path is self.path or self.value is None:
             self.value, self.latest = value, None
         else:
@@ -38,39 +37,39 @@ class Slot:
 
 
 @dataclass(frozen=True)
-class View:
+class ArrayView:
     """An array, or the part of it that some leading indices choose."""
 
-    array: Array
-    prefix: tuple[Node, ...] = ()
+    array: KernelArray
+    prefix: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
 class StreamView:
-    streams: Streams
-    prefix: tuple[Node, ...] = ()
+    streams: KernelStream
+    prefix: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True)
 class Table:
     """A constant array with known values."""
 
-    array: Array
+    array: KernelArray
     values: tuple[float | int, ...]
 
 
-Binding = Slot | View | StreamView
+Binding = Slot | ArrayView | StreamView
 
 
 @dataclass
-class Scope:
+class NameScope:
     """Names of a block; what is not found here is found around it."""
 
-    around: Scope | None = None
+    around: NameScope | None = None
     names: dict[str, Binding] = field(default_factory=dict[str, Binding])
 
     def find(self, name: str) -> Binding | None:
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if name in scope.names:
                 return scope.names[name]
@@ -78,7 +77,7 @@ class Scope:
         return None
 
 
-def kind_of(type_: Tree) -> tuple[Kind, int] | None:
+def kind_of(type_: Tree) -> tuple[NumberKind, int] | None:
     """Kind and bits of a scalar type; None for what is no number."""
     match type_[0]:
         case "int":

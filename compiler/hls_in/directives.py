@@ -5,26 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
-from penstock.compiler.hls_in.bindings import Binding, Slot, StreamView, View, kind_of, unsupported, where
+from penstock.compiler.hls_in.bindings import ArrayView, Binding, Slot, StreamView, kind_of, unsupported, where
 from penstock.compiler.hls_in.expressions import Expressions
 from penstock.compiler.hls_in.parsing import Unit, shown
 from penstock.compiler.hls_in.pragmas import KNOWN, Placed, Pragma
-from penstock.compiler.hls_in.records import Item
-from penstock.compiler.hls_in.storage import Array, Streams
-
-Tree = list[Any]
-
+from penstock.compiler.hls_in.records import Region
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.hls_in.syntax import Tree
 
 Directed = dict[str, tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
 
 
-class Directives(Expressions):
+class PragmaWalk(Expressions):
     unit: Unit
     pragmas: Placed
     mistakes: Mistakes
-    items: list[Item] | None
-    arrays: list[Array]
-    streams: list[Streams]
+    items: list[Region] | None
+    arrays: list[KernelArray]
+    streams: list[KernelStream]
     directed: Directed
     late: bool
     """Whether an array was cut after it had been used."""
@@ -69,7 +67,7 @@ class Directives(Expressions):
             return
         if type_[0] == "reference" and init is not None:
             target = self.target(init)
-            if isinstance(target, (Slot, View, StreamView)):
+            if isinstance(target, (Slot, ArrayView, StreamView)):
                 self.scope.names[name] = target
                 return
         key = (*place, *self._instance())
@@ -93,14 +91,14 @@ class Directives(Expressions):
             inner = inner[2]
         if inner[0] == "stream":
             token = kind_of(inner[1])
-            streams = Streams(name, tuple(dims), token[1] if token else 32, argument=argument, where=where(place))
+            streams = KernelStream(name, tuple(dims), token[1] if token else 32, argument=argument, where=where(place))
             self.streams.append(streams)
             return StreamView(streams)
         kind = kind_of(inner)
         if kind is None or not dims:
             said = inner[1] if inner[0] == "named" else inner[0]
             raise unsupported(place, f"{name!r} of type {said}", "use numbers, arrays of them, or hls::stream")
-        array = Array(name, tuple(dims), *kind, where(place), argument, constant)
+        array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
         if array.where in self.directed:
             array.partition, array.reshape = map(dict, self.directed[array.where])
         if init is not None and init[0] == "list":
@@ -108,7 +106,7 @@ class Directives(Expressions):
             if constant and len(values) == array.words:
                 self.tables[array] = tuple(values)
         self.arrays.append(array)
-        return View(array)
+        return ArrayView(array)
 
     def _values(self, init: Tree) -> list[float | int]:
         if init[0] == "list":
@@ -152,16 +150,16 @@ class Directives(Expressions):
                 code="bad-pragma", what=f"#pragma HLS {p.kind} names {name!r}, which is no variable here",
                 where=shown(p.where), hint=nearest(name, known, "name a variable that is declared before it"),
             )  # fmt: skip
-        if isinstance(binding, View) and p.kind in ("array_partition", "array_reshape"):
+        if isinstance(binding, ArrayView) and p.kind in ("array_partition", "array_reshape"):
             self._partition(p, binding.array)
         elif isinstance(binding, StreamView) and p.kind == "stream":
             depth = p.number("depth", self.constants())
             if depth is not None:
                 binding.streams.depth, binding.streams.directive = depth, shown(p.where)
-        elif isinstance(binding, View) and p.kind in ("resource", "bind_storage"):
+        elif isinstance(binding, ArrayView) and p.kind in ("resource", "bind_storage"):
             binding.array.storage = p.options.get("core", p.options.get("type", "")).lower()
 
-    def _partition(self, p: Pragma, array: Array) -> None:
+    def _partition(self, p: Pragma, array: KernelArray) -> None:
         way = next(
             (w for w in ("complete", "cyclic", "block") if w in p.options or p.options.get("type", "").lower() == w),
             "complete",

@@ -5,28 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
-from penstock.compiler.hls_in.bindings import INSTEAD, Scope, Slot, unsupported
+from penstock.compiler.hls_in.bindings import INSTEAD, NameScope, Slot, unsupported
 from penstock.compiler.hls_in.directives import Directed
 from penstock.compiler.hls_in.functions import Abandon
-from penstock.compiler.hls_in.graph import Graph, Node
+from penstock.compiler.hls_in.graph import Value, ValueGraph
 from penstock.compiler.hls_in.loops import NAMING
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.nests import Nests
 from penstock.compiler.hls_in.parsing import Unit, parse
 from penstock.compiler.hls_in.pragmas import Placed, Pragma, pragmas_of
-from penstock.compiler.hls_in.records import Item, Kernel
-from penstock.compiler.hls_in.storage import Array, Streams
-from penstock.compiler.hls_in.syntax import loops_in, number_loops, statements_of
+from penstock.compiler.hls_in.records import ReadKernel, Region
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.hls_in.syntax import Tree, loops_in, number_loops, statements_of
 
-Tree = list[Any]
 MOST_NODES = 60_000
 SECONDS = 60
 
 
-def read_kernel(path: Path, top: str) -> Kernel:
+def read_kernel(path: Path, top: str) -> ReadKernel:
     """A source's top function, elaborated; every mistake that could be found is in the error."""
     unit = parse(path)
     first = Elaborator(unit, top)
@@ -62,23 +60,23 @@ class Elaborator(Nests):
             p.__dict__["file"] = "/penstock-source/" + p.file
         self.pragmas = Placed(found, functions)
         self.mistakes = Mistakes()
-        self.scope = Scope()
-        self.graph = Graph()
+        self.scope = NameScope()
+        self.graph = ValueGraph()
         self.memories = Memories(self.graph)
-        self.path: Node | None = None
-        self.items: list[Item] | None = []
+        self.path: Value | None = None
+        self.items: list[Region] | None = []
         """Where loops go; None inside a pipeline, where every loop is unrolled."""
         self.calls: list[str] = []
-        self.arrays: list[Array] = []
-        self.streams: list[Streams] = []
-        self.tables: dict[Array, tuple[float | int, ...]] = {}
-        self.touched: set[Array] = set()
-        self.result: Node | None = None
+        self.arrays: list[KernelArray] = []
+        self.streams: list[KernelStream] = []
+        self.tables: dict[KernelArray, tuple[float | int, ...]] = {}
+        self.touched: set[KernelArray] = set()
+        self.result: Value | None = None
         self.loop_numbers: dict[int, int] = {}
         self.steps = 0
         self.until = time.process_time() + SECONDS
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> ReadKernel:
         function = self.functions.get(self.top)
         if function is None:
             raise PenstockError(
@@ -99,13 +97,13 @@ class Elaborator(Nests):
         interface = [p for p in self.pragmas.of(function[6]) if p.kind == "interface"]
         s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
-        return Kernel(self.top, body, self.arrays, self.streams, scalars, s_axilite, axi)
+        return ReadKernel(self.top, body, self.arrays, self.streams, scalars, s_axilite, axi)
 
     # statements
 
     def block(self, tree: Tree, own_scope: bool = True) -> None:
         if own_scope:
-            self.scope = Scope(self.scope)
+            self.scope = NameScope(self.scope)
             self.directives(self.pragmas.of(tree))
         try:
             self.statements(statements_of(tree), [p for p in self.pragmas.of(tree) if p.kind in NAMING])

@@ -6,12 +6,12 @@ import math
 import struct
 from typing import Any
 
-from penstock.compiler.hls_in.bindings import INSTEAD, Scope, Slot, StreamView, View, kind_of, unsupported
-from penstock.compiler.hls_in.graph import Graph, Node
+from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, kind_of, unsupported
+from penstock.compiler.hls_in.graph import Value, ValueGraph
 from penstock.compiler.hls_in.memory import Memories
-from penstock.compiler.hls_in.storage import Array, Kind
+from penstock.compiler.hls_in.storage import KernelArray, NumberKind
+from penstock.compiler.hls_in.syntax import Tree
 
-Tree = list[Any]
 _SIGNS = {
     "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl",
     ">>": "shr",
@@ -38,15 +38,15 @@ FUNCTIONS: dict[str, Any] = {
 class Expressions:
     """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
-    graph: Graph
+    graph: ValueGraph
     memories: Memories
-    scope: Scope
-    path: Node | None
-    tables: dict[Array, tuple[float | int, ...]]
-    touched: set[Array]
+    scope: NameScope
+    path: Value | None
+    tables: dict[KernelArray, tuple[float | int, ...]]
+    touched: set[KernelArray]
     """Arrays that were read or written already."""
 
-    def value(self, tree: Tree) -> Node:
+    def value(self, tree: Tree) -> Value:
         match tree[0]:
             case "literal":
                 kind = kind_of(tree[3]) or ("int", 32)
@@ -83,15 +83,15 @@ class Expressions:
                     tree[1], f"an expression of kind {tree[0]!r}", "write it with numbers, arrays and streams"
                 )
 
-    def called(self, tree: Tree) -> Node:
+    def called(self, tree: Tree) -> Value:
         raise NotImplementedError
 
-    def truth(self, node: Node) -> Node:
+    def truth(self, node: Value) -> Value:
         if node.kind == "bool":
             return node
         return self.graph.compare("!=", node, self.graph.constant(0, node.kind, node.bits))
 
-    def convert(self, node: Node, kind: Kind, bits: int) -> Node:
+    def convert(self, node: Value, kind: NumberKind, bits: int) -> Value:
         """A cast; constants at once, a float widened and narrowed again not at all."""
         if node.kind == kind and (kind in _REAL or node.bits <= bits):
             return node
@@ -116,7 +116,7 @@ class Expressions:
             return self._narrowed(node)
         return self.graph.apply("convert", (node,), kind, bits)
 
-    def _narrowed(self, node: Node) -> Node:
+    def _narrowed(self, node: Value) -> Value:
         """A double as a float. One operation on floats alone gives the same value as a float operation."""
         if node.op == "widen":
             return node.args[0]
@@ -127,10 +127,10 @@ class Expressions:
             return self.graph.apply("sqrt", (self._as_float(node.args[0]),), "float", 32, node.line)
         return self.graph.apply("narrow", (node,), "float", 32, node.line)
 
-    def _as_float(self, node: Node) -> Node:
+    def _as_float(self, node: Value) -> Value:
         return node.args[0] if node.op == "widen" else self.graph.constant(float(node.value or 0), "float", 32)
 
-    def _binary(self, tree: Tree) -> Node:
+    def _binary(self, tree: Tree) -> Value:
         _, place, sign, left_tree, right_tree, type_ = tree
         line = place[1]
         if sign == "=" or (sign.endswith("=") and sign not in ("==", "!=", "<=", ">=")):
@@ -159,7 +159,7 @@ class Expressions:
             kind, bits = "int", declared[1] if declared is not None else bits
         return self.graph.operate(_SIGNS[sign], left, right, kind, bits, line)
 
-    def _alike(self, left: Node, right: Node) -> tuple[Node, Node]:
+    def _alike(self, left: Value, right: Value) -> tuple[Value, Value]:
         """The usual conversions, for operands that the front end left as they are."""
         order = ("bool", "int", "fixed", "half", "float", "double")
         wide = left if order.index(left.kind) >= order.index(right.kind) else right
@@ -167,7 +167,7 @@ class Expressions:
             return self.convert(left, wide.kind, wide.bits), self.convert(right, wide.kind, wide.bits)
         return left, right
 
-    def _assign(self, place: list[Any], sign: str, left: Tree, right: Tree) -> Node:
+    def _assign(self, place: list[Any], sign: str, left: Tree, right: Tree) -> Value:
         value = self.value(right)
         if sign != "=":
             old = self.value(left)
@@ -175,7 +175,7 @@ class Expressions:
             value = self.graph.operate(_SIGNS[sign[:-1]], a, b, a.kind, max(a.bits, b.bits), place[1])
         return self.write(left, value)
 
-    def _unary(self, tree: Tree) -> Node:
+    def _unary(self, tree: Tree) -> Value:
         _, place, sign, inner, _ = tree
         if sign in ("++", "--", "p++", "p--"):
             old = self.value(inner)
@@ -202,7 +202,7 @@ class Expressions:
             )
         raise unsupported(place, f"the operator {sign} (a pointer)", "index the array itself")
 
-    def target(self, tree: Tree) -> Slot | tuple[View, tuple[Node, ...]] | StreamView | View:
+    def target(self, tree: Tree) -> Slot | tuple[ArrayView, tuple[Value, ...]] | StreamView | ArrayView:
         """What an expression names: a variable, a word of an array, a stream, a part of an array."""
         if tree[0] == "cast":
             return self.target(tree[3])
@@ -215,21 +215,21 @@ class Expressions:
                     "declare it in the kernel or as a constant",
                 )
             return found
-        if tree[0] == "operator" and tree[2] == "[]" and len(tree[3]) == 2:
+        if tree[0] == "operator" and str(tree[2]) == "[]" and len(tree[3]) == 2:
             return self.target(_indexed(tree))
         if tree[0] == "index":
             base = self.target(tree[2])
             index = self.value(tree[3])
             if isinstance(base, StreamView):
                 return StreamView(base.streams, (*base.prefix, index))
-            if isinstance(base, View):
+            if isinstance(base, ArrayView):
                 whole = (*base.prefix, index)
                 if len(whole) < len(base.array.dims):
-                    return View(base.array, whole)
-                return View(base.array), whole
+                    return ArrayView(base.array, whole)
+                return ArrayView(base.array), whole
         raise unsupported(tree[1], "this target", "index an array by its name, or assign to a variable")
 
-    def write(self, tree: Tree, value: Node) -> Node:
+    def write(self, tree: Tree, value: Value) -> Value:
         target = self.target(tree)
         if isinstance(target, Slot):
             value = self.convert(value, target.kind, target.bits)
@@ -243,7 +243,7 @@ class Expressions:
             raise unsupported(tree[1], "assigning a whole array or stream", "copy it word by word in a loop")
         return value
 
-    def _read(self, tree: Tree) -> Node:
+    def _read(self, tree: Tree) -> Value:
         target = self.target(tree)
         if isinstance(target, Slot):
             found = target.read(self.path)
@@ -262,7 +262,7 @@ class Expressions:
             return self.memories.read(array, index, self.path, tree[1][1])
         raise unsupported(tree[1], "a whole array or stream as a value", "read it word by word")
 
-    def _method(self, tree: Tree) -> Node:
+    def _method(self, tree: Tree) -> Value:
         _, place, owner, name, arguments = tree
         target = self.target(owner)
         if isinstance(target, StreamView) and name in ("read", "write"):
@@ -277,7 +277,7 @@ class Expressions:
             tree = tree[2] if tree[0] == "index" else tree[3]
         return tree[0] == "name" and isinstance(self.scope.find(tree[2]), StreamView)
 
-    def _stream_sign(self, tree: Tree) -> Node:
+    def _stream_sign(self, tree: Tree) -> Value:
         _, place, sign, (stream, other) = tree
         target = self.target(stream)
         if not isinstance(target, StreamView):
@@ -286,14 +286,14 @@ class Expressions:
             return self.put(place, target, self.value(other))
         return self.write(other, self.take(place, target))
 
-    def take(self, place: list[Any], view: StreamView) -> Node:
+    def take(self, place: list[Any], view: StreamView) -> Value:
         self._whole(place, view)
-        kind: Kind = "float" if view.streams.bits == 32 else "int"
+        kind: NumberKind = "float" if view.streams.bits == 32 else "int"
         return self.graph.access(
             "take", view.prefix, kind, view.streams.bits, streams=view.streams, guard=self.path, line=place[1]
         )  # fmt: skip
 
-    def put(self, place: list[Any], view: StreamView, value: Node) -> Node:
+    def put(self, place: list[Any], view: StreamView, value: Value) -> Value:
         self._whole(place, view)
         return self.graph.access(
             "put", (value, *view.prefix), value.kind, view.streams.bits, streams=view.streams, guard=self.path,
@@ -320,6 +320,6 @@ def _rounded(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def _is_float(node: Node) -> bool:
+def _is_float(node: Value) -> bool:
     """A double that holds a float: one that was widened, or a constant that a float holds exactly."""
     return node.op == "widen" or (node.constant and _rounded(float(node.value or 0)) == node.value)

@@ -5,20 +5,26 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.bindings import Binding, Scope, Slot, StreamView, View, kind_of, unsupported, where
-from penstock.compiler.hls_in.directives import Directives
+from penstock.compiler.hls_in.bindings import (
+    ArrayView,
+    Binding,
+    NameScope,
+    Slot,
+    StreamView,
+    kind_of,
+    unsupported,
+    where,
+)
+from penstock.compiler.hls_in.directives import PragmaWalk
 from penstock.compiler.hls_in.expressions import FUNCTIONS
-from penstock.compiler.hls_in.graph import Graph, Node
+from penstock.compiler.hls_in.graph import Value, ValueGraph
 from penstock.compiler.hls_in.loops import NAMING, pragma
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Called, Dataflow, Item, KernelTask, Pipeline, Straight
-from penstock.compiler.hls_in.syntax import calls_in, loops_in, number_loops, statements_of, unlabelled
-
-Tree = list[Any]
+from penstock.compiler.hls_in.records import Called, DataflowRegion, KernelTask, Pipeline, Region, Straight
+from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in, number_loops, statements_of, unlabelled
 
 
 class Abandon(Exception):
@@ -28,10 +34,10 @@ class Abandon(Exception):
         self.error = error
 
 
-class Functions(Directives):
+class Functions(PragmaWalk):
     functions: dict[str, Tree]
     calls: list[str]
-    result: Node | None
+    result: Value | None
     loop_numbers: dict[int, int]
 
     def block(self, tree: Tree, own_scope: bool = True) -> None:
@@ -40,7 +46,7 @@ class Functions(Directives):
     def statement(self, tree: Tree, label: str = "") -> None:
         raise NotImplementedError
 
-    def function_body(self, function: Tree) -> list[Item]:
+    def function_body(self, function: Tree) -> list[Region]:
         """A function's own items, with its names bound already."""
         if len(self.calls) > 32 or function[2] in self.calls:
             raise unsupported(function[1], f"recursion of {function[2]!r}", "write it as a loop")
@@ -50,7 +56,7 @@ class Functions(Directives):
         if self.items is None:
             self.directives(pragmas)
             self.block(block, own_scope=False)
-            items: list[Item] = []
+            items: list[Region] = []
         elif pragma(pragmas, "dataflow"):
             items = [self._dataflow(function[2], block, pragmas)]
         elif (asked := pragma(pragmas, "pipeline")) and "off" not in asked.options:
@@ -60,10 +66,10 @@ class Functions(Directives):
         self.calls.pop()
         return items
 
-    def region(self, walk: Callable[[], object]) -> list[Item]:
+    def region(self, walk: Callable[[], object]) -> list[Region]:
         """Items of a stretch of statements that stand outside of pipelines."""
         graph, memories, items = self.graph, self.memories, self.items
-        self.items = found = list[Item]()
+        self.items = found = list[Region]()
         self._begin()
         walk()
         self._settle()
@@ -71,7 +77,7 @@ class Functions(Directives):
         return found
 
     def _begin(self) -> None:
-        self.graph = Graph()
+        self.graph = ValueGraph()
         self.memories = Memories(self.graph)
 
     def _settle(self) -> None:
@@ -94,7 +100,7 @@ class Functions(Directives):
         self.graph, self.memories, self.items = graph, memories, items
         return made
 
-    def _dataflow(self, name: str, block: Tree, pragmas: list[Pragma]) -> Dataflow:
+    def _dataflow(self, name: str, block: Tree, pragmas: list[Pragma]) -> DataflowRegion:
         tasks: list[KernelTask] = []
         items = self.items
         self.directives(pragmas)
@@ -123,9 +129,9 @@ class Functions(Directives):
             seen[task.name] = seen.get(task.name, 0) + 1
             if seen[task.name] > 1:
                 tasks[position] = KernelTask(f"{task.name}_{seen[task.name] - 1}", task.body, task.where)
-        return Dataflow(name, tasks, where(block[1]))
+        return DataflowRegion(name, tasks, where(block[1]))
 
-    def called(self, tree: Tree) -> Node:
+    def called(self, tree: Tree) -> Value:
         _, place, name, arguments, templates, _ = tree
         function = self.functions.get(name)
         if function is None:
@@ -136,7 +142,7 @@ class Functions(Directives):
         for parameter, literal in zip(function[5], templates, strict=False):
             bindings[parameter] = Slot(parameter, "int", 32, self.value(literal))
         scope, result, path = self.scope, self.result, self.path
-        self.scope = Scope(self._outermost(), bindings)
+        self.scope = NameScope(self._outermost(), bindings)
         self.result = None
         stays = (
             self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
@@ -162,7 +168,7 @@ class Functions(Directives):
         self.scope, self.result, self.path = scope, result, path
         return value if value is not None else self.graph.constant(0)
 
-    def _outermost(self) -> Scope:
+    def _outermost(self) -> NameScope:
         scope = self.scope
         while scope.around is not None:
             scope = scope.around
@@ -173,7 +179,7 @@ class Functions(Directives):
         if kind is not None and type_[0] != "reference":
             return Slot(name, *kind, self.convert(self.value(argument), *kind))
         target = self.target(argument)
-        if isinstance(target, (View, StreamView, Slot)):
+        if isinstance(target, (ArrayView, StreamView, Slot)):
             return target
         raise unsupported(argument[1], f"passing one word of an array to {name!r}", "pass the array and the index")
 
@@ -187,7 +193,7 @@ class Functions(Directives):
         others = [self.functions[name] for name in calls_in(function[6]) if name in self.functions]
         return any(self._has_loops(other, depth + 1) for other in others)
 
-    def _library(self, tree: Tree) -> Node:
+    def _library(self, tree: Tree) -> Value:
         _, place, name, arguments, _, type_ = tree
         base = name[:-1] if name.endswith("f") and name[:-1] in (*FUNCTIONS, "fmax", "fmin") else name
         if name in ("assert", "printf", "__assert_fail"):

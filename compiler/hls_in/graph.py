@@ -11,27 +11,27 @@ import operator
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.compiler.hls_in.storage import Array, Counter, Kind, Streams
+from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream, NumberKind
 
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearForm:
     """base + the sum of factor · counter (0, 1, 2, ...)."""
 
     base: int
     terms: tuple[tuple[Counter, int], ...] = ()
 
-    def plus(self, other: Linear, times: int = 1) -> Linear:
+    def plus(self, other: LinearForm, times: int = 1) -> LinearForm:
         factors = dict(self.terms)
         for counter, factor in other.terms:
             factors[counter] = factors.get(counter, 0) + times * factor
         kept = tuple(sorted(((c, f) for c, f in factors.items() if f), key=lambda term: term[0].number))
-        return Linear(self.base + times * other.base, kept)
+        return LinearForm(self.base + times * other.base, kept)
 
-    def times(self, factor: int) -> Linear:
-        return Linear(self.base * factor, tuple((c, f * factor) for c, f in self.terms) if factor else ())
+    def times(self, factor: int) -> LinearForm:
+        return LinearForm(self.base * factor, tuple((c, f * factor) for c, f in self.terms) if factor else ())
 
     @property
     def range(self) -> tuple[int, int]:
@@ -43,24 +43,24 @@ class Linear:
 
 
 @dataclass(eq=False)
-class Node:
+class Value:
     """One value, or one access. `guard` is the condition under which an access happens; None is always."""
 
     op: str
-    args: tuple[Node, ...] = ()
-    kind: Kind = "int"
+    args: tuple[Value, ...] = ()
+    kind: NumberKind = "int"
     bits: int = 32
     value: float | int | None = None
-    linear: Linear | None = None
-    guard: Node | None = None
-    array: Array | None = None
-    streams: Streams | None = None
+    linear: LinearForm | None = None
+    guard: Value | None = None
+    array: KernelArray | None = None
+    streams: KernelStream | None = None
     comparison: str = ""
     line: int = 0
     number: int = 0
-    follow: Node | None = None
+    follow: Value | None = None
     """Of a "phi": what it becomes in the next iteration."""
-    after: list[Node] = field(default_factory=list["Node"])
+    after: list[Value] = field(default_factory=list["Value"])
     """Accesses of the same memory that must come before."""
 
     @property
@@ -89,31 +89,31 @@ def _fold(op: str, left: float, right: float) -> float:
     return int(value) if isinstance(left, int) and isinstance(right, int) else value
 
 
-class Graph:
+class ValueGraph:
     """Builds nodes in the order of the program."""
 
     def __init__(self) -> None:
-        self.nodes: list[Node] = []
-        self._known: dict[Key, Node] = {}
+        self.nodes: list[Value] = []
+        self._known: dict[Key, Value] = {}
 
-    def constant(self, value: float | int, kind: Kind = "int", bits: int = 32) -> Node:
-        linear = Linear(int(value)) if kind == "int" else None
-        return self._one(("const", value, kind, bits), Node("const", (), kind, bits, value, linear))
+    def constant(self, value: float | int, kind: NumberKind = "int", bits: int = 32) -> Value:
+        linear = LinearForm(int(value)) if kind == "int" else None
+        return self._one(("const", value, kind, bits), Value("const", (), kind, bits, value, linear))
 
-    def counter(self, counter: Counter) -> Node:
-        linear = Linear(0, ((counter, 1),)) if counter.trip > 1 else Linear(0)
+    def counter(self, counter: Counter) -> Value:
+        linear = LinearForm(0, ((counter, 1),)) if counter.trip > 1 else LinearForm(0)
         if counter.trip == 1:
             return self.constant(0)
         return self._one(
-            ("counter", counter), Node("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
+            ("counter", counter), Value("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
         )
 
-    def fresh(self, op: str, kind: Kind, bits: int, **more: Any) -> Node:
+    def fresh(self, op: str, kind: NumberKind, bits: int, **more: Any) -> Value:
         """A node that is no other's twin: a phi, an access, an input."""
-        node = Node(op, kind=kind, bits=bits, **more)
+        node = Value(op, kind=kind, bits=bits, **more)
         return self._add(node)
 
-    def operate(self, op: str, left: Node, right: Node, kind: Kind, bits: int, line: int = 0) -> Node:
+    def operate(self, op: str, left: Value, right: Value, kind: NumberKind, bits: int, line: int = 0) -> Value:
         """An arithmetic operation; "add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr"."""
         if left.constant and right.constant:
             try:
@@ -144,9 +144,9 @@ class Graph:
             key = ("linear", linear, bits)
             low, high = linear.range
             bits = max(low.bit_length() + (low < 0), high.bit_length() + (low < 0), 1)
-        return self._one(key, Node(op, (left, right), kind, bits, None, linear, line=line))
+        return self._one(key, Value(op, (left, right), kind, bits, None, linear, line=line))
 
-    def compare(self, sign: str, left: Node, right: Node, line: int = 0) -> Node:
+    def compare(self, sign: str, left: Value, right: Value, line: int = 0) -> Value:
         if left.constant and right.constant:
             return self.constant(int(_fold(sign, left.value or 0, right.value or 0)), "bool", 1)
         if left.linear is not None and right.linear is not None:
@@ -161,14 +161,14 @@ class Graph:
             ):  # fmt: skip
                 if sign in signs and certain is not None:
                     return self.constant(int(certain), "bool", 1)
-            node = Node("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
+            node = Value("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
             return self._one(("compare", sign, difference), node)
-        node = Node(
+        node = Value(
             "compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line
         )
         return self._one(("compare", sign, left, right), node)
 
-    def both(self, left: Node | None, right: Node | None) -> Node | None:
+    def both(self, left: Value | None, right: Value | None) -> Value | None:
         """Two conditions together; None is true."""
         if left is None or left is right:
             return right
@@ -178,56 +178,56 @@ class Graph:
             if one.constant:
                 return other if one.value else one
         return self._one(
-            ("logic", "and", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="and")
+            ("logic", "and", *_sorted(left, right)), Value("logic", (left, right), "bool", 1, comparison="and")
         )
 
-    def either(self, left: Node, right: Node) -> Node:
+    def either(self, left: Value, right: Value) -> Value:
         for one, other in ((left, right), (right, left)):
             if one.constant:
                 return one if one.value else other
         return self._one(
-            ("logic", "or", *_sorted(left, right)), Node("logic", (left, right), "bool", 1, comparison="or")
+            ("logic", "or", *_sorted(left, right)), Value("logic", (left, right), "bool", 1, comparison="or")
         )
 
-    def negate(self, node: Node) -> Node:
+    def negate(self, node: Value) -> Value:
         if node.constant:
             return self.constant(int(not node.value), "bool", 1)
         if node.op == "not":
             return node.args[0]
-        return self._one(("not", node), Node("not", (node,), "bool", 1))
+        return self._one(("not", node), Value("not", (node,), "bool", 1))
 
-    def choose(self, condition: Node, yes: Node, no: Node, line: int = 0) -> Node:
+    def choose(self, condition: Value, yes: Value, no: Value, line: int = 0) -> Value:
         if condition.constant:
             return yes if condition.value else no
         if yes is no:
             return yes
         kind, bits = (yes.kind, max(yes.bits, no.bits))
-        return self._one(("select", condition, yes, no), Node("select", (condition, yes, no), kind, bits, line=line))
+        return self._one(("select", condition, yes, no), Value("select", (condition, yes, no), kind, bits, line=line))
 
-    def apply(self, op: str, args: tuple[Node, ...], kind: Kind, bits: int, line: int = 0) -> Node:
+    def apply(self, op: str, args: tuple[Value, ...], kind: NumberKind, bits: int, line: int = 0) -> Value:
         """A function or a cast of values."""
-        return self._one((op, args, kind, bits), Node(op, args, kind, bits, line=line))
+        return self._one((op, args, kind, bits), Value(op, args, kind, bits, line=line))
 
-    def access(self, op: str, args: tuple[Node, ...], kind: Kind, bits: int, **more: Any) -> Node:
-        return self._add(Node(op, args, kind, bits, **more))
+    def access(self, op: str, args: tuple[Value, ...], kind: NumberKind, bits: int, **more: Any) -> Value:
+        return self._add(Value(op, args, kind, bits, **more))
 
-    def _one(self, key: Key, node: Node) -> Node:
+    def _one(self, key: Key, node: Value) -> Value:
         found = self._known.get(key)
         if found is None:
             self._known[key] = found = self._add(node)
         return found
 
-    def _add(self, node: Node) -> Node:
+    def _add(self, node: Value) -> Value:
         node.number = len(self.nodes)
         self.nodes.append(node)
         return node
 
 
-def _sorted(left: Node, right: Node) -> tuple[Node, Node]:
+def _sorted(left: Value, right: Value) -> tuple[Value, Value]:
     return (left, right) if id(left) <= id(right) else (right, left)
 
 
-def _linear(op: str, left: Node, right: Node) -> Linear | None:
+def _linear(op: str, left: Value, right: Value) -> LinearForm | None:
     a, b = left.linear, right.linear
     if a is None or b is None:
         return None
@@ -246,21 +246,21 @@ def _linear(op: str, left: Node, right: Node) -> Linear | None:
     return None
 
 
-def _divided(op: str, a: Linear, divisor: int) -> Linear | None:
+def _divided(op: str, a: LinearForm, divisor: int) -> LinearForm | None:
     """A quotient or remainder that is linear again, because the small part never carries."""
     low, high = a.range
     if low < 0:
         return None
-    large = Linear(a.base - a.base % divisor, tuple((c, f) for c, f in a.terms if f % divisor == 0))
+    large = LinearForm(a.base - a.base % divisor, tuple((c, f) for c, f in a.terms if f % divisor == 0))
     small = a.plus(large, -1)
     if small.range[0] < 0 or small.range[1] >= divisor or high < 0:
         return None
     if op == "rem":
         return small
-    return Linear(large.base // divisor, tuple((c, f // divisor) for c, f in large.terms))
+    return LinearForm(large.base // divisor, tuple((c, f // divisor) for c, f in large.terms))
 
 
-def _neutral(op: str, left: Node, right: Node) -> Node | None:
+def _neutral(op: str, left: Value, right: Value) -> Value | None:
     if right.value == 0 and op in ("add", "sub", "or", "xor", "shl", "shr"):
         return left
     if left.value == 0 and op in ("add", "or", "xor"):

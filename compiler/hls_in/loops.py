@@ -8,8 +8,8 @@ from typing import Any
 
 from penstock.compiler.hls_in.bindings import unsupported
 from penstock.compiler.hls_in.pragmas import Pragma
+from penstock.compiler.hls_in.syntax import Tree
 
-Tree = list[Any]
 _LOOPS = "give the loop constant bounds, and put the changing bound into a condition inside it"
 MOST_UNROLLED = 65536
 NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource")

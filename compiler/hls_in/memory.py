@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.compiler.hls_in.bindings import Slot
-from penstock.compiler.hls_in.graph import Graph, Linear, Node
-from penstock.compiler.hls_in.storage import Array
+from penstock.compiler.hls_in.graph import LinearForm, Value, ValueGraph
+from penstock.compiler.hls_in.storage import KernelArray
 
-Index = tuple[Node, ...]
+Index = tuple[Value, ...]
+Word = tuple[KernelArray, tuple[int, ...]]
 _RECENT = 64
 """Writes that are looked at for one that may be of a word: those before have long been ordered by others."""
 
@@ -21,10 +22,10 @@ _RECENT = 64
 @dataclass(frozen=True)
 class _Event:
     index: Index
-    path: Node | None
-    value: Node
+    path: Value | None
+    value: Value
     """Of a write, what is written; of a read, the read."""
-    access: Node
+    access: Value
     write: bool
     number: int
 
@@ -36,7 +37,7 @@ class _Log:
     count: int = 0
     words: dict[object, list[_Event]] = field(default_factory=dict[object, "list[_Event]"])
     writes: list[_Event] = field(default_factory=list["_Event"])
-    needed: set[Node] = field(default_factory=set[Node])
+    needed: set[Value] = field(default_factory=set[Value])
     """Writes that a read must wait for."""
 
     def add(self, event: _Event) -> None:
@@ -58,12 +59,14 @@ class _Log:
 class Memories:
     """All memories as one piece of straight code meets them."""
 
-    graph: Graph
-    events: dict[Array, _Log] = field(default_factory=dict[Array, "_Log"])
-    words: dict[tuple[Array, tuple[int, ...]], Slot] = field(default_factory=dict[tuple[Array, tuple[int, ...]], Slot])
-    phis: dict[Slot, Node] = field(default_factory=dict[Slot, Node])
+    graph: ValueGraph
+    events: dict[KernelArray, _Log] = field(default_factory=dict[KernelArray, "_Log"])
+    words: dict[tuple[KernelArray, tuple[int, ...]], Slot] = field(
+        default_factory=dict[tuple[KernelArray, tuple[int, ...]], Slot]
+    )
+    phis: dict[Slot, Value] = field(default_factory=dict[Slot, Value])
 
-    def read(self, array: Array, index: Index, path: Node | None, line: int) -> Node:
+    def read(self, array: KernelArray, index: Index, path: Value | None, line: int) -> Value:
         word = self._word(array, index)
         if word is not None:
             value = word.read(path)
@@ -72,10 +75,10 @@ class Memories:
         log = self.events.get(array)
         return self._before(array, index, path, line, log.count if log is not None else 0)
 
-    def _before(self, array: Array, index: Index, path: Node | None, line: int, before: int) -> Node:
+    def _before(self, array: KernelArray, index: Index, path: Value | None, line: int, before: int) -> Value:
         """What the first `before` accesses leave in a word."""
         log = self.events.setdefault(array, _Log())
-        met: list[Node] = []
+        met: list[Value] = []
         for event in log.relevant(index, before):
             if _same(event.index, index):
                 if event.path is None or event.path is path:
@@ -96,7 +99,7 @@ class Memories:
         log.add(_Event(index, path, node, node, False, log.count))
         return node
 
-    def write(self, array: Array, index: Index, value: Node, path: Node | None, line: int) -> None:
+    def write(self, array: KernelArray, index: Index, value: Value, path: Value | None, line: int) -> None:
         word = self._word(array, index)
         if word is not None:
             word.write(value, path, self.graph)
@@ -112,7 +115,7 @@ class Memories:
                 event.access.op = "dead"
         log.add(_Event(index, path, value, node, True, log.count))
 
-    def _word(self, array: Array, index: Index) -> Slot | None:
+    def _word(self, array: KernelArray, index: Index) -> Slot | None:
         if not array.registers or not all(node.constant for node in index):
             return None
         key = array, tuple(int(node.value or 0) for node in index)
@@ -148,7 +151,7 @@ def _apart(left: Index, right: Index) -> bool:
             if a.linear.base != b.linear.base:
                 return True
             continue
-        difference: Linear = a.linear.plus(b.linear, -1)
+        difference: LinearForm = a.linear.plus(b.linear, -1)
         low, high = difference.range
         if low > 0 or high < 0:
             return True
@@ -158,13 +161,13 @@ def _apart(left: Index, right: Index) -> bool:
     return False
 
 
-def _divisor(linear: Linear) -> int:
+def _divisor(linear: LinearForm) -> int:
     from math import gcd
 
     return gcd(*(abs(factor) for _, factor in linear.terms)) if linear.terms else 0
 
 
-def _implies(path: Node | None, condition: Node) -> bool:
+def _implies(path: Value | None, condition: Value) -> bool:
     """Whether `condition` is among the conjuncts of `path`."""
     if path is None:
         return False

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable
-from typing import Any
 
-from penstock.compiler.hls_in.bindings import Scope, Slot, kind_of, unsupported, where
+from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsupported, where
 from penstock.compiler.hls_in.functions import Functions
-from penstock.compiler.hls_in.graph import Node
+from penstock.compiler.hls_in.graph import Value
 from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of, pragma
 from penstock.compiler.hls_in.pragmas import Pragma
-from penstock.compiler.hls_in.records import Again, Item, Pipeline
+from penstock.compiler.hls_in.records import Again, Pipeline, Region
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.hls_in.syntax import (
+    Tree,
     assigned_in,
     calls_in,
     declared_in,
@@ -24,15 +24,13 @@ from penstock.compiler.hls_in.syntax import (
     variable_of,
 )  # fmt: skip
 
-Tree = list[Any]
-
 
 class Nests(Functions):
     def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None:
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def under(self, condition: Node | None) -> Generator[None]:
+    def under(self, condition: Value | None) -> Generator[None]:
         path = self.path
         self.path = self.graph.both(path, condition)
         try:
@@ -66,9 +64,9 @@ class Nests(Functions):
         for turn in range(head.trip):
             self._bound(head, self.graph.constant(head.first + turn * head.step), lambda: self.statement(tree[5]))
 
-    def _bound(self, head: Head, value: Node, walk: Callable[[], object]) -> None:
+    def _bound(self, head: Head, value: Value, walk: Callable[[], object]) -> None:
         """Walk with the loop's variable at a value."""
-        self.scope = Scope(self.scope, {head.variable: Slot(head.variable, "int", 32, value, self.path)})
+        self.scope = NameScope(self.scope, {head.variable: Slot(head.variable, "int", 32, value, self.path)})
         try:
             walk()
         finally:
@@ -87,7 +85,7 @@ class Nests(Functions):
                 found.append(loop)
         return found
 
-    def _loop(self, tree: Tree, label: str) -> Item:
+    def _loop(self, tree: Tree, label: str) -> Region:
         """A loop that stays one: a pipeline with the loops that it can be flattened with, or a loop around others."""
         chain, names = [tree], [self.loop_name(tree, label)]
         while True:
@@ -131,15 +129,17 @@ class Nests(Functions):
             self._bound(head, scaled, lambda: self.block(tree[5]) if tree[5][0] == "block" else self.statement(tree[5]))
 
         if dataflow:
-            self.scope = Scope(self.scope, {head.variable: Slot(head.variable, "int", 32, self._scaled(counter, head))})
-            body: list[Item] = [self._dataflow(name, tree[5], self.pragmas.of(tree[5]))]
+            self.scope = NameScope(
+                self.scope, {head.variable: Slot(head.variable, "int", 32, self._scaled(counter, head))}
+            )
+            body: list[Region] = [self._dataflow(name, tree[5], self.pragmas.of(tree[5]))]
             assert self.scope.around is not None
             self.scope = self.scope.around
         else:
             body = self.region(walk)
         return Again(name, counter, body, where(tree[1]), dataflow is not None)
 
-    def _scaled(self, counter: Counter, head: Head) -> Node:
+    def _scaled(self, counter: Counter, head: Head) -> Value:
         node = self.graph.operate("mul", self.graph.counter(counter), self.graph.constant(head.step), "int", 32)
         return self.graph.operate("add", node, self.graph.constant(head.first), "int", 32)
 
@@ -170,9 +170,9 @@ class Nests(Functions):
             slot.value = before if slot.value is phi else self.graph.fresh("input", slot.kind, slot.bits)
         return made
 
-    def _carry(self, chain: list[Tree]) -> dict[Slot, tuple[Node, Node | None]]:
+    def _carry(self, chain: list[Tree]) -> dict[Slot, tuple[Value, Value | None]]:
         """Variables from outside that the nest assigns: each becomes what the iteration before has left."""
-        carried: dict[Slot, tuple[Node, Node | None]] = {}
+        carried: dict[Slot, tuple[Value, Value | None]] = {}
         variables = {variable_of(tree) for tree in chain}
         for name in assigned_in(chain[0]):
             slot = self.scope.find(name)
@@ -208,7 +208,7 @@ class Nests(Functions):
         self._bound(head, value, lambda: self._in_block(tree[5], walk))
 
     def _in_block(self, block: Tree, walk: Callable[[], object]) -> None:
-        self.scope = Scope(self.scope)
+        self.scope = NameScope(self.scope)
         self.directives(self.pragmas.of(block))
         try:
             walk()
@@ -218,7 +218,7 @@ class Nests(Functions):
 
     def _sunk(self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = ()) -> None:
         """Statements beside an inner loop: they happen in its first or last iteration alone."""
-        condition: Node | None = None
+        condition: Value | None = None
         for counter in inner:
             at = self.graph.constant(0 if first else counter.trip - 1)
             condition = self.graph.both(condition, self.graph.compare("==", self.graph.counter(counter), at))

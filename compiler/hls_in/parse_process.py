@@ -18,8 +18,8 @@ from typing import Any
 cindex: Any = import_module("clang.cindex")
 CursorKind: Any = cindex.CursorKind
 TypeKind: Any = cindex.TypeKind
-Cursor = Any
-Tree = list[Any]
+ClangCursor = Any
+SyntaxList = list[Any]
 BINARY = dict(
     enumerate(
         "* / % + - << >> <=> < > <= >= == != & ^ | && || = *= /= %= += -= <<= >>= &= ^= |= ,".split(),  # noqa: SIM905
@@ -56,15 +56,15 @@ class TooLarge(Exception):
     pass
 
 
-class Reader:
+class SyntaxReader:
     """One translation unit's functions, tables and types as nested lists: [kind, place, ...]."""
 
     def __init__(self, files: set[str]) -> None:
         self.files = files
         self.nodes = 0
 
-    def unit(self, root: Cursor) -> list[Tree]:
-        found: list[Tree] = []
+    def unit(self, root: ClangCursor) -> list[SyntaxList]:
+        found: list[SyntaxList] = []
         for cursor in root.get_children():
             if cursor.location.file is None or cursor.location.file.name not in self.files:
                 continue
@@ -78,17 +78,17 @@ class Reader:
                 found.append(self.record(cursor))
         return found
 
-    def place(self, cursor: Cursor) -> list[Any]:
+    def place(self, cursor: ClangCursor) -> list[Any]:
         self.nodes += 1
         if self.nodes > MOST_NODES:
             raise TooLarge
         location = cursor.location
         return [location.file.name if location.file else "", location.line, location.column]
 
-    def bad(self, cursor: Cursor, what: str) -> Tree:
+    def bad(self, cursor: ClangCursor, what: str) -> SyntaxList:
         return ["bad", self.place(cursor), what]
 
-    def function(self, cursor: Cursor) -> Tree:
+    def function(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
         parameters = [
             [child.spelling, self.type(child.type), self.place(child)]
@@ -105,13 +105,13 @@ class Reader:
             self.statement(body) if body is not None else None,
         ]  # fmt: skip
 
-    def record(self, cursor: Cursor) -> Tree:
+    def record(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
         fields = [[c.spelling, self.type(c.type)] for c in children if c.kind == CursorKind.FIELD_DECL]
         virtual = any(c.kind == CursorKind.CXX_METHOD and c.is_virtual_method() for c in children)
         return ["record", self.place(cursor), cursor.spelling, fields, virtual]
 
-    def type(self, type_: Any) -> Tree:
+    def type(self, type_: Any) -> SyntaxList:
         canonical = type_.get_canonical()
         kind = canonical.kind
         if kind in INTEGERS:
@@ -135,7 +135,7 @@ class Reader:
             return ["fixed", int(name[name.index("<") + 1 :].split(",")[0]), name.startswith("ap_fixed")]
         return ["named", name]
 
-    def statement(self, cursor: Cursor) -> Tree:
+    def statement(self, cursor: ClangCursor) -> SyntaxList:
         kind = cursor.kind
         if kind == CursorKind.COMPOUND_STMT:
             last = cursor.extent.end.line
@@ -169,7 +169,7 @@ class Reader:
             return ["expression", self.place(cursor), self.expression(cursor)]
         return self.bad(cursor, kind.name.lower().removesuffix("_stmt") + " statement")
 
-    def declaration(self, cursor: Cursor) -> Tree:
+    def declaration(self, cursor: ClangCursor) -> SyntaxList:
         inits = [child for child in cursor.get_children() if child.kind.is_expression()]
         type_ = self.type(cursor.type)
         if type_[0] == "array":  # the lengths of its dimensions are children too
@@ -180,7 +180,7 @@ class Reader:
             value = self.expression(inits[-1])
         return ["declare", self.place(cursor), cursor.spelling, type_, value, static, cursor.type.is_const_qualified()]
 
-    def expression(self, cursor: Cursor) -> Tree:
+    def expression(self, cursor: ClangCursor) -> SyntaxList:
         kind = cursor.kind
         if kind in WRAPPERS:
             inner = [child for child in cursor.get_children() if child.kind.is_expression()]
@@ -223,13 +223,13 @@ class Reader:
             return ["text", self.place(cursor), cursor.spelling]
         return self.bad(cursor, kind.name.lower().replace("_", " "))
 
-    def cast(self, cursor: Cursor, inner: Tree) -> Tree:
+    def cast(self, cursor: ClangCursor, inner: SyntaxList) -> SyntaxList:
         target = self.type(cursor.type)
         if target[0] in ("int", "float", "double", "half", "fixed"):
             return ["cast", self.place(cursor), target, inner]
         return inner
 
-    def literal(self, cursor: Cursor) -> Tree:
+    def literal(self, cursor: ClangCursor) -> SyntaxList:
         result = _lib.clang_Cursor_Evaluate(cursor)
         kind = _lib.clang_EvalResult_getKind(result)
         if kind == 1:
@@ -239,7 +239,7 @@ class Reader:
         _lib.clang_EvalResult_dispose(result)
         return ["literal", self.place(cursor), value, self.type(cursor.type)]
 
-    def call(self, cursor: Cursor) -> Tree:
+    def call(self, cursor: ClangCursor) -> SyntaxList:
         children = list(cursor.get_children())
         called = cursor.spelling
         arguments = list(cursor.get_arguments())
@@ -273,7 +273,7 @@ class Reader:
             self.type(cursor.type),
         ]
 
-    def template_values(self, children: list[Cursor]) -> list[Cursor]:
+    def template_values(self, children: list[ClangCursor]) -> list[ClangCursor]:
         """The constants between the angle brackets of a call."""
         callee = children[0] if children else None
         while callee is not None and callee.kind == CursorKind.UNEXPOSED_EXPR:
@@ -299,7 +299,7 @@ def main() -> None:
     answer: dict[str, Any] = {"errors": diagnostics[:50], "unit": []}
     if not diagnostics:
         try:
-            answer["unit"] = Reader(set(asked["own"])).unit(unit.cursor)
+            answer["unit"] = SyntaxReader(set(asked["own"])).unit(unit.cursor)
         except (TooLarge, RecursionError):
             answer["errors"] = [[asked["main"], 1, 1, "the source is too large or nested too deeply"]]
     # libclang threads may still hold stdout's buffer when the process ends: write and leave at once

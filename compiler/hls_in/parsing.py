@@ -12,8 +12,8 @@ from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError
 from penstock.compiler.hls_in.fence import Sources, read_sources, shipped
+from penstock.compiler.hls_in.syntax import Tree
 
-Tree = list[Any]
 _SECONDS = 60
 _MEMORY = 3 << 30
 _ROOT = "/penstock-source"

@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.fence import spliced, without_comments
-from penstock.compiler.hls_in.syntax import parts_of
+from penstock.compiler.hls_in.syntax import Tree, parts_of
 
-Tree = list[Any]
 _PRAGMA = re.compile(
     r'^[ \t]*#[ \t]*pragma[ \t]+(?:HLS|AP)[ \t]+([^\n]*)|_Pragma\(\s*"HLS\s+([^"]*)"\s*\)', re.MULTILINE | re.IGNORECASE
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import prod
 
-from penstock.compiler.hls_in.graph import Graph
-from penstock.compiler.hls_in.storage import Array, Counter, Streams
+from penstock.compiler.hls_in.graph import ValueGraph
+from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
 
 
 @dataclass(eq=False)
@@ -15,7 +15,7 @@ class Pipeline:
 
     name: str
     counters: list[Counter]
-    graph: Graph
+    graph: ValueGraph
     target: int
     explicit: bool
     """A pragma asked for it."""
@@ -32,7 +32,7 @@ class Pipeline:
 class Straight:
     """Operations outside of any loop."""
 
-    graph: Graph
+    graph: ValueGraph
     where: str = ""
 
 
@@ -42,7 +42,7 @@ class Again:
 
     name: str
     counter: Counter
-    body: list[Item]
+    body: list[Region]
     where: str
     dataflow: bool = False
 
@@ -52,19 +52,19 @@ class Called:
     """A function that stays a module of its own."""
 
     name: str
-    body: list[Item]
+    body: list[Region]
     where: str
 
 
 @dataclass(eq=False)
 class KernelTask:
     name: str
-    body: list[Item]
+    body: list[Region]
     where: str
 
 
 @dataclass(eq=False)
-class Dataflow:
+class DataflowRegion:
     """Tasks that run at the same time, in the order of the program."""
 
     name: str
@@ -72,17 +72,17 @@ class Dataflow:
     where: str
 
 
-Item = Pipeline | Straight | Again | Called | Dataflow
+Region = Pipeline | Straight | Again | Called | DataflowRegion
 
 
 @dataclass
-class Kernel:
+class ReadKernel:
     """A whole top function."""
 
     name: str
-    body: list[Item]
-    arrays: list[Array]
-    streams: list[Streams]
+    body: list[Region]
+    arrays: list[KernelArray]
+    streams: list[KernelStream]
     scalars: list[str]
     s_axilite: bool
     axi: frozenset[str] = frozenset()

@@ -13,15 +13,15 @@ from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.dependence import distance
-from penstock.compiler.hls_in.graph import Node
+from penstock.compiler.hls_in.graph import Value
 from penstock.compiler.hls_in.records import Pipeline, Straight
-from penstock.compiler.hls_in.storage import Array
+from penstock.compiler.hls_in.storage import KernelArray
 
 _MOST_LOADS = 512
 
 
 @dataclass(frozen=True)
-class Limit:
+class IiLimit:
     """A lower bound of the initiation interval."""
 
     ii: int
@@ -30,16 +30,16 @@ class Limit:
 
 
 @dataclass
-class Scheduled:
+class ScheduledPipeline:
     ii: int
     depth: int
-    limits: list[Limit]
+    limits: list[IiLimit]
     units: dict[str, int]
     """Floating-point and other shared operators by name, as many as are built."""
-    starts: dict[Node, int] = field(default_factory=dict[Node, int])
+    starts: dict[Value, int] = field(default_factory=dict[Value, int])
 
     @property
-    def limit(self) -> Limit | None:
+    def limit(self) -> IiLimit | None:
         return max(self.limits, key=lambda bound: bound.ii, default=None)
 
 
@@ -47,13 +47,13 @@ class Scheduled:
 class _Cycle:
     """A value that comes back: from `start` to `end` in one iteration, used again `distance` later."""
 
-    start: Node
-    end: Node
+    start: Value
+    end: Value
     distance: int
     register: bool
 
 
-def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
+def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     graph = item.graph
     if delays.reassociate and not graph_balanced(item):
         balance(graph)
@@ -61,14 +61,14 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
     nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
     target = item.target if isinstance(item, Pipeline) else 1
     delays.counters = item.counters if isinstance(item, Pipeline) else []
-    limits: list[Limit] = []
-    fabric: set[Node] = set()
-    accesses: dict[Array, list[Node]] = {}
+    limits: list[IiLimit] = []
+    fabric: set[Value] = set()
+    accesses: dict[KernelArray, list[Value]] = {}
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None:
             accesses.setdefault(node.array, []).append(node)
     free = {array for array, met in accesses.items() if cut_by_itself(array, met)}
-    cyclic: set[tuple[Node, Node]] = set()
+    cyclic: set[tuple[Value, Value]] = set()
     if isinstance(item, Pipeline) and item.counters:
         for cycle in _cycles(item, nodes):
             limits += _recurrence(item, cycle, delays, fabric, cyclic)
@@ -80,22 +80,22 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> Scheduled:
     depth = max(ends, default=0) + 1
     if isinstance(item, Pipeline):
         ii = min(ii, max(ii, 1))
-    return Scheduled(ii, max(1, depth), limits, units, starts)
+    return ScheduledPipeline(ii, max(1, depth), limits, units, starts)
 
 
 def graph_balanced(item: Pipeline | Straight) -> bool:
     return bool(item.__dict__.get("balanced"))
 
 
-def _ordered(nodes: list[Node]) -> list[Node]:
+def _ordered(nodes: list[Value]) -> list[Value]:
     """Every node after what it needs."""
     known = set(nodes)
-    seen: set[Node] = set()
-    result: list[Node] = []
+    seen: set[Value] = set()
+    result: list[Value] = []
     for root in nodes:
         if root in seen:
             continue
-        waiting: list[tuple[Node, bool]] = [(root, False)]
+        waiting: list[tuple[Value, bool]] = [(root, False)]
         while waiting:
             node, done = waiting.pop()
             if done:
@@ -109,13 +109,13 @@ def _ordered(nodes: list[Node]) -> list[Node]:
     return result
 
 
-def _needs(node: Node) -> list[Node]:
+def _needs(node: Value) -> list[Value]:
     return [*node.args, *([node.guard] if node.guard is not None else []), *node.after]
 
 
-def _cycles(item: Pipeline, nodes: list[Node]) -> list[_Cycle]:
+def _cycles(item: Pipeline, nodes: list[Value]) -> list[_Cycle]:
     found: list[_Cycle] = []
-    loads: dict[Array, list[Node]] = {}
+    loads: dict[KernelArray, list[Value]] = {}
     for node in nodes:
         if node.op == "load" and node.array is not None:
             loads.setdefault(node.array, []).append(node)
@@ -137,7 +137,7 @@ def _cycles(item: Pipeline, nodes: list[Node]) -> list[_Cycle]:
     return found
 
 
-def _partners(store: Node, loads: list[Node]) -> list[Node]:
+def _partners(store: Value, loads: list[Value]) -> list[Value]:
     """Loads that may read what a store has written; of very many only those of the same word."""
     if len(loads) <= _MOST_LOADS:
         return loads
@@ -146,8 +146,8 @@ def _partners(store: Node, loads: list[Node]) -> list[Node]:
 
 
 def _recurrence(
-    item: Pipeline, cycle: _Cycle, delays: Delays, fabric: set[Node], cyclic: set[tuple[Node, Node]]
-) -> list[Limit]:
+    item: Pipeline, cycle: _Cycle, delays: Delays, fabric: set[Value], cyclic: set[tuple[Value, Value]]
+) -> list[IiLimit]:
     """The bound of one cycle of dependences. Where a pragma asks for more, adders of fewer stages are taken."""
     path = _longest(cycle.start, cycle.end, delays)
     if path is None:
@@ -168,7 +168,7 @@ def _recurrence(
     kinds = ", ".join(sorted({n.op for n in slow}))
     what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({kinds}) between two uses of {name}"
     return [
-        Limit(
+        IiLimit(
             bound,
             f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}",
             slow[-1].line,
@@ -176,9 +176,9 @@ def _recurrence(
     ]
 
 
-def _longest(start: Node, end: Node, delays: Delays) -> list[Node] | None:
+def _longest(start: Value, end: Value, delays: Delays) -> list[Value] | None:
     """The path from one node to another with most cycles, or None if there is none."""
-    best: dict[Node, tuple[float, Node | None]] = {}
+    best: dict[Value, tuple[float, Value | None]] = {}
     for node in _between(start, end):
         if node is start:
             best[node] = 0.0, None
@@ -189,23 +189,23 @@ def _longest(start: Node, end: Node, delays: Delays) -> list[Node] | None:
             best[node] = length + (delays.stages(node) or 0.01), arg
     if end not in best:
         return None
-    path: list[Node] = []
-    node: Node | None = end
+    path: list[Value] = []
+    node: Value | None = end
     while node is not None:
         path.append(node)
         node = best[node][1]
     return path[::-1]
 
 
-def _values(node: Node) -> tuple[Node, ...]:
+def _values(node: Value) -> tuple[Value, ...]:
     return node.args[:1] if node.op == "store" else node.args
 
 
-def _between(start: Node, end: Node) -> list[Node]:
+def _between(start: Value, end: Value) -> list[Value]:
     """Nodes that `end` needs, in order, up to `start`."""
-    seen: set[Node] = set()
-    result: list[Node] = []
-    waiting: list[tuple[Node, bool]] = [(end, False)]
+    seen: set[Value] = set()
+    result: list[Value] = []
+    waiting: list[tuple[Value, bool]] = [(end, False)]
     while waiting:
         node, done = waiting.pop()
         if done:
@@ -220,21 +220,21 @@ def _between(start: Node, end: Node) -> list[Node]:
     return result
 
 
-def _ports(nodes: list[Node], delays: Delays) -> list[Limit]:
-    accesses: dict[Array, list[Node]] = {}
+def _ports(nodes: list[Value], delays: Delays) -> list[IiLimit]:
+    accesses: dict[KernelArray, list[Value]] = {}
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None and not node.array.registers:
             accesses.setdefault(node.array, []).append(node)
-    found: list[Limit] = []
+    found: list[IiLimit] = []
     for array, met in accesses.items():
         if cut_by_itself(array, met):
             continue
         bound, reason = port_bound(array, met, delays.ports)
-        found.append(Limit(bound, reason, met[0].line))
+        found.append(IiLimit(bound, reason, met[0].line))
     return found
 
 
-def cut_by_itself(array: Array, accesses: list[Node]) -> bool:
+def cut_by_itself(array: KernelArray, accesses: list[Value]) -> bool:
     """Whether the tool partitions a memory on its own account, for the throughput of a pipeline: one of the design's
     own (not an argument), without a pragma about it, met at addresses that loop counters decide."""
     if array.argument or array.constant or array.partition or array.reshape or array.storage:
@@ -242,36 +242,36 @@ def cut_by_itself(array: Array, accesses: list[Node]) -> bool:
     return all(arg.linear is not None for n in accesses for arg in (n.args[1:] if n.op == "store" else n.args))
 
 
-def _streams(nodes: list[Node]) -> list[Limit]:
+def _streams(nodes: list[Value]) -> list[IiLimit]:
     met = Count((node.streams, node.op, _lane(node)) for node in nodes if node.op in ("take", "put"))
     return [
-        Limit(count, f"{count} accesses an iteration to the stream {streams.name}", 0)
+        IiLimit(count, f"{count} accesses an iteration to the stream {streams.name}", 0)
         for (streams, _, _), count in met.items() if streams is not None
     ]  # fmt: skip
 
 
-def _lane(node: Node) -> tuple[int, ...]:
+def _lane(node: Value) -> tuple[int, ...]:
     index = node.args[1:] if node.op == "put" else node.args
     return tuple(int(arg.value or 0) for arg in index)
 
 
 def _place(
-    nodes: list[Node],
+    nodes: list[Value],
     ii: int,
     delays: Delays,
-    fabric: set[Node],
-    cyclic: set[tuple[Node, Node]],
+    fabric: set[Value],
+    cyclic: set[tuple[Value, Value]],
     pipelined: bool,
-    free: set[Array],
-) -> tuple[dict[Node, int], list[int], dict[str, int]]:
+    free: set[KernelArray],
+) -> tuple[dict[Value, int], list[int], dict[str, int]]:
     """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
-    ready: dict[Node, tuple[int, float]] = {}
-    starts: dict[Node, int] = {}
+    ready: dict[Value, tuple[int, float]] = {}
+    starts: dict[Value, int] = {}
     ends: list[int] = []
     wanted = Count(name for node in nodes if (name := delays.unit(node, node in fabric)) is not None)
     units = {name: -(-count // ii) if pipelined else min(count, 1) for name, count in wanted.items()}
     taken: Count[tuple[str, int]] = Count()
-    ports: Count[tuple[Array, Bank, int]] = Count()
+    ports: Count[tuple[KernelArray, Bank, int]] = Count()
     for node in nodes:
         at, offset = (0, 0.0)
         for arg in _needs(node):

@@ -7,7 +7,7 @@ from itertools import count
 from math import prod
 from typing import Literal
 
-Kind = Literal["int", "bool", "half", "float", "double", "fixed"]
+NumberKind = Literal["int", "bool", "half", "float", "double", "fixed"]
 _numbers = count()
 
 
@@ -21,12 +21,12 @@ class Counter:
 
 
 @dataclass(eq=False)
-class Array:
+class KernelArray:
     """`partition` says of a dimension (from 0) how it is cut: ("cyclic" | "block", factor), or ("complete", length)."""
 
     name: str
     dims: tuple[int, ...]
-    kind: Kind
+    kind: NumberKind
     bits: int
     where: str = ""
     argument: bool = False
@@ -55,7 +55,7 @@ class Array:
 
 
 @dataclass(eq=False)
-class Streams:
+class KernelStream:
     """One hls::stream, or an array of them."""
 
     name: str

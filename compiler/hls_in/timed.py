@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.graph import Node
+from penstock.compiler.hls_in.graph import Value
 from penstock.compiler.hls_in.patterns import pattern_of
-from penstock.compiler.hls_in.records import Again, Called, Dataflow, Item, Kernel, KernelTask, Pipeline, Straight
-from penstock.compiler.hls_in.schedule import Scheduled, schedule
-from penstock.compiler.hls_in.storage import Array, Streams
+from penstock.compiler.hls_in.records import (
+    Again,
+    Called,
+    DataflowRegion,
+    KernelTask,
+    Pipeline,
+    ReadKernel,
+    Region,
+    Straight,
+)
+from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.simulator import (
     Channel,
     ChannelAccess,
@@ -32,20 +41,20 @@ _LEAST_STRAIGHT = 4
 class Timed:
     """`schedules` are those of all pipelines; `owners` says which task each belongs to."""
 
-    kernel: Kernel
+    kernel: ReadKernel
     design: Network | Sequence
-    schedules: dict[Pipeline | Straight, Scheduled]
+    schedules: dict[Pipeline | Straight, ScheduledPipeline]
     owners: dict[Pipeline | Straight, str] = field(default_factory=dict["Pipeline | Straight", str])
-    channels: dict[str, Streams | Array] = field(default_factory=dict["str", "Streams | Array"])
+    channels: dict[str, KernelStream | KernelArray] = field(default_factory=dict[str, "KernelStream | KernelArray"])
     lanes: dict[str, int] = field(default_factory=dict[str, int])
     """Streams of an array that one channel stands for, where there are several."""
 
 
-Override = Callable[[str, Pipeline, Scheduled], Scheduled]
+Override = Callable[[str, Pipeline, ScheduledPipeline], ScheduledPipeline]
 
 
-class Timing:
-    def __init__(self, kernel: Kernel, delays: Delays, override: Override | None = None) -> None:
+class KernelTiming:
+    def __init__(self, kernel: ReadKernel, delays: Delays, override: Override | None = None) -> None:
         self.kernel = kernel
         self.delays = delays
         self.override = override
@@ -53,7 +62,7 @@ class Timing:
 
     def run(self) -> Timed:
         body = [item for item in self.kernel.body if not isinstance(item, Straight) or self._long(item)]
-        flows = [item for item in body if isinstance(item, Dataflow)]
+        flows = [item for item in body if isinstance(item, DataflowRegion)]
         if len(flows) == 1 and len(body) == 1:
             self.timed.design = self._network(flows[0])
         else:
@@ -61,7 +70,7 @@ class Timing:
             self.timed.design = Sequence(self.kernel.name, tuple(self._steps(body)), control)
         return self.timed
 
-    def scheduled(self, item: Pipeline | Straight, owner: str) -> Scheduled:
+    def scheduled(self, item: Pipeline | Straight, owner: str) -> ScheduledPipeline:
         if item not in self.timed.schedules:
             found = schedule(item, self.delays)
             if self.override is not None and isinstance(item, Pipeline):
@@ -78,11 +87,11 @@ class Timing:
 
     # regions one after the other
 
-    def _steps(self, items: list[Item]) -> Iterator[tuple[Phase | Repeat | Network, ...]]:
+    def _steps(self, items: list[Region]) -> Iterator[tuple[Phase | Repeat | Network, ...]]:
         """Items that share no memory and no stream run at the same time, as the tool starts them."""
         flat = list(_inlined(items, self.kernel.name))
-        group: list[tuple[Item, str]] = []
-        used: set[Array | Streams] = set()
+        group: list[tuple[Region, str]] = []
+        used: set[KernelArray | KernelStream] = set()
         for item, owner in flat:
             if isinstance(item, Straight) and not self._long(item):
                 continue
@@ -95,17 +104,17 @@ class Timing:
         if group:
             yield tuple(self._item(i, o) for i, o in group)
 
-    def _item(self, item: Item, owner: str) -> Phase | Repeat | Network:
+    def _item(self, item: Region, owner: str) -> Phase | Repeat | Network:
         if isinstance(item, (Pipeline, Straight)):
             return self.phase(item, owner)
         if isinstance(item, Again):
             phases = tuple(self._phases(item.body, owner))
             return Repeat(item.counter.trip, self._around(phases), phases)
-        if isinstance(item, Dataflow):
+        if isinstance(item, DataflowRegion):
             return self._network(item)
         return Phase((1,), 1, self._cycles(item, owner), name=item.name)
 
-    def _phases(self, items: list[Item], owner: str) -> Iterator[Phase]:
+    def _phases(self, items: list[Region], owner: str) -> Iterator[Phase]:
         for item, own in _inlined(items, owner):
             if isinstance(item, Straight) and not self._long(item):
                 continue
@@ -114,12 +123,12 @@ class Timing:
             else:
                 yield Phase((1,), 1, self._cycles(item, own), name=item.name)
 
-    def _cycles(self, item: Item, owner: str) -> int:
+    def _cycles(self, item: Region, owner: str) -> int:
         """Cycles of a loop inside a loop that is not pipelined."""
         if isinstance(item, Again):
             phases = tuple(self._phases(item.body, owner))
             return item.counter.trip * (self._around(phases) - 2 * len(phases)) + 1
-        if isinstance(item, Dataflow):
+        if isinstance(item, DataflowRegion):
             lengths = [sum(p.length + 2 for p in self._phases(task.body, task.name)) for task in item.tasks]
             return max(lengths, default=0) + 2
         if isinstance(item, Called):
@@ -141,7 +150,7 @@ class Timing:
 
     # tasks at the same time
 
-    def _network(self, flow: Dataflow) -> Network:
+    def _network(self, flow: DataflowRegion) -> Network:
         tasks = merged(self._flattened(flow))
         runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
         sets = {name: _streams_of(items) for name, items in runs.items()}
@@ -170,11 +179,11 @@ class Timing:
             processes.append(SimulatedProcess(task.name, tuple(phases) or (Phase((1,), 1, 1),)))
         return Network(self.kernel.name, tuple(processes), tuple(channels))
 
-    def _flattened(self, flow: Dataflow) -> list[KernelTask]:
+    def _flattened(self, flow: DataflowRegion) -> list[KernelTask]:
         """A dataflow region inside a task is more tasks of the same region."""
         found: list[KernelTask] = []
         for task in flow.tasks:
-            inner = [item for item in task.body if isinstance(item, Dataflow)]
+            inner = [item for item in task.body if isinstance(item, DataflowRegion)]
             if inner and len(task.body) == 1:
                 taken = {other.name for other in found}
                 for t in self._flattened(inner[0]):
@@ -184,12 +193,12 @@ class Timing:
                 found.append(task)
         return found
 
-    def _runs(self, items: list[Item], owner: str) -> Iterator[Item]:
+    def _runs(self, items: list[Region], owner: str) -> Iterator[Region]:
         """A task's phases in order. A loop around others that touches streams is written out."""
         for item, own in _inlined(items, owner):
             if isinstance(item, Straight) and not self._long(item):
                 continue
-            if isinstance(item, Again) and any(isinstance(t, Streams) for t in touched(item)):
+            if isinstance(item, Again) and any(isinstance(t, KernelStream) for t in touched(item)):
                 body = list(self._runs(item.body, own))
                 if len(body) * item.counter.trip > MOST_PHASES:
                     raise PenstockError(
@@ -199,14 +208,14 @@ class Timing:
                     )  # fmt: skip
                 for _ in range(item.counter.trip):
                     yield from body
-            elif isinstance(item, Dataflow):
+            elif isinstance(item, DataflowRegion):
                 for task in item.tasks:
                     yield from self._runs(task.body, task.name)
             else:
                 yield item
 
-    def _pipos(self, tasks: list[KernelTask]) -> list[tuple[Array, tuple[str, ...], tuple[str, ...]]]:
-        found: list[tuple[Array, tuple[str, ...], tuple[str, ...]]] = []
+    def _pipos(self, tasks: list[KernelTask]) -> list[tuple[KernelArray, tuple[str, ...], tuple[str, ...]]]:
+        found: list[tuple[KernelArray, tuple[str, ...], tuple[str, ...]]] = []
         for array in self.kernel.arrays:
             if array.argument or array.constant:
                 continue
@@ -216,7 +225,7 @@ class Timing:
                 found.append((array, writers, readers))
         return found
 
-    def _check_ends(self, tasks: list[KernelTask], groups: dict[str, tuple[Streams, tuple[int, ...]]]) -> None:
+    def _check_ends(self, tasks: list[KernelTask], groups: dict[str, tuple[KernelStream, tuple[int, ...]]]) -> None:
         for name, (streams, _) in groups.items():
             ends = {op: [t.name for t in tasks if streams in _stream_ends(t.body, op)] for op in ("take", "put")}
             for op, what in (("put", "written"), ("take", "read")):
@@ -228,7 +237,7 @@ class Timing:
                     )  # fmt: skip
 
 
-def _inlined(items: list[Item], owner: str) -> Iterator[tuple[Item, str]]:
+def _inlined(items: list[Region], owner: str) -> Iterator[tuple[Region, str]]:
     for item in items:
         if isinstance(item, Called):
             yield from _inlined(item.body, item.name)
@@ -236,20 +245,20 @@ def _inlined(items: list[Item], owner: str) -> Iterator[tuple[Item, str]]:
             yield item, owner
 
 
-def graphs(items: list[Item]) -> Iterator[Pipeline | Straight]:
+def graphs(items: list[Region]) -> Iterator[Pipeline | Straight]:
     """All straight code of some items."""
     for item in items:
         if isinstance(item, (Pipeline, Straight)):
             yield item
-        elif isinstance(item, Dataflow):
+        elif isinstance(item, DataflowRegion):
             for task in item.tasks:
                 yield from graphs(task.body)
         else:
             yield from graphs(item.body)
 
 
-def touched(item: Item) -> set[Array | Streams]:
-    found: set[Array | Streams] = set()
+def touched(item: Region) -> set[KernelArray | KernelStream]:
+    found: set[KernelArray | KernelStream] = set()
     for piece in graphs([item]):
         for node in piece.graph.nodes:
             if node.op in ("load", "store", "phi") and node.array is not None:
@@ -259,8 +268,8 @@ def touched(item: Item) -> set[Array | Streams]:
     return found
 
 
-def _arrays(items: list[Item], op: str) -> set[Array]:
-    found: set[Array] = set()
+def _arrays(items: list[Region], op: str) -> set[KernelArray]:
+    found: set[KernelArray] = set()
     for piece in graphs(items):
         for node in piece.graph.nodes:
             if node.array is not None and (
@@ -270,7 +279,7 @@ def _arrays(items: list[Item], op: str) -> set[Array]:
     return found
 
 
-def _stream_ends(items: list[Item], op: str) -> set[Streams]:
+def _stream_ends(items: list[Region], op: str) -> set[KernelStream]:
     return {n.streams for piece in graphs(items) for n in piece.graph.nodes if n.op == op and n.streams is not None}
 
 
@@ -286,16 +295,16 @@ def merged(tasks: list[KernelTask]) -> list[KernelTask]:
     return found
 
 
-Lane = tuple[Streams, tuple[int, ...]]
+Lane = tuple[KernelStream, tuple[int, ...]]
 
 
-def _lane(node: Node) -> Lane:
+def _lane(node: Value) -> Lane:
     index = node.args[1:] if node.op == "put" else node.args
     assert node.streams is not None
     return node.streams, tuple(int(arg.value or 0) for arg in index)
 
 
-def _streams_of(items: list[Item]) -> dict[Lane, list[object]]:
+def _streams_of(items: list[Region]) -> dict[Lane, list[object]]:
     """How a task meets each of its streams: in which of its phases, under which conditions."""
     found: dict[Lane, list[object]] = {}
     for i, item in enumerate(items):
@@ -306,7 +315,7 @@ def _streams_of(items: list[Item]) -> dict[Lane, list[object]]:
     return found
 
 
-def _token(guard: Node | None) -> object:
+def _token(guard: Value | None) -> object:
     """Two conditions with the same token hold in the same iterations."""
     if guard is None:
         return None
@@ -356,5 +365,5 @@ def _accesses(item: Pipeline | Straight, groups: dict[str, Lane]) -> Iterator[Ch
                 yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern)
 
 
-def time_kernel(kernel: Kernel, delays: Delays, override: Override | None = None) -> Timed:
-    return Timing(kernel, delays, override).run()
+def time_kernel(kernel: ReadKernel, delays: Delays, override: Override | None = None) -> Timed:
+    return KernelTiming(kernel, delays, override).run()

@@ -12,7 +12,7 @@ from penstock.compiler.hls_in.area import area_of
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Pipeline
-from penstock.compiler.hls_in.storage import Streams
+from penstock.compiler.hls_in.storage import KernelStream
 from penstock.compiler.hls_in.timed import Timed, time_kernel
 from penstock.compiler.simulator import VITIS, Network, Simulation, Simulator, simulate
 from penstock.profiling.kernels.from_reports import Reported
@@ -183,7 +183,7 @@ def _fifos(timed: Timed, result: Simulation) -> tuple[tuple[FifoLine, ...], int 
     lines: list[FifoLine] = []
     for name, channel in own.items():
         streams = timed.channels[name]
-        assert isinstance(streams, Streams)
+        assert isinstance(streams, KernelStream)
         lanes = timed.lanes.get(name, 1)
         depth = channel.depth or LEAST_DEPTH
         saved = (depth - needed[name]) * channel.bits * lanes

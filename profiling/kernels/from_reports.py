@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from penstock.compiler.hls_in.records import Pipeline
-from penstock.compiler.hls_in.schedule import Scheduled
+from penstock.compiler.hls_in.schedule import ScheduledPipeline
 from penstock.profiling.vitis.records import ReportedLoop, SynthesisReport
 from penstock.profiling.vitis.retime import reported_figures
 
@@ -19,7 +19,7 @@ class Reported:
         self.taken: set[Pipeline] = set()
         self._lacking: list[Pipeline] = []
 
-    def __call__(self, owner: str, item: Pipeline, planned: Scheduled) -> Scheduled:
+    def __call__(self, owner: str, item: Pipeline, planned: ScheduledPipeline) -> ScheduledPipeline:
         fitting = [loop for loop in self._rest if loop.name == item.name and _same_trip(loop, item)]
         own = [loop for loop in fitting if loop.module.partition("_Pipeline_")[0] == owner]
         loop = next(iter(own or fitting), None)

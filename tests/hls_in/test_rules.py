@@ -10,12 +10,12 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Again, Pipeline
-from penstock.compiler.hls_in.schedule import Scheduled, schedule
+from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
 from penstock.compiler.hls_in.timed import time_kernel
 from penstock.compiler.simulator import VITIS, simulate
 
 
-def pipelines(tmp_path: Path, text: str) -> list[tuple[Pipeline, Scheduled]]:
+def pipelines(tmp_path: Path, text: str) -> list[tuple[Pipeline, ScheduledPipeline]]:
     path = tmp_path / "kernel.cpp"
     path.write_text(text)
     timed = time_kernel(read_kernel(path, "top"), delays_for(300))
