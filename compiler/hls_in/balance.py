@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter as Count
 
-from penstock.compiler.hls_in.graph import Value, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 
 
 def balance(graph: ValueGraph) -> None:
     """Rebuild every sum of floats whose parts nobody else uses: neighbours are added first, level by level."""
-    uses = Count[Value]()
-    summed: set[Value] = set()
+    uses = Count[KernelValue]()
+    summed: set[KernelValue] = set()
     """Sums that are part of a larger one."""
     for node in graph.nodes:
         if node.op == "dead":
@@ -32,9 +32,9 @@ def balance(graph: ValueGraph) -> None:
             _rebuild(graph, root, leaves, inner)
 
 
-def _leaves(root: Value, summed: set[Value]) -> tuple[list[Value], list[Value]]:
-    leaves: list[Value] = []
-    inner: list[Value] = []
+def _leaves(root: KernelValue, summed: set[KernelValue]) -> tuple[list[KernelValue], list[KernelValue]]:
+    leaves: list[KernelValue] = []
+    inner: list[KernelValue] = []
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -46,7 +46,7 @@ def _leaves(root: Value, summed: set[Value]) -> tuple[list[Value], list[Value]]:
     return leaves, inner
 
 
-def _rebuild(graph: ValueGraph, root: Value, level: list[Value], inner: list[Value]) -> None:
+def _rebuild(graph: ValueGraph, root: KernelValue, level: list[KernelValue], inner: list[KernelValue]) -> None:
     """The last sum stays the node that it was, so that whoever uses it still does."""
     for node in inner[1:]:
         node.op = "dead"

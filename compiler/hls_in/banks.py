@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter as Count
 from math import prod
 
-from penstock.compiler.hls_in.graph import Value
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.storage import KernelArray
 
-BankPlace = tuple[int, tuple[tuple[int, int], ...]]
+BankSpot = tuple[int, tuple[tuple[int, int], ...]]
 """In one dimension: what is certain of the bank, and the counters' part of it, (number, factor) each."""
-Bank = tuple[BankPlace, ...]
+Bank = tuple[BankSpot, ...]
 
 
-def bank_of(access: Value) -> Bank:
+def bank_of(access: KernelValue) -> Bank:
     """Where an access goes. Two with the same counters' part meet one bank if the certain part is the same."""
     array = access.array
     assert array is not None
@@ -21,7 +21,7 @@ def bank_of(access: Value) -> Bank:
     return tuple(_place(array, d, node) for d, node in enumerate(index))
 
 
-def _place(array: KernelArray, dimension: int, node: Value) -> BankPlace:
+def _place(array: KernelArray, dimension: int, node: KernelValue) -> BankSpot:
     way, factor = array.partition.get(dimension, ("none", 1))
     if factor == 1:
         return 0, ()
@@ -38,7 +38,7 @@ def _place(array: KernelArray, dimension: int, node: Value) -> BankPlace:
     return linear.base % factor, moving
 
 
-def port_bound(array: KernelArray, accesses: list[Value], ports: int) -> tuple[int, str]:
+def port_bound(array: KernelArray, accesses: list[KernelValue], ports: int) -> tuple[int, str]:
     """The least II for one array, and the reason in words."""
     wide = prod(f for _, f in array.reshape.values()) if array.reshape else 1
     banks = [bank_of(node) for node in accesses]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.hls_in.graph import Value, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.parsing import shown
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream, NumberKind
 from penstock.compiler.hls_in.syntax import Tree
@@ -19,17 +19,17 @@ class Slot:
     name: str
     kind: NumberKind
     bits: int
-    value: Value | None = None
-    path: Value | None = None
-    latest: tuple[Value, Value] | None = None
+    value: KernelValue | None = None
+    path: KernelValue | None = None
+    latest: tuple[KernelValue, KernelValue] | None = None
     """The last assignment under a condition: (condition, value). Whoever reads under it sees that value itself."""
 
-    def read(self, path: Value | None) -> Value | None:
+    def read(self, path: KernelValue | None) -> KernelValue | None:
         if self.latest is not None and self.latest[0] is path:
             return self.latest[1]
         return self.value
 
-    def write(self, value: Value, path: Value | None, graph: ValueGraph) -> None:
+    def write(self, value: KernelValue, path: KernelValue | None, graph: ValueGraph) -> None:
         if path is None or path is self.path or self.value is None:
             self.value, self.latest = value, None
         else:
@@ -41,13 +41,13 @@ class ArrayView:
     """An array, or the part of it that some leading indices choose."""
 
     array: KernelArray
-    prefix: tuple[Value, ...] = ()
+    prefix: tuple[KernelValue, ...] = ()
 
 
 @dataclass(frozen=True)
 class StreamView:
     streams: KernelStream
-    prefix: tuple[Value, ...] = ()
+    prefix: tuple[KernelValue, ...] = ()
 
 
 @dataclass(frozen=True)

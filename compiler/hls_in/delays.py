@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from penstock.compiler.hls_in.graph import Value
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.schedule.library import Operator, OperatorLibrary, load_library
 
@@ -47,7 +47,7 @@ class Delays:
     def budget(self) -> float:
         return self.library.budget_ns
 
-    def row(self, node: Value, quick: bool = False) -> Operator | None:
+    def row(self, node: KernelValue, quick: bool = False) -> Operator | None:
         """The operator of a floating-point node or a function."""
         name = _NAMES.get(node.op)
         if name is None or (node.kind not in _REAL and node.op not in ("fcompare", "toint")):
@@ -58,11 +58,11 @@ class Delays:
         binding = "fabric" if quick and self.has_quick(node) else None
         return self.library.find(name, bits, binding)
 
-    def has_quick(self, node: Value) -> bool:
+    def has_quick(self, node: KernelValue) -> bool:
         """Adders come in two ways: the one without DSPs has fewer stages."""
         return node.op in ("add", "sub") and node.kind == "float"
 
-    def stages(self, node: Value, quick: bool = False) -> int:
+    def stages(self, node: KernelValue, quick: bool = False) -> int:
         if node.op == "load":
             return 0 if node.array is not None and node.array.registers else 1
         row = self.row(node, quick)
@@ -70,7 +70,7 @@ class Delays:
             return row.latency
         return _MAC_STAGES if node.kind == "int" and node.op == "mul" and node.linear is None and node.bits > 18 else 0
 
-    def loop_latency(self, nodes: list[Value], quick: bool, register: bool) -> int:
+    def loop_latency(self, nodes: list[KernelValue], quick: bool, register: bool) -> int:
         """Cycles around a cycle of dependences through these operators.
 
         A word in a register is used in the cycle after the last; one in a memory is stored in the last cycle, and
@@ -82,12 +82,12 @@ class Delays:
             total += self.stages(node, quick=True) if quick and self.has_quick(node) else self.stages(node) + 1
         return total if register else total + 1 + bool(quick and slow and self.has_quick(slow[-1]))
 
-    def unit(self, node: Value, quick: bool) -> str | None:
+    def unit(self, node: KernelValue, quick: bool) -> str | None:
         """The name of the operator that a node needs, if it is one that is shared."""
         row = self.row(node, quick)
         return f"{row.ops[0]}:{row.bits}:{row.binding}" if row is not None else None
 
-    def enter(self, node: Value, at: int, offset: float) -> tuple[int, float]:
+    def enter(self, node: KernelValue, at: int, offset: float) -> tuple[int, float]:
         """When a node may start that could at this moment."""
         if self.row(node) is not None:
             return (at + 1, 0.0) if offset > 0 else (at, 0.0)
@@ -103,7 +103,7 @@ class Delays:
         delay = self._delay(node)
         return (at + 1, 0.0) if offset + delay > self.budget else (at, offset)
 
-    def leave(self, node: Value, at: int, offset: float, quick: bool) -> tuple[int, float]:
+    def leave(self, node: KernelValue, at: int, offset: float, quick: bool) -> tuple[int, float]:
         """When a node's value is there."""
         row = self.row(node, quick)
         if row is not None:
@@ -121,7 +121,7 @@ class Delays:
             return at + stages, 0.6
         return at, offset + self._delay(node)
 
-    def _delay(self, node: Value) -> float:
+    def _delay(self, node: KernelValue) -> float:
         if node.linear is not None or node.op in ("const", "counter", "input", "phi", "convert"):
             return 0.0
         if node.op == "compare" and all(arg.linear is not None for arg in node.args):
@@ -130,14 +130,14 @@ class Delays:
             return _MULTIPLY
         return _CHAINED.get(node.op, 0.5)
 
-    def _address(self, node: Value, index: tuple[Value, ...]) -> tuple[int, float]:
+    def _address(self, node: KernelValue, index: tuple[KernelValue, ...]) -> tuple[int, float]:
         """Cycles and nanoseconds from the counters to an address that is linear in them."""
         array = node.array
         assert array is not None
         if any(arg.linear is None for arg in index):
             return 0, 0.0
         rows = [(arg, length) for arg, length in zip(index, array.dims, strict=True)]
-        within: list[tuple[Value, int]] = []
+        within: list[tuple[KernelValue, int]] = []
         for d, (arg, length) in enumerate(rows):
             _, factor = array.partition.get(d, ("none", 1))
             cut = -(-length // factor)
@@ -151,7 +151,7 @@ class Delays:
             stride *= cut
         return cycles, 0.6 if cycles else 0.0
 
-    def product(self, node: Value, index: tuple[Value, ...]) -> object | None:
+    def product(self, node: KernelValue, index: tuple[KernelValue, ...]) -> object | None:
         """What names the DSP that multiplies for an address; None where there is none."""
         if not index or self._address(node, index)[0] < _MAC_STAGES:
             return None
@@ -170,7 +170,7 @@ class Delays:
             )
         return tuple(rows)
 
-    def counts(self, node: Value) -> bool:
+    def counts(self, node: KernelValue) -> bool:
         """Whether a node makes the pipeline longer."""
         return node.op in ("load", "store", "take", "put", "select", "fcompare", "phi") or self.row(node) is not None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from penstock.compiler.hls_in.graph import LinearForm, Value
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.storage import Counter
 
 
@@ -12,7 +12,7 @@ def strides(counters: list[Counter]) -> dict[Counter, int]:
     return {c: prod(inner.trip for inner in counters[i + 1 :]) for i, c in enumerate(counters)}
 
 
-def distance(store: Value, load: Value, counters: list[Counter]) -> int | None:
+def distance(store: KernelValue, load: KernelValue, counters: list[Counter]) -> int | None:
     """Iterations from a store to the load that meets its word, at least 1; None if they never meet.
 
     What cannot be told is taken to meet in the next iteration, as the tool takes it.
@@ -49,7 +49,7 @@ def distance(store: Value, load: Value, counters: list[Counter]) -> int | None:
     return min((value for value in reached if value > 0), default=None)
 
 
-def pinned(guard: Value | None) -> dict[Counter, int]:
+def pinned(guard: KernelValue | None) -> dict[Counter, int]:
     """Counters whose value a condition fixes."""
     found: dict[Counter, int] = {}
     waiting = [guard] if guard is not None else []

@@ -6,9 +6,9 @@ from typing import Any
 
 from penstock.compiler.errors import Mistakes, PenstockError, nearest
 from penstock.compiler.hls_in.bindings import ArrayView, Binding, Slot, StreamView, kind_of, unsupported, where
-from penstock.compiler.hls_in.expressions import Expressions
+from penstock.compiler.hls_in.expressions import ExpressionWalk
 from penstock.compiler.hls_in.parsing import Unit, shown
-from penstock.compiler.hls_in.pragmas import KNOWN, Placed, Pragma
+from penstock.compiler.hls_in.pragmas import KNOWN, PlacedPragmas, Pragma
 from penstock.compiler.hls_in.records import Region
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree
@@ -16,9 +16,9 @@ from penstock.compiler.hls_in.syntax import Tree
 Directed = dict[str, tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
 
 
-class PragmaWalk(Expressions):
+class PragmaWalk(ExpressionWalk):
     unit: Unit
-    pragmas: Placed
+    pragmas: PlacedPragmas
     mistakes: Mistakes
     items: list[Region] | None
     arrays: list[KernelArray]

@@ -10,12 +10,12 @@ from penstock.compiler.errors import Mistakes, PenstockError, nearest
 from penstock.compiler.hls_in.bindings import INSTEAD, NameScope, Slot, unsupported
 from penstock.compiler.hls_in.directives import Directed
 from penstock.compiler.hls_in.functions import Abandon
-from penstock.compiler.hls_in.graph import Value, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.loops import NAMING
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.nests import Nests
 from penstock.compiler.hls_in.parsing import Unit, parse
-from penstock.compiler.hls_in.pragmas import Placed, Pragma, pragmas_of
+from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
 from penstock.compiler.hls_in.records import ReadKernel, Region
 from penstock.compiler.hls_in.storage import KernelArray, KernelStream
 from penstock.compiler.hls_in.syntax import Tree, loops_in, number_loops, statements_of
@@ -58,12 +58,12 @@ class Elaborator(Nests):
         ]  # fmt: skip
         for p in found:
             p.__dict__["file"] = "/penstock-source/" + p.file
-        self.pragmas = Placed(found, functions)
+        self.pragmas = PlacedPragmas(found, functions)
         self.mistakes = Mistakes()
         self.scope = NameScope()
         self.graph = ValueGraph()
         self.memories = Memories(self.graph)
-        self.path: Value | None = None
+        self.path: KernelValue | None = None
         self.items: list[Region] | None = []
         """Where loops go; None inside a pipeline, where every loop is unrolled."""
         self.calls: list[str] = []
@@ -71,7 +71,7 @@ class Elaborator(Nests):
         self.streams: list[KernelStream] = []
         self.tables: dict[KernelArray, tuple[float | int, ...]] = {}
         self.touched: set[KernelArray] = set()
-        self.result: Value | None = None
+        self.result: KernelValue | None = None
         self.loop_numbers: dict[int, int] = {}
         self.steps = 0
         self.until = time.process_time() + SECONDS

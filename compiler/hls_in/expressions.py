@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, kind_of, unsupported
-from penstock.compiler.hls_in.graph import Value, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.storage import KernelArray, NumberKind
 from penstock.compiler.hls_in.syntax import Tree
@@ -35,18 +35,18 @@ FUNCTIONS: dict[str, Any] = {
 """Functions of floats that fold where all is constant."""
 
 
-class Expressions:
+class ExpressionWalk:
     """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
 
     graph: ValueGraph
     memories: Memories
     scope: NameScope
-    path: Value | None
+    path: KernelValue | None
     tables: dict[KernelArray, tuple[float | int, ...]]
     touched: set[KernelArray]
     """Arrays that were read or written already."""
 
-    def value(self, tree: Tree) -> Value:
+    def value(self, tree: Tree) -> KernelValue:
         match tree[0]:
             case "literal":
                 kind = kind_of(tree[3]) or ("int", 32)
@@ -83,15 +83,15 @@ class Expressions:
                     tree[1], f"an expression of kind {tree[0]!r}", "write it with numbers, arrays and streams"
                 )
 
-    def called(self, tree: Tree) -> Value:
+    def called(self, tree: Tree) -> KernelValue:
         raise NotImplementedError
 
-    def truth(self, node: Value) -> Value:
+    def truth(self, node: KernelValue) -> KernelValue:
         if node.kind == "bool":
             return node
         return self.graph.compare("!=", node, self.graph.constant(0, node.kind, node.bits))
 
-    def convert(self, node: Value, kind: NumberKind, bits: int) -> Value:
+    def convert(self, node: KernelValue, kind: NumberKind, bits: int) -> KernelValue:
         """A cast; constants at once, a float widened and narrowed again not at all."""
         if node.kind == kind and (kind in _REAL or node.bits <= bits):
             return node
@@ -116,7 +116,7 @@ class Expressions:
             return self._narrowed(node)
         return self.graph.apply("convert", (node,), kind, bits)
 
-    def _narrowed(self, node: Value) -> Value:
+    def _narrowed(self, node: KernelValue) -> KernelValue:
         """A double as a float. One operation on floats alone gives the same value as a float operation."""
         if node.op == "widen":
             return node.args[0]
@@ -127,10 +127,10 @@ class Expressions:
             return self.graph.apply("sqrt", (self._as_float(node.args[0]),), "float", 32, node.line)
         return self.graph.apply("narrow", (node,), "float", 32, node.line)
 
-    def _as_float(self, node: Value) -> Value:
+    def _as_float(self, node: KernelValue) -> KernelValue:
         return node.args[0] if node.op == "widen" else self.graph.constant(float(node.value or 0), "float", 32)
 
-    def _binary(self, tree: Tree) -> Value:
+    def _binary(self, tree: Tree) -> KernelValue:
         _, place, sign, left_tree, right_tree, type_ = tree
         line = place[1]
         if sign == "=" or (sign.endswith("=") and sign not in ("==", "!=", "<=", ">=")):
@@ -159,7 +159,7 @@ class Expressions:
             kind, bits = "int", declared[1] if declared is not None else bits
         return self.graph.operate(_SIGNS[sign], left, right, kind, bits, line)
 
-    def _alike(self, left: Value, right: Value) -> tuple[Value, Value]:
+    def _alike(self, left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:
         """The usual conversions, for operands that the front end left as they are."""
         order = ("bool", "int", "fixed", "half", "float", "double")
         wide = left if order.index(left.kind) >= order.index(right.kind) else right
@@ -167,7 +167,7 @@ class Expressions:
             return self.convert(left, wide.kind, wide.bits), self.convert(right, wide.kind, wide.bits)
         return left, right
 
-    def _assign(self, place: list[Any], sign: str, left: Tree, right: Tree) -> Value:
+    def _assign(self, place: list[Any], sign: str, left: Tree, right: Tree) -> KernelValue:
         value = self.value(right)
         if sign != "=":
             old = self.value(left)
@@ -175,7 +175,7 @@ class Expressions:
             value = self.graph.operate(_SIGNS[sign[:-1]], a, b, a.kind, max(a.bits, b.bits), place[1])
         return self.write(left, value)
 
-    def _unary(self, tree: Tree) -> Value:
+    def _unary(self, tree: Tree) -> KernelValue:
         _, place, sign, inner, _ = tree
         if sign in ("++", "--", "p++", "p--"):
             old = self.value(inner)
@@ -202,7 +202,7 @@ class Expressions:
             )
         raise unsupported(place, f"the operator {sign} (a pointer)", "index the array itself")
 
-    def target(self, tree: Tree) -> Slot | tuple[ArrayView, tuple[Value, ...]] | StreamView | ArrayView:
+    def target(self, tree: Tree) -> Slot | tuple[ArrayView, tuple[KernelValue, ...]] | StreamView | ArrayView:
         """What an expression names: a variable, a word of an array, a stream, a part of an array."""
         if tree[0] == "cast":
             return self.target(tree[3])
@@ -229,7 +229,7 @@ class Expressions:
                 return ArrayView(base.array), whole
         raise unsupported(tree[1], "this target", "index an array by its name, or assign to a variable")
 
-    def write(self, tree: Tree, value: Value) -> Value:
+    def write(self, tree: Tree, value: KernelValue) -> KernelValue:
         target = self.target(tree)
         if isinstance(target, Slot):
             value = self.convert(value, target.kind, target.bits)
@@ -243,7 +243,7 @@ class Expressions:
             raise unsupported(tree[1], "assigning a whole array or stream", "copy it word by word in a loop")
         return value
 
-    def _read(self, tree: Tree) -> Value:
+    def _read(self, tree: Tree) -> KernelValue:
         target = self.target(tree)
         if isinstance(target, Slot):
             found = target.read(self.path)
@@ -262,7 +262,7 @@ class Expressions:
             return self.memories.read(array, index, self.path, tree[1][1])
         raise unsupported(tree[1], "a whole array or stream as a value", "read it word by word")
 
-    def _method(self, tree: Tree) -> Value:
+    def _method(self, tree: Tree) -> KernelValue:
         _, place, owner, name, arguments = tree
         target = self.target(owner)
         if isinstance(target, StreamView) and name in ("read", "write"):
@@ -277,7 +277,7 @@ class Expressions:
             tree = tree[2] if tree[0] == "index" else tree[3]
         return tree[0] == "name" and isinstance(self.scope.find(tree[2]), StreamView)
 
-    def _stream_sign(self, tree: Tree) -> Value:
+    def _stream_sign(self, tree: Tree) -> KernelValue:
         _, place, sign, (stream, other) = tree
         target = self.target(stream)
         if not isinstance(target, StreamView):
@@ -286,14 +286,14 @@ class Expressions:
             return self.put(place, target, self.value(other))
         return self.write(other, self.take(place, target))
 
-    def take(self, place: list[Any], view: StreamView) -> Value:
+    def take(self, place: list[Any], view: StreamView) -> KernelValue:
         self._whole(place, view)
         kind: NumberKind = "float" if view.streams.bits == 32 else "int"
         return self.graph.access(
             "take", view.prefix, kind, view.streams.bits, streams=view.streams, guard=self.path, line=place[1]
         )  # fmt: skip
 
-    def put(self, place: list[Any], view: StreamView, value: Value) -> Value:
+    def put(self, place: list[Any], view: StreamView, value: KernelValue) -> KernelValue:
         self._whole(place, view)
         return self.graph.access(
             "put", (value, *view.prefix), value.kind, view.streams.bits, streams=view.streams, guard=self.path,
@@ -320,6 +320,6 @@ def _rounded(value: float) -> float:
         return math.copysign(math.inf, value)
 
 
-def _is_float(node: Value) -> bool:
+def _is_float(node: KernelValue) -> bool:
     """A double that holds a float: one that was widened, or a constant that a float holds exactly."""
     return node.op == "widen" or (node.constant and _rounded(float(node.value or 0)) == node.value)

@@ -19,7 +19,7 @@ from penstock.compiler.hls_in.bindings import (
 )
 from penstock.compiler.hls_in.directives import PragmaWalk
 from penstock.compiler.hls_in.expressions import FUNCTIONS
-from penstock.compiler.hls_in.graph import Value, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
 from penstock.compiler.hls_in.loops import NAMING, pragma
 from penstock.compiler.hls_in.memory import Memories
 from penstock.compiler.hls_in.pragmas import Pragma
@@ -37,7 +37,7 @@ class Abandon(Exception):
 class Functions(PragmaWalk):
     functions: dict[str, Tree]
     calls: list[str]
-    result: Value | None
+    result: KernelValue | None
     loop_numbers: dict[int, int]
 
     def block(self, tree: Tree, own_scope: bool = True) -> None:
@@ -131,7 +131,7 @@ class Functions(PragmaWalk):
                 tasks[position] = KernelTask(f"{task.name}_{seen[task.name] - 1}", task.body, task.where)
         return DataflowRegion(name, tasks, where(block[1]))
 
-    def called(self, tree: Tree) -> Value:
+    def called(self, tree: Tree) -> KernelValue:
         _, place, name, arguments, templates, _ = tree
         function = self.functions.get(name)
         if function is None:
@@ -193,7 +193,7 @@ class Functions(PragmaWalk):
         others = [self.functions[name] for name in calls_in(function[6]) if name in self.functions]
         return any(self._has_loops(other, depth + 1) for other in others)
 
-    def _library(self, tree: Tree) -> Value:
+    def _library(self, tree: Tree) -> KernelValue:
         _, place, name, arguments, _, type_ = tree
         base = name[:-1] if name.endswith("f") and name[:-1] in (*FUNCTIONS, "fmax", "fmin") else name
         if name in ("assert", "printf", "__assert_fail"):

@@ -43,24 +43,24 @@ class LinearForm:
 
 
 @dataclass(eq=False)
-class Value:
+class KernelValue:
     """One value, or one access. `guard` is the condition under which an access happens; None is always."""
 
     op: str
-    args: tuple[Value, ...] = ()
+    args: tuple[KernelValue, ...] = ()
     kind: NumberKind = "int"
     bits: int = 32
     value: float | int | None = None
     linear: LinearForm | None = None
-    guard: Value | None = None
+    guard: KernelValue | None = None
     array: KernelArray | None = None
     streams: KernelStream | None = None
     comparison: str = ""
     line: int = 0
     number: int = 0
-    follow: Value | None = None
+    follow: KernelValue | None = None
     """Of a "phi": what it becomes in the next iteration."""
-    after: list[Value] = field(default_factory=list["Value"])
+    after: list[KernelValue] = field(default_factory=list["KernelValue"])
     """Accesses of the same memory that must come before."""
 
     @property
@@ -93,27 +93,29 @@ class ValueGraph:
     """Builds nodes in the order of the program."""
 
     def __init__(self) -> None:
-        self.nodes: list[Value] = []
-        self._known: dict[Key, Value] = {}
+        self.nodes: list[KernelValue] = []
+        self._known: dict[Key, KernelValue] = {}
 
-    def constant(self, value: float | int, kind: NumberKind = "int", bits: int = 32) -> Value:
+    def constant(self, value: float | int, kind: NumberKind = "int", bits: int = 32) -> KernelValue:
         linear = LinearForm(int(value)) if kind == "int" else None
-        return self._one(("const", value, kind, bits), Value("const", (), kind, bits, value, linear))
+        return self._one(("const", value, kind, bits), KernelValue("const", (), kind, bits, value, linear))
 
-    def counter(self, counter: Counter) -> Value:
+    def counter(self, counter: Counter) -> KernelValue:
         linear = LinearForm(0, ((counter, 1),)) if counter.trip > 1 else LinearForm(0)
         if counter.trip == 1:
             return self.constant(0)
         return self._one(
-            ("counter", counter), Value("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
+            ("counter", counter), KernelValue("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
         )
 
-    def fresh(self, op: str, kind: NumberKind, bits: int, **more: Any) -> Value:
+    def fresh(self, op: str, kind: NumberKind, bits: int, **more: Any) -> KernelValue:
         """A node that is no other's twin: a phi, an access, an input."""
-        node = Value(op, kind=kind, bits=bits, **more)
+        node = KernelValue(op, kind=kind, bits=bits, **more)
         return self._add(node)
 
-    def operate(self, op: str, left: Value, right: Value, kind: NumberKind, bits: int, line: int = 0) -> Value:
+    def operate(
+        self, op: str, left: KernelValue, right: KernelValue, kind: NumberKind, bits: int, line: int = 0
+    ) -> KernelValue:
         """An arithmetic operation; "add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr"."""
         if left.constant and right.constant:
             try:
@@ -144,9 +146,9 @@ class ValueGraph:
             key = ("linear", linear, bits)
             low, high = linear.range
             bits = max(low.bit_length() + (low < 0), high.bit_length() + (low < 0), 1)
-        return self._one(key, Value(op, (left, right), kind, bits, None, linear, line=line))
+        return self._one(key, KernelValue(op, (left, right), kind, bits, None, linear, line=line))
 
-    def compare(self, sign: str, left: Value, right: Value, line: int = 0) -> Value:
+    def compare(self, sign: str, left: KernelValue, right: KernelValue, line: int = 0) -> KernelValue:
         if left.constant and right.constant:
             return self.constant(int(_fold(sign, left.value or 0, right.value or 0)), "bool", 1)
         if left.linear is not None and right.linear is not None:
@@ -161,14 +163,14 @@ class ValueGraph:
             ):  # fmt: skip
                 if sign in signs and certain is not None:
                     return self.constant(int(certain), "bool", 1)
-            node = Value("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
+            node = KernelValue("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
             return self._one(("compare", sign, difference), node)
-        node = Value(
+        node = KernelValue(
             "compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line
         )
         return self._one(("compare", sign, left, right), node)
 
-    def both(self, left: Value | None, right: Value | None) -> Value | None:
+    def both(self, left: KernelValue | None, right: KernelValue | None) -> KernelValue | None:
         """Two conditions together; None is true."""
         if left is None or left is right:
             return right
@@ -178,56 +180,58 @@ class ValueGraph:
             if one.constant:
                 return other if one.value else one
         return self._one(
-            ("logic", "and", *_sorted(left, right)), Value("logic", (left, right), "bool", 1, comparison="and")
+            ("logic", "and", *_sorted(left, right)), KernelValue("logic", (left, right), "bool", 1, comparison="and")
         )
 
-    def either(self, left: Value, right: Value) -> Value:
+    def either(self, left: KernelValue, right: KernelValue) -> KernelValue:
         for one, other in ((left, right), (right, left)):
             if one.constant:
                 return one if one.value else other
         return self._one(
-            ("logic", "or", *_sorted(left, right)), Value("logic", (left, right), "bool", 1, comparison="or")
+            ("logic", "or", *_sorted(left, right)), KernelValue("logic", (left, right), "bool", 1, comparison="or")
         )
 
-    def negate(self, node: Value) -> Value:
+    def negate(self, node: KernelValue) -> KernelValue:
         if node.constant:
             return self.constant(int(not node.value), "bool", 1)
         if node.op == "not":
             return node.args[0]
-        return self._one(("not", node), Value("not", (node,), "bool", 1))
+        return self._one(("not", node), KernelValue("not", (node,), "bool", 1))
 
-    def choose(self, condition: Value, yes: Value, no: Value, line: int = 0) -> Value:
+    def choose(self, condition: KernelValue, yes: KernelValue, no: KernelValue, line: int = 0) -> KernelValue:
         if condition.constant:
             return yes if condition.value else no
         if yes is no:
             return yes
         kind, bits = (yes.kind, max(yes.bits, no.bits))
-        return self._one(("select", condition, yes, no), Value("select", (condition, yes, no), kind, bits, line=line))
+        return self._one(
+            ("select", condition, yes, no), KernelValue("select", (condition, yes, no), kind, bits, line=line)
+        )
 
-    def apply(self, op: str, args: tuple[Value, ...], kind: NumberKind, bits: int, line: int = 0) -> Value:
+    def apply(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, line: int = 0) -> KernelValue:
         """A function or a cast of values."""
-        return self._one((op, args, kind, bits), Value(op, args, kind, bits, line=line))
+        return self._one((op, args, kind, bits), KernelValue(op, args, kind, bits, line=line))
 
-    def access(self, op: str, args: tuple[Value, ...], kind: NumberKind, bits: int, **more: Any) -> Value:
-        return self._add(Value(op, args, kind, bits, **more))
+    def access(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, **more: Any) -> KernelValue:
+        return self._add(KernelValue(op, args, kind, bits, **more))
 
-    def _one(self, key: Key, node: Value) -> Value:
+    def _one(self, key: Key, node: KernelValue) -> KernelValue:
         found = self._known.get(key)
         if found is None:
             self._known[key] = found = self._add(node)
         return found
 
-    def _add(self, node: Value) -> Value:
+    def _add(self, node: KernelValue) -> KernelValue:
         node.number = len(self.nodes)
         self.nodes.append(node)
         return node
 
 
-def _sorted(left: Value, right: Value) -> tuple[Value, Value]:
+def _sorted(left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:
     return (left, right) if id(left) <= id(right) else (right, left)
 
 
-def _linear(op: str, left: Value, right: Value) -> LinearForm | None:
+def _linear(op: str, left: KernelValue, right: KernelValue) -> LinearForm | None:
     a, b = left.linear, right.linear
     if a is None or b is None:
         return None
@@ -260,7 +264,7 @@ def _divided(op: str, a: LinearForm, divisor: int) -> LinearForm | None:
     return LinearForm(large.base // divisor, tuple((c, f // divisor) for c, f in large.terms))
 
 
-def _neutral(op: str, left: Value, right: Value) -> Value | None:
+def _neutral(op: str, left: KernelValue, right: KernelValue) -> KernelValue | None:
     if right.value == 0 and op in ("add", "sub", "or", "xor", "shl", "shr"):
         return left
     if left.value == 0 and op in ("add", "or", "xor"):

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.compiler.hls_in.bindings import Slot
-from penstock.compiler.hls_in.graph import LinearForm, Value, ValueGraph
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm, ValueGraph
 from penstock.compiler.hls_in.storage import KernelArray
 
-Index = tuple[Value, ...]
+Index = tuple[KernelValue, ...]
 Word = tuple[KernelArray, tuple[int, ...]]
 _RECENT = 64
 """Writes that are looked at for one that may be of a word: those before have long been ordered by others."""
@@ -22,10 +22,10 @@ _RECENT = 64
 @dataclass(frozen=True)
 class _Event:
     index: Index
-    path: Value | None
-    value: Value
+    path: KernelValue | None
+    value: KernelValue
     """Of a write, what is written; of a read, the read."""
-    access: Value
+    access: KernelValue
     write: bool
     number: int
 
@@ -37,7 +37,7 @@ class _Log:
     count: int = 0
     words: dict[object, list[_Event]] = field(default_factory=dict[object, "list[_Event]"])
     writes: list[_Event] = field(default_factory=list["_Event"])
-    needed: set[Value] = field(default_factory=set[Value])
+    needed: set[KernelValue] = field(default_factory=set[KernelValue])
     """Writes that a read must wait for."""
 
     def add(self, event: _Event) -> None:
@@ -64,9 +64,9 @@ class Memories:
     words: dict[tuple[KernelArray, tuple[int, ...]], Slot] = field(
         default_factory=dict[tuple[KernelArray, tuple[int, ...]], Slot]
     )
-    phis: dict[Slot, Value] = field(default_factory=dict[Slot, Value])
+    phis: dict[Slot, KernelValue] = field(default_factory=dict[Slot, KernelValue])
 
-    def read(self, array: KernelArray, index: Index, path: Value | None, line: int) -> Value:
+    def read(self, array: KernelArray, index: Index, path: KernelValue | None, line: int) -> KernelValue:
         word = self._word(array, index)
         if word is not None:
             value = word.read(path)
@@ -75,10 +75,12 @@ class Memories:
         log = self.events.get(array)
         return self._before(array, index, path, line, log.count if log is not None else 0)
 
-    def _before(self, array: KernelArray, index: Index, path: Value | None, line: int, before: int) -> Value:
+    def _before(
+        self, array: KernelArray, index: Index, path: KernelValue | None, line: int, before: int
+    ) -> KernelValue:
         """What the first `before` accesses leave in a word."""
         log = self.events.setdefault(array, _Log())
-        met: list[Value] = []
+        met: list[KernelValue] = []
         for event in log.relevant(index, before):
             if _same(event.index, index):
                 if event.path is None or event.path is path:
@@ -99,7 +101,7 @@ class Memories:
         log.add(_Event(index, path, node, node, False, log.count))
         return node
 
-    def write(self, array: KernelArray, index: Index, value: Value, path: Value | None, line: int) -> None:
+    def write(self, array: KernelArray, index: Index, value: KernelValue, path: KernelValue | None, line: int) -> None:
         word = self._word(array, index)
         if word is not None:
             word.write(value, path, self.graph)
@@ -167,7 +169,7 @@ def _divisor(linear: LinearForm) -> int:
     return gcd(*(abs(factor) for _, factor in linear.terms)) if linear.terms else 0
 
 
-def _implies(path: Value | None, condition: Value) -> bool:
+def _implies(path: KernelValue | None, condition: KernelValue) -> bool:
     """Whether `condition` is among the conjuncts of `path`."""
     if path is None:
         return False

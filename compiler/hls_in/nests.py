@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable
 
 from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsupported, where
 from penstock.compiler.hls_in.functions import Functions
-from penstock.compiler.hls_in.graph import Value
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of, pragma
 from penstock.compiler.hls_in.pragmas import Pragma
 from penstock.compiler.hls_in.records import Again, Pipeline, Region
@@ -30,7 +30,7 @@ class Nests(Functions):
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def under(self, condition: Value | None) -> Generator[None]:
+    def under(self, condition: KernelValue | None) -> Generator[None]:
         path = self.path
         self.path = self.graph.both(path, condition)
         try:
@@ -64,7 +64,7 @@ class Nests(Functions):
         for turn in range(head.trip):
             self._bound(head, self.graph.constant(head.first + turn * head.step), lambda: self.statement(tree[5]))
 
-    def _bound(self, head: Head, value: Value, walk: Callable[[], object]) -> None:
+    def _bound(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
         """Walk with the loop's variable at a value."""
         self.scope = NameScope(self.scope, {head.variable: Slot(head.variable, "int", 32, value, self.path)})
         try:
@@ -139,7 +139,7 @@ class Nests(Functions):
             body = self.region(walk)
         return Again(name, counter, body, where(tree[1]), dataflow is not None)
 
-    def _scaled(self, counter: Counter, head: Head) -> Value:
+    def _scaled(self, counter: Counter, head: Head) -> KernelValue:
         node = self.graph.operate("mul", self.graph.counter(counter), self.graph.constant(head.step), "int", 32)
         return self.graph.operate("add", node, self.graph.constant(head.first), "int", 32)
 
@@ -170,9 +170,9 @@ class Nests(Functions):
             slot.value = before if slot.value is phi else self.graph.fresh("input", slot.kind, slot.bits)
         return made
 
-    def _carry(self, chain: list[Tree]) -> dict[Slot, tuple[Value, Value | None]]:
+    def _carry(self, chain: list[Tree]) -> dict[Slot, tuple[KernelValue, KernelValue | None]]:
         """Variables from outside that the nest assigns: each becomes what the iteration before has left."""
-        carried: dict[Slot, tuple[Value, Value | None]] = {}
+        carried: dict[Slot, tuple[KernelValue, KernelValue | None]] = {}
         variables = {variable_of(tree) for tree in chain}
         for name in assigned_in(chain[0]):
             slot = self.scope.find(name)
@@ -218,7 +218,7 @@ class Nests(Functions):
 
     def _sunk(self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = ()) -> None:
         """Statements beside an inner loop: they happen in its first or last iteration alone."""
-        condition: Value | None = None
+        condition: KernelValue | None = None
         for counter in inner:
             at = self.graph.constant(0 if first else counter.trip - 1)
             condition = self.graph.both(condition, self.graph.compare("==", self.graph.counter(counter), at))

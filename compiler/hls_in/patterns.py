@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.dependence import strides
-from penstock.compiler.hls_in.graph import LinearForm, Value
+from penstock.compiler.hls_in.graph import KernelValue, LinearForm
 from penstock.compiler.hls_in.records import Pipeline
 from penstock.compiler.hls_in.storage import Counter
 from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
@@ -15,7 +15,7 @@ from penstock.compiler.schedule.pattern import PatternLevel, TokenPattern
 MOST_ITERATIONS = 200_000_000
 
 
-def pattern_of(guard: Value | None, item: Pipeline) -> TokenPattern:
+def pattern_of(guard: KernelValue | None, item: Pipeline) -> TokenPattern:
     """The iterations in which an access happens; every one without a guard."""
     counters = item.counters or [Counter("once", 1)]
     masks: dict[Counter, NDArray[np.bool_]] = {}
@@ -35,7 +35,7 @@ def pattern_of(guard: Value | None, item: Pipeline) -> TokenPattern:
     )
 
 
-def _together(guard: Value | None, item: Pipeline) -> TokenPattern:
+def _together(guard: KernelValue | None, item: Pipeline) -> TokenPattern:
     """A condition that mixes counters: every iteration is looked at."""
     if item.iterations > MOST_ITERATIONS // 10:
         raise PenstockError(
@@ -54,7 +54,7 @@ def _together(guard: Value | None, item: Pipeline) -> TokenPattern:
     return TokenPattern((PatternLevel(_runs(mask.ravel()), 1),))
 
 
-def _conjuncts(guard: Value | None) -> list[Value]:
+def _conjuncts(guard: KernelValue | None) -> list[KernelValue]:
     if guard is None:
         return []
     if guard.op == "logic" and guard.comparison == "and":
@@ -62,13 +62,13 @@ def _conjuncts(guard: Value | None) -> list[Value]:
     return [guard]
 
 
-def _counters(node: Value, item: Pipeline) -> set[Counter]:
+def _counters(node: KernelValue, item: Pipeline) -> set[Counter]:
     if node.linear is not None:
         return {c for c, _ in node.linear.terms}
     return {c for arg in node.args for c in _counters(arg, item)}
 
 
-def _evaluate(node: Value, values: dict[Counter, NDArray[np.int64]], item: Pipeline) -> NDArray[np.bool_]:
+def _evaluate(node: KernelValue, values: dict[Counter, NDArray[np.int64]], item: Pipeline) -> NDArray[np.bool_]:
     if node.constant:
         return np.array(bool(node.value))
     if node.op == "not":
@@ -95,7 +95,7 @@ def _evaluate(node: Value, values: dict[Counter, NDArray[np.int64]], item: Pipel
     )  # fmt: skip
 
 
-def _number(node: Value, values: dict[Counter, NDArray[np.int64]]) -> NDArray[np.int64] | None:
+def _number(node: KernelValue, values: dict[Counter, NDArray[np.int64]]) -> NDArray[np.int64] | None:
     if node.linear is not None:
         return _linear(node.linear, values)
     if node.op in ("add", "sub", "mul", "rem", "div", "and", "shr"):

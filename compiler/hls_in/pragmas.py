@@ -66,7 +66,7 @@ def pragmas_of(file: str, text: str) -> Iterator[Pragma]:
             yield Pragma(kind, {key.lower(): value for key, value in parts[1:]}, file, line, column)
 
 
-class Placed:
+class PlacedPragmas:
     """Pragmas by the block that they stand in."""
 
     def __init__(self, pragmas: list[Pragma], functions: list[Tree]) -> None:

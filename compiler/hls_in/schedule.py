@@ -13,7 +13,7 @@ from penstock.compiler.hls_in.balance import balance
 from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.dependence import distance
-from penstock.compiler.hls_in.graph import Value
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelArray
 
@@ -36,7 +36,7 @@ class ScheduledPipeline:
     limits: list[IiLimit]
     units: dict[str, int]
     """Floating-point and other shared operators by name, as many as are built."""
-    starts: dict[Value, int] = field(default_factory=dict[Value, int])
+    starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
 
     @property
     def limit(self) -> IiLimit | None:
@@ -47,8 +47,8 @@ class ScheduledPipeline:
 class _Cycle:
     """A value that comes back: from `start` to `end` in one iteration, used again `distance` later."""
 
-    start: Value
-    end: Value
+    start: KernelValue
+    end: KernelValue
     distance: int
     register: bool
 
@@ -62,13 +62,13 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     target = item.target if isinstance(item, Pipeline) else 1
     delays.counters = item.counters if isinstance(item, Pipeline) else []
     limits: list[IiLimit] = []
-    fabric: set[Value] = set()
-    accesses: dict[KernelArray, list[Value]] = {}
+    fabric: set[KernelValue] = set()
+    accesses: dict[KernelArray, list[KernelValue]] = {}
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None:
             accesses.setdefault(node.array, []).append(node)
     free = {array for array, met in accesses.items() if cut_by_itself(array, met)}
-    cyclic: set[tuple[Value, Value]] = set()
+    cyclic: set[tuple[KernelValue, KernelValue]] = set()
     if isinstance(item, Pipeline) and item.counters:
         for cycle in _cycles(item, nodes):
             limits += _recurrence(item, cycle, delays, fabric, cyclic)
@@ -87,15 +87,15 @@ def graph_balanced(item: Pipeline | Straight) -> bool:
     return bool(item.__dict__.get("balanced"))
 
 
-def _ordered(nodes: list[Value]) -> list[Value]:
+def _ordered(nodes: list[KernelValue]) -> list[KernelValue]:
     """Every node after what it needs."""
     known = set(nodes)
-    seen: set[Value] = set()
-    result: list[Value] = []
+    seen: set[KernelValue] = set()
+    result: list[KernelValue] = []
     for root in nodes:
         if root in seen:
             continue
-        waiting: list[tuple[Value, bool]] = [(root, False)]
+        waiting: list[tuple[KernelValue, bool]] = [(root, False)]
         while waiting:
             node, done = waiting.pop()
             if done:
@@ -109,13 +109,13 @@ def _ordered(nodes: list[Value]) -> list[Value]:
     return result
 
 
-def _needs(node: Value) -> list[Value]:
+def _needs(node: KernelValue) -> list[KernelValue]:
     return [*node.args, *([node.guard] if node.guard is not None else []), *node.after]
 
 
-def _cycles(item: Pipeline, nodes: list[Value]) -> list[_Cycle]:
+def _cycles(item: Pipeline, nodes: list[KernelValue]) -> list[_Cycle]:
     found: list[_Cycle] = []
-    loads: dict[KernelArray, list[Value]] = {}
+    loads: dict[KernelArray, list[KernelValue]] = {}
     for node in nodes:
         if node.op == "load" and node.array is not None:
             loads.setdefault(node.array, []).append(node)
@@ -137,7 +137,7 @@ def _cycles(item: Pipeline, nodes: list[Value]) -> list[_Cycle]:
     return found
 
 
-def _partners(store: Value, loads: list[Value]) -> list[Value]:
+def _partners(store: KernelValue, loads: list[KernelValue]) -> list[KernelValue]:
     """Loads that may read what a store has written; of very many only those of the same word."""
     if len(loads) <= _MOST_LOADS:
         return loads
@@ -146,7 +146,11 @@ def _partners(store: Value, loads: list[Value]) -> list[Value]:
 
 
 def _recurrence(
-    item: Pipeline, cycle: _Cycle, delays: Delays, fabric: set[Value], cyclic: set[tuple[Value, Value]]
+    item: Pipeline,
+    cycle: _Cycle,
+    delays: Delays,
+    fabric: set[KernelValue],
+    cyclic: set[tuple[KernelValue, KernelValue]],
 ) -> list[IiLimit]:
     """The bound of one cycle of dependences. Where a pragma asks for more, adders of fewer stages are taken."""
     path = _longest(cycle.start, cycle.end, delays)
@@ -176,9 +180,9 @@ def _recurrence(
     ]
 
 
-def _longest(start: Value, end: Value, delays: Delays) -> list[Value] | None:
+def _longest(start: KernelValue, end: KernelValue, delays: Delays) -> list[KernelValue] | None:
     """The path from one node to another with most cycles, or None if there is none."""
-    best: dict[Value, tuple[float, Value | None]] = {}
+    best: dict[KernelValue, tuple[float, KernelValue | None]] = {}
     for node in _between(start, end):
         if node is start:
             best[node] = 0.0, None
@@ -189,23 +193,23 @@ def _longest(start: Value, end: Value, delays: Delays) -> list[Value] | None:
             best[node] = length + (delays.stages(node) or 0.01), arg
     if end not in best:
         return None
-    path: list[Value] = []
-    node: Value | None = end
+    path: list[KernelValue] = []
+    node: KernelValue | None = end
     while node is not None:
         path.append(node)
         node = best[node][1]
     return path[::-1]
 
 
-def _values(node: Value) -> tuple[Value, ...]:
+def _values(node: KernelValue) -> tuple[KernelValue, ...]:
     return node.args[:1] if node.op == "store" else node.args
 
 
-def _between(start: Value, end: Value) -> list[Value]:
+def _between(start: KernelValue, end: KernelValue) -> list[KernelValue]:
     """Nodes that `end` needs, in order, up to `start`."""
-    seen: set[Value] = set()
-    result: list[Value] = []
-    waiting: list[tuple[Value, bool]] = [(end, False)]
+    seen: set[KernelValue] = set()
+    result: list[KernelValue] = []
+    waiting: list[tuple[KernelValue, bool]] = [(end, False)]
     while waiting:
         node, done = waiting.pop()
         if done:
@@ -220,8 +224,8 @@ def _between(start: Value, end: Value) -> list[Value]:
     return result
 
 
-def _ports(nodes: list[Value], delays: Delays) -> list[IiLimit]:
-    accesses: dict[KernelArray, list[Value]] = {}
+def _ports(nodes: list[KernelValue], delays: Delays) -> list[IiLimit]:
+    accesses: dict[KernelArray, list[KernelValue]] = {}
     for node in nodes:
         if node.op in ("load", "store") and node.array is not None and not node.array.registers:
             accesses.setdefault(node.array, []).append(node)
@@ -234,7 +238,7 @@ def _ports(nodes: list[Value], delays: Delays) -> list[IiLimit]:
     return found
 
 
-def cut_by_itself(array: KernelArray, accesses: list[Value]) -> bool:
+def cut_by_itself(array: KernelArray, accesses: list[KernelValue]) -> bool:
     """Whether the tool partitions a memory on its own account, for the throughput of a pipeline: one of the design's
     own (not an argument), without a pragma about it, met at addresses that loop counters decide."""
     if array.argument or array.constant or array.partition or array.reshape or array.storage:
@@ -242,7 +246,7 @@ def cut_by_itself(array: KernelArray, accesses: list[Value]) -> bool:
     return all(arg.linear is not None for n in accesses for arg in (n.args[1:] if n.op == "store" else n.args))
 
 
-def _streams(nodes: list[Value]) -> list[IiLimit]:
+def _streams(nodes: list[KernelValue]) -> list[IiLimit]:
     met = Count((node.streams, node.op, _lane(node)) for node in nodes if node.op in ("take", "put"))
     return [
         IiLimit(count, f"{count} accesses an iteration to the stream {streams.name}", 0)
@@ -250,23 +254,23 @@ def _streams(nodes: list[Value]) -> list[IiLimit]:
     ]  # fmt: skip
 
 
-def _lane(node: Value) -> tuple[int, ...]:
+def _lane(node: KernelValue) -> tuple[int, ...]:
     index = node.args[1:] if node.op == "put" else node.args
     return tuple(int(arg.value or 0) for arg in index)
 
 
 def _place(
-    nodes: list[Value],
+    nodes: list[KernelValue],
     ii: int,
     delays: Delays,
-    fabric: set[Value],
-    cyclic: set[tuple[Value, Value]],
+    fabric: set[KernelValue],
+    cyclic: set[tuple[KernelValue, KernelValue]],
     pipelined: bool,
     free: set[KernelArray],
-) -> tuple[dict[Value, int], list[int], dict[str, int]]:
+) -> tuple[dict[KernelValue, int], list[int], dict[str, int]]:
     """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
-    ready: dict[Value, tuple[int, float]] = {}
-    starts: dict[Value, int] = {}
+    ready: dict[KernelValue, tuple[int, float]] = {}
+    starts: dict[KernelValue, int] = {}
     ends: list[int] = []
     wanted = Count(name for node in nodes if (name := delays.unit(node, node in fabric)) is not None)
     units = {name: -(-count // ii) if pipelined else min(count, 1) for name, count in wanted.items()}

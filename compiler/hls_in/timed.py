@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.hls_in.delays import Delays
-from penstock.compiler.hls_in.graph import Value
+from penstock.compiler.hls_in.graph import KernelValue
 from penstock.compiler.hls_in.patterns import pattern_of
 from penstock.compiler.hls_in.records import (
     Again,
@@ -53,7 +53,7 @@ class Timed:
 Override = Callable[[str, Pipeline, ScheduledPipeline], ScheduledPipeline]
 
 
-class KernelTiming:
+class RegionTiming:
     def __init__(self, kernel: ReadKernel, delays: Delays, override: Override | None = None) -> None:
         self.kernel = kernel
         self.delays = delays
@@ -298,7 +298,7 @@ def merged(tasks: list[KernelTask]) -> list[KernelTask]:
 Lane = tuple[KernelStream, tuple[int, ...]]
 
 
-def _lane(node: Value) -> Lane:
+def _lane(node: KernelValue) -> Lane:
     index = node.args[1:] if node.op == "put" else node.args
     assert node.streams is not None
     return node.streams, tuple(int(arg.value or 0) for arg in index)
@@ -315,7 +315,7 @@ def _streams_of(items: list[Region]) -> dict[Lane, list[object]]:
     return found
 
 
-def _token(guard: Value | None) -> object:
+def _token(guard: KernelValue | None) -> object:
     """Two conditions with the same token hold in the same iterations."""
     if guard is None:
         return None
@@ -366,4 +366,4 @@ def _accesses(item: Pipeline | Straight, groups: dict[str, Lane]) -> Iterator[Ch
 
 
 def time_kernel(kernel: ReadKernel, delays: Delays, override: Override | None = None) -> Timed:
-    return KernelTiming(kernel, delays, override).run()
+    return RegionTiming(kernel, delays, override).run()
