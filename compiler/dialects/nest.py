@@ -117,7 +117,7 @@ class NestOp(IRDLOperation):
             guard = op.properties.get("when")
             if isinstance(guard, GuardAttr):
                 for term in guard.terms:
-                    if not (term.loop < len(trips) and 0 <= term.value < trips[term.loop]):
+                    if not (term.loop < len(trips) and term.varies(trips[term.loop])):
                         raise VerifyException(f"nest {name}: guard {term} never varies within trips {trips}")
             if isinstance(op, WithinOp) and op.place.data.num_dims != len(trips):
                 raise VerifyException(f"nest {name}: place {op.place.data} does not fit {len(trips)} loops")

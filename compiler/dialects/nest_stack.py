@@ -96,6 +96,20 @@ class StackOp(LaneOp):
         """Lanes of one value along the dim."""
         return vector_type(self.inputs[0]).get_shape()[self.by.data.along]
 
+    @property
+    def beside(self) -> list[int]:
+        """The shape of all lanes at one place of the dim."""
+        shape = vector_type(self.inputs[0]).get_shape()
+        return [1 if dim == self.by.data.along else size for dim, size in enumerate(shape)]
+
+    def lanes(self, index: Sequence[str]) -> Iterator[tuple[list[str], int, list[str]]]:
+        """For one of these, by its index: lanes of the result, and for each a value and the lane of it that it is."""
+        by = self.by.data
+        for window, place, number, at in by.places(self.width):
+            made, taken = list(index), list(index)
+            made[by.along], taken[by.along] = str(window), str(at)
+            yield [*made, *([str(place)] if by.size > 1 else [])], number, taken
+
     def built_of(self, bits: Sequence[int]) -> BuiltOf | None:
         return None
 

@@ -1,4 +1,4 @@
-"""Builds the nests of a converter: one over a line buffer, or a writer and a reader on a block channel."""
+"""Builds the nests of a converter: one over a line buffer or the last tokens, or a writer and a reader of blocks."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from penstock.compiler.analysis.nests import (
     Write,
 )
 from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.analysis.regroup import RegroupPlan
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
@@ -30,6 +31,7 @@ from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
 from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.plan.names import block_name
+from penstock.compiler.plan.regroup_nests import build_regroup
 
 BLOCKS = 2
 """In a block channel: one is filled while the other is read."""
@@ -60,6 +62,8 @@ def build_converter(
     plan = choose_plan(*kinds)
     if isinstance(plan, OnePassPlan):
         return PartNests((Process("", _one_pass(plan, kinds, source, targets)),))
+    if isinstance(plan, RegroupPlan):
+        return PartNests((Process("", build_regroup(plan, source, targets)),))
     block = block_channel(name, plan, kinds[0])
     loops, skip = [*plan.shared, *plan.source], len(plan.shared)
     writer = NestFacts("write", named(loops, skip), collect(source, block, corners(loops, kinds[0], skip)), skip)

@@ -281,7 +281,7 @@ class Evaluator:
             (layer, k.tile, k.unroll, k.order, k.weights, tuple(sorted(k.bindings.items())))
             for layer, k in design.kernels.items()
         ]
-        return tuple(kernels), tuple(sorted(design.groups.items()))
+        return tuple(kernels), tuple(sorted(design.groups.items())), design.stripes, design.prefetch_bits
 
     def evaluate_design(self, design: Design) -> Evaluation:
         """Model a design given by hand. Depths that it names are kept, the others are found."""

@@ -23,7 +23,7 @@ from penstock.dse.lanes.walks import FEW, KernelWalk
 
 FITTED = "fitted"
 SHARE = "limit_share"
-SHARES = (3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
+SHARES = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 """Percent of the limits on DSPs and LUTs: smaller designs for whoever wants them, the first for the fastest."""
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)

@@ -31,6 +31,7 @@ from penstock.dse.lanes.steps import (
     with_halfway,
 )
 from penstock.dse.lanes.stores import Stores, walked_frames
+from penstock.dse.space.external import external_choices, external_defaults, with_external
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
@@ -101,6 +102,7 @@ class TilingSpace:
             table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         table |= grouping_choices(self.graph, self.platform)
+        table |= self._external
         if self._of_paced:
             table |= {"allocation": (SLOWEST_FIRST, ALIGNED, PACED), **self._of_paced}
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
@@ -120,7 +122,7 @@ class TilingSpace:
         """
         ways = self.choices["allocation"]
         shared = tuple(way for way in ways if way != FITTED)
-        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY}
+        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY, *self._external}
         table: dict[str, Mapping[str, tuple[Value, ...]]] = {}
         if self._of_fitted:
             table |= {name: {"allocation": shared} for name in self.choices if name not in of_all}
@@ -255,13 +257,13 @@ class TilingSpace:
             kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.stores.at(op.layer), bindings)
             kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, sizes, settings)
 
     def _paced(self, settings: Mapping[str, Value]) -> Design:
         """Every kernel with the lanes that a common pace asks of it."""
         kernels = dict(self._pacing.kernels(settings))
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, self.dims.padded(design) if settings.get("padding") else {}, settings)
 
     @cached_property
@@ -277,7 +279,7 @@ class TilingSpace:
 
     def _fitted(self, settings: Mapping[str, Value], allowance: Allowance) -> Design:
         kernels = self.fitting.kernels(settings, allowance)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, self.dims.padded(design), settings)
 
     @cached_property
@@ -309,6 +311,10 @@ class TilingSpace:
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
         return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
 
+    def _record(self, kernels: Mapping[str, KernelDesign], settings: Mapping[str, Value]) -> Design:
+        made = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return with_external(made, settings)
+
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
             return design
@@ -334,7 +340,11 @@ class TilingSpace:
         """What a parameter is where a setting does not say."""
         table = {name: values[0] for name, values in self.choices.items()}
         table |= {OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {}
-        return table | (self.fitting.defaults if self._of_fitted else {})
+        return table | external_defaults(self._external) | (self.fitting.defaults if self._of_fitted else {})
+
+    @cached_property
+    def _external(self) -> Mapping[str, tuple[int, ...]]:
+        return external_choices(self.platform, self.weights)
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:

@@ -244,16 +244,11 @@ class NestSv(NestParts):
         stage = max(value.stage or 0 for value in values)
         found = ValueRange(min(v.range.low for v in values), max(v.range.high for v in values))
         self.stages.declare(name, found.width, prod(shape))
-        by, given = op.by.data, values[0].shape
-        others = [1 if dim == by.along else size for dim, size in enumerate(given)]
-        with self.out.lanes(others, f"{name}_lane") as index:
+        with self.out.lanes(op.beside, f"{name}_lane") as index:
             body = LaneBody(self.stages, self.out)
-            for window, place, number, at in by.places(op.width):
-                made, taken = list(index), list(index)
-                made[by.along], taken[by.along] = str(window), str(at)
-                goal = lane(name, prod(shape), flat(shape, [*made, *([str(place)] if by.size > 1 else [])]))
-                source = Scalar.of(values[number], flat(given, taken))
-                self.out.add(f"assign {goal} = {source.term(stage, body)};")
+            for made, number, taken in op.lanes(index):
+                source = Scalar.of(values[number], flat(values[0].shape, taken))
+                self.out.add(f"assign {lane(name, prod(shape), flat(shape, made))} = {source.term(stage, body)};")
         self.values[op.result] = LaneVector(name, shape, prod(shape), found, values[0].bits, stage)
 
     def _pick(self, op: nest.PickOp) -> None:
