@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter as Count
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 from penstock.compiler.hls_in.balance import balance
@@ -18,6 +19,8 @@ from penstock.compiler.hls_in.records import Pipeline, Straight
 from penstock.compiler.hls_in.storage import KernelArray
 
 _MOST_LOADS = 512
+_QUICK_STAGES = 4
+"""Of an adder without DSPs."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class _Cycle:
 def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     graph = item.graph
     if delays.reassociate and not graph_balanced(item):
-        balance(graph)
+        balance(graph, partial(_must_be_last, item))
         item.__dict__["balanced"] = True
     nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
     target = item.target if isinstance(item, Pipeline) else 1
@@ -81,6 +84,14 @@ def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
     if isinstance(item, Pipeline):
         ii = min(ii, max(ii, 1))
     return ScheduledPipeline(ii, max(1, depth), limits, units, starts)
+
+
+def _must_be_last(item: Pipeline | Straight, part: KernelValue, parts: int) -> bool:
+    """Whether a pragma asks for an II above 1 that the levels of a balanced sum would miss."""
+    if not isinstance(item, Pipeline) or not item.counters or item.target == 1 or part.op != "load":
+        return False
+    moves = any(a.linear is None or item.counters[-1] in dict(a.linear.terms) for a in part.args)
+    return not moves and _QUICK_STAGES * (parts - 1).bit_length() > item.target
 
 
 def graph_balanced(item: Pipeline | Straight) -> bool:
