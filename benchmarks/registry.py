@@ -51,6 +51,9 @@ BENCHMARKS: dict[str, Benchmark] = {
         "benchmarks.fronts", "the front of the search with its defaults, beside NSGA-II with four times the trials"
     ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
+    "hls-in": Benchmark(
+        "benchmarks.hls_in", "public HLS C++ from source alone: II, depth and area against csynth, cycles against RTL"
+    ),
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
     ),

@@ -1,0 +1,1 @@
+"""HLS C++ in: other people's kernels read, scheduled as Vitis would, and simulated."""

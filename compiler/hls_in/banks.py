@@ -1,0 +1,54 @@
+"""Which bank of a memory an access meets, and how many cycles its ports need for one iteration's accesses."""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from math import prod
+
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.storage import KernelArray
+
+BankSpot = tuple[int, tuple[tuple[int, int], ...]]
+"""In one dimension: what is certain of the bank, and the counters' part of it, (number, factor) each."""
+Bank = tuple[BankSpot, ...]
+
+
+def bank_of(access: KernelValue) -> Bank:
+    """Where an access goes. Two with the same counters' part meet one bank if the certain part is the same."""
+    array = access.array
+    assert array is not None
+    index = access.args[1:] if access.op == "store" else access.args
+    return tuple(_place(array, d, node) for d, node in enumerate(index))
+
+
+def _place(array: KernelArray, dimension: int, node: KernelValue) -> BankSpot:
+    way, factor = array.partition.get(dimension, ("none", 1))
+    if factor == 1:
+        return 0, ()
+    linear = node.linear
+    if linear is None:
+        return 0, ((-1 - node.number, 1),)
+    length = -(-array.dims[dimension] // factor)
+    if way == "block":
+        low, high = linear.range
+        if low // length == high // length:
+            return low // length, ()
+        return 0, tuple((c.number, f) for c, f in linear.terms)
+    moving = tuple((c.number, f % factor) for c, f in linear.terms if f % factor)
+    return linear.base % factor, moving
+
+
+def port_bound(array: KernelArray, accesses: list[KernelValue], ports: int) -> tuple[int, str]:
+    """The least II for one array, and the reason in words."""
+    wide = prod(f for _, f in array.reshape.values()) if array.reshape else 1
+    banks = [bank_of(node) for node in accesses]
+    fixed = [d for d in range(len(array.dims)) if all(not bank[d][1] for bank in banks)]
+    met: dict[tuple[int, ...], dict[tuple[tuple[tuple[int, int], ...], ...], Count[Bank]]] = {}
+    for bank in banks:
+        certain = tuple(bank[d][0] for d in fixed)
+        moving = tuple(place[1] for place in bank)
+        met.setdefault(certain, {}).setdefault(moving, Count())[bank] += 1
+    most = max((sum(max(group.values()) for group in groups.values()) for groups in met.values()), default=0)
+    most = -(-most // wide)
+    bound = -(-most // ports)
+    return bound, f"{most} accesses an iteration to a bank of {array.name} with {ports} ports"

@@ -1,0 +1,179 @@
+"""How long operations take on a target at a clock: stages by the operator tables, chained delays by their kind.
+
+Multi-cycle operators of these tables fill their first and last cycle, so whatever uses a result does so a cycle later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.storage import Counter
+from penstock.compiler.schedule.library import Operator, OperatorLibrary, load_library
+
+_NAMES = {
+    "add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf", "fcompare": "arith.cmpf",
+    "widen": "arith.extf", "narrow": "arith.truncf", "exp": "math.exp", "sqrt": "math.sqrt", "rsqrt": "math.rsqrt",
+    "tanh": "math.tanh", "erf": "math.erf", "log": "math.log", "floor": "math.floor", "ceil": "math.ceil",
+    "sin": "math.sin", "cos": "math.cos", "pow": "math.powf", "toint": "arith.fptosi", "fromint": "arith.sitofp",
+    "recip": "reciprocal",
+}  # fmt: skip
+_REAL = ("half", "float", "double")
+# ns at 32 bits of combinational operators, as schedules of the tool print them for this family
+_CHAINED = {"add": 0.88, "sub": 0.88, "compare": 0.85, "select": 0.35, "logic": 0.29, "not": 0.0, "and": 0.29,
+            "or": 0.29, "xor": 0.29, "shl": 1.0, "shr": 1.0, "negate": 0.29, "abs": 0.0}  # fmt: skip
+_ADDRESS = 0.9
+_DATA = 1.24
+_TOKEN = 1.24
+_MULTIPLY = 2.1
+_MAC_STAGES = 3
+
+
+@dataclass
+class Delays:
+    """A target's operators at a clock. `reassociate` is config_compile -unsafe_math_optimizations."""
+
+    library: OperatorLibrary
+    reassociate: bool = True
+    ports: int = 2
+    counters: list[Counter] = field(default_factory=list[Counter])
+    """Of the pipeline at hand: what does not move with them is known before it starts."""
+    _found: dict[tuple[str, int, str | None], Operator] = field(
+        default_factory=dict[tuple[str, int, "str | None"], Operator]
+    )
+
+    @cached_property
+    def budget(self) -> float:
+        return self.library.budget_ns
+
+    def row(self, node: KernelValue, quick: bool = False) -> Operator | None:
+        """The operator of a floating-point node or a function."""
+        name = _NAMES.get(node.op)
+        if name is None or (node.kind not in _REAL and node.op not in ("fcompare", "toint")):
+            return None
+        if node.op == "div" and node.args[0].value == 1.0 and node.kind == "float":
+            name = "reciprocal"
+        bits = max(node.bits, *(arg.bits for arg in node.args)) if node.op != "fcompare" else node.args[0].bits
+        binding = "fabric" if quick and self.has_quick(node) else None
+        return self.library.find(name, bits, binding)
+
+    def has_quick(self, node: KernelValue) -> bool:
+        """Adders come in two ways: the one without DSPs has fewer stages."""
+        return node.op in ("add", "sub") and node.kind == "float"
+
+    def stages(self, node: KernelValue, quick: bool = False) -> int:
+        if node.op == "load":
+            return 0 if node.array is not None and node.array.registers else 1
+        row = self.row(node, quick)
+        if row is not None:
+            return row.latency
+        return _MAC_STAGES if node.kind == "int" and node.op == "mul" and node.linear is None and node.bits > 18 else 0
+
+    def loop_latency(self, nodes: list[KernelValue], quick: bool, register: bool) -> int:
+        """Cycles around a cycle of dependences through these operators.
+
+        A word in a register is used in the cycle after the last; one in a memory is stored in the last cycle, and
+        loading takes one more. Adders without DSPs leave time for the next one in their last cycle.
+        """
+        total = 0
+        slow = [node for node in nodes if node.op != "load"]
+        for node in slow:
+            total += self.stages(node, quick=True) if quick and self.has_quick(node) else self.stages(node) + 1
+        return total if register else total + 1 + bool(quick and slow and self.has_quick(slow[-1]))
+
+    def unit(self, node: KernelValue, quick: bool) -> str | None:
+        """The name of the operator that a node needs, if it is one that is shared."""
+        row = self.row(node, quick)
+        return f"{row.ops[0]}:{row.bits}:{row.binding}" if row is not None else None
+
+    def enter(self, node: KernelValue, at: int, offset: float) -> tuple[int, float]:
+        """When a node may start that could at this moment."""
+        if self.row(node) is not None:
+            return (at + 1, 0.0) if offset > 0 else (at, 0.0)
+        if node.op == "take":
+            return max((at, offset), (self.library.read_stage, 0.0))
+        if node.op == "put":
+            return (at + 1, 0.0) if offset > 1.2 else (at, offset)
+        if node.op in ("load", "store"):
+            index = node.args if node.op == "load" else node.args[1:]
+            extra = self._address(node, index)
+            at, offset = at + extra[0], max(offset, extra[1]) if not extra[0] else extra[1]
+            return (at + 1, 0.0) if offset + _ADDRESS > self.budget and node.op == "load" else (at, offset)
+        delay = self._delay(node)
+        return (at + 1, 0.0) if offset + delay > self.budget else (at, offset)
+
+    def leave(self, node: KernelValue, at: int, offset: float, quick: bool) -> tuple[int, float]:
+        """When a node's value is there."""
+        row = self.row(node, quick)
+        if row is not None:
+            if row.latency == 0:
+                return at, offset + row.delay_ns
+            return at + row.latency + 1, 0.0
+        if node.op == "load":
+            return (at, offset + 1.0) if node.array is not None and node.array.registers else (at + 1, _DATA)
+        if node.op == "take":
+            return at, _TOKEN
+        if node.op in ("store", "put"):
+            return at, 0.0
+        stages = self.stages(node)
+        if stages:
+            return at + stages, 0.6
+        return at, offset + self._delay(node)
+
+    def _delay(self, node: KernelValue) -> float:
+        if node.linear is not None or node.op in ("const", "counter", "input", "phi", "convert"):
+            return 0.0
+        if node.op == "compare" and all(arg.linear is not None for arg in node.args):
+            return 0.0
+        if node.op == "mul":
+            return _MULTIPLY
+        return _CHAINED.get(node.op, 0.5)
+
+    def _address(self, node: KernelValue, index: tuple[KernelValue, ...]) -> tuple[int, float]:
+        """Cycles and nanoseconds from the counters to an address that is linear in them."""
+        array = node.array
+        assert array is not None
+        if any(arg.linear is None for arg in index):
+            return 0, 0.0
+        rows = [(arg, length) for arg, length in zip(index, array.dims, strict=True)]
+        within: list[tuple[KernelValue, int]] = []
+        for d, (arg, length) in enumerate(rows):
+            _, factor = array.partition.get(d, ("none", 1))
+            cut = -(-length // factor)
+            if cut > 1:
+                within.append((arg, cut))
+        cycles, stride = 0, 1
+        for arg, cut in reversed(within):
+            moving = [c for c, _ in arg.linear.terms if c in self.counters] if arg.linear is not None else []
+            if moving and stride & (stride - 1):
+                cycles = max(cycles, _MAC_STAGES if moving[-1] is self.counters[-1] else 1)
+            stride *= cut
+        return cycles, 0.6 if cycles else 0.0
+
+    def product(self, node: KernelValue, index: tuple[KernelValue, ...]) -> object | None:
+        """What names the DSP that multiplies for an address; None where there is none."""
+        if not index or self._address(node, index)[0] < _MAC_STAGES:
+            return None
+        assert node.array is not None
+        rows: list[object] = []
+        for d, arg in enumerate(index):
+            _, factor = node.array.partition.get(d, ("none", 1))
+            if arg.linear is None:
+                return None
+            rows.append(
+                (
+                    tuple((c.number, f) for c, f in arg.linear.terms),
+                    arg.linear.base // factor,
+                    -(-node.array.dims[d] // factor),
+                )
+            )
+        return tuple(rows)
+
+    def counts(self, node: KernelValue) -> bool:
+        """Whether a node makes the pipeline longer."""
+        return node.op in ("load", "store", "take", "put", "select", "fcompare", "phi") or self.row(node) is not None
+
+
+def delays_for(clock_mhz: float, reassociate: bool = True, family: str = "vitis-ultrascale-plus") -> Delays:
+    return Delays(load_library(family, clock_mhz), reassociate)

@@ -1,0 +1,181 @@
+"""Declarations, and pragmas that say how a memory or stream is built."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.compiler.errors import Mistakes, PenstockError, nearest
+from penstock.compiler.hls_in.bindings import ArrayView, Binding, Slot, StreamView, kind_of, unsupported, where
+from penstock.compiler.hls_in.expressions import ExpressionWalk
+from penstock.compiler.hls_in.parsing import Unit, shown
+from penstock.compiler.hls_in.pragmas import KNOWN, PlacedPragmas, Pragma
+from penstock.compiler.hls_in.records import Region
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.hls_in.syntax import Tree
+
+Directed = dict[str, tuple[dict[int, tuple[str, int]], dict[int, tuple[str, int]]]]
+
+
+class PragmaWalk(ExpressionWalk):
+    unit: Unit
+    pragmas: PlacedPragmas
+    mistakes: Mistakes
+    items: list[Region] | None
+    arrays: list[KernelArray]
+    streams: list[KernelStream]
+    directed: Directed
+    late: bool
+    """Whether an array was cut after it had been used."""
+    _kept: dict[tuple[Any, ...], Binding]
+
+    def _globals(self) -> None:
+        for tree in self.unit.declarations:
+            if tree[0] == "declare":
+                with self.mistakes.noted():
+                    self.declare(tree)
+            elif tree[0] == "record" and tree[4]:
+                with self.mistakes.noted():
+                    raise unsupported(tree[1], f"virtual functions of {tree[2]!r}", "call the function that is meant")
+
+    def _argument(self, name: str, type_: Tree, place: list[Any]) -> Binding:
+        inner = type_[1] if type_[0] == "reference" else type_
+        if inner[0] == "pointer":
+            raise unsupported(place, f"the pointer {name!r} without a size", f"declare it as an array: {name}[N]")
+        kind = kind_of(inner)
+        if kind is not None:
+            return Slot(name, *kind, self.graph.fresh("input", *kind))
+        return self._made(name, inner, place, argument=True)
+
+    def declare(self, tree: Tree) -> None:
+        _, place, name, type_, init, static, constant = tree
+        kind = kind_of(type_)
+        if kind is not None and type_[0] != "reference":
+            if (
+                (slot := self.scope.names.get(name)) is not None
+                and isinstance(slot, Slot)
+                and slot in self.memories.phis
+            ):
+                if init is not None:  # declared around an inner loop: see _sunk
+                    slot.write(self.convert(self.value(init), *kind), self.path, self.graph)
+                return
+            value = None
+            if init is not None and init[0] != "construct":
+                value = self.convert(self.value(init if init[0] != "list" else init[2][0]), *kind)
+            elif static:
+                value = self.graph.constant(0, *kind)
+            self.scope.names[name] = Slot(name, *kind, value, self.path)
+            return
+        if type_[0] == "reference" and init is not None:
+            target = self.target(init)
+            if isinstance(target, (Slot, ArrayView, StreamView)):
+                self.scope.names[name] = target
+                return
+        key = (*place, *self._instance())
+        if key not in self._kept:
+            self._kept[key] = self._made(name, type_, place, argument=False, init=init, constant=constant)
+        self.scope.names[name] = self._kept[key]
+
+    def _instance(self) -> tuple[Any, ...]:
+        """Which of several walks through one function this is: each has memories of its own."""
+        return ()
+
+    def _made(
+        self, name: str, type_: Tree, place: list[Any], argument: bool, init: Tree | None = None, constant: bool = False
+    ) -> Binding:
+        dims: list[int] = []
+        inner = type_
+        while inner[0] == "array":
+            if inner[1] is None:
+                raise unsupported(place, f"the array {name!r} without a length", f"declare it as {name}[N]")
+            dims.append(inner[1])
+            inner = inner[2]
+        if inner[0] == "stream":
+            token = kind_of(inner[1])
+            streams = KernelStream(name, tuple(dims), token[1] if token else 32, argument=argument, where=where(place))
+            self.streams.append(streams)
+            return StreamView(streams)
+        kind = kind_of(inner)
+        if kind is None or not dims:
+            said = inner[1] if inner[0] == "named" else inner[0]
+            raise unsupported(place, f"{name!r} of type {said}", "use numbers, arrays of them, or hls::stream")
+        array = KernelArray(name, tuple(dims), *kind, where(place), argument, constant)
+        if array.where in self.directed:
+            array.partition, array.reshape = map(dict, self.directed[array.where])
+        if init is not None and init[0] == "list":
+            values = self._values(init)
+            if constant and len(values) == array.words:
+                self.tables[array] = tuple(values)
+        self.arrays.append(array)
+        return ArrayView(array)
+
+    def _values(self, init: Tree) -> list[float | int]:
+        if init[0] == "list":
+            return [value for part in init[2] for value in self._values(part)]
+        node = self.value(init)
+        return [node.value] if node.value is not None else []
+
+    def constants(self) -> dict[str, int]:
+        """Integer constants that a pragma may name."""
+        found: dict[str, int] = {}
+        scope = self.scope
+        while True:
+            for name, binding in scope.names.items():
+                if isinstance(binding, Slot) and binding.value is not None and isinstance(binding.value.value, int):
+                    found.setdefault(name, binding.value.value)
+            if scope.around is None:
+                return found
+            scope = scope.around
+
+    def directives(self, pragmas: list[Pragma]) -> None:
+        """Refuse pragmas that do not exist."""
+        for p in pragmas:
+            with self.mistakes.noted():
+                if p.kind not in KNOWN:
+                    raise PenstockError(
+                        code="bad-pragma", what=f"there is no #pragma HLS {p.kind}", where=shown(p.where),
+                        hint=nearest(p.kind, KNOWN, "see UG1399 for the pragmas of Vitis HLS"),
+                    )  # fmt: skip
+
+    def apply(self, p: Pragma) -> None:
+        """A pragma that names a variable, once that is declared."""
+        name = p.options.get("variable", "").partition("[")[0]
+        binding = self.scope.find(name)
+        if binding is None:
+            known: list[str] = []
+            scope = self.scope
+            while scope is not None:
+                known += scope.names
+                scope = scope.around
+            raise PenstockError(
+                code="bad-pragma", what=f"#pragma HLS {p.kind} names {name!r}, which is no variable here",
+                where=shown(p.where), hint=nearest(name, known, "name a variable that is declared before it"),
+            )  # fmt: skip
+        if isinstance(binding, ArrayView) and p.kind in ("array_partition", "array_reshape"):
+            self._partition(p, binding.array)
+        elif isinstance(binding, StreamView) and p.kind == "stream":
+            depth = p.number("depth", self.constants())
+            if depth is not None:
+                binding.streams.depth, binding.streams.directive = depth, shown(p.where)
+        elif isinstance(binding, ArrayView) and p.kind in ("resource", "bind_storage"):
+            binding.array.storage = p.options.get("core", p.options.get("type", "")).lower()
+
+    def _partition(self, p: Pragma, array: KernelArray) -> None:
+        way = next(
+            (w for w in ("complete", "cyclic", "block") if w in p.options or p.options.get("type", "").lower() == w),
+            "complete",
+        )
+        dimension = p.number("dim", self.constants())
+        dimension = 1 if dimension is None else dimension
+        if dimension > len(array.dims):
+            raise PenstockError(
+                code="bad-pragma", what=f"{array.name!r} has {len(array.dims)} dimensions, not {dimension}",
+                where=shown(p.where),
+                hint="count dimensions from 1, the outermost; 0 is all of them",
+            )  # fmt: skip
+        into = array.partition if p.kind == "array_partition" else array.reshape
+        for d in range(len(array.dims)) if dimension == 0 else (dimension - 1,):
+            length = array.dims[d]
+            factor = length if way == "complete" else min(length, p.number("factor", self.constants()) or 1)
+            self.late |= array in self.touched and into.get(d) != (way, factor)
+            into[d] = (way, factor)
+        self.directed[array.where] = dict(array.partition), dict(array.reshape)

@@ -1,0 +1,166 @@
+"""A kernel walked through as Vitis' front end does: what is unrolled, flattened, inlined, and what stays a loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from penstock.compiler.errors import Mistakes, PenstockError, nearest
+from penstock.compiler.hls_in.bindings import INSTEAD, NameScope, Slot, unsupported
+from penstock.compiler.hls_in.directives import Directed
+from penstock.compiler.hls_in.functions import Abandon
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.loops import NAMING
+from penstock.compiler.hls_in.memory import Memories
+from penstock.compiler.hls_in.nests import Nests
+from penstock.compiler.hls_in.parsing import Unit, parse
+from penstock.compiler.hls_in.pragmas import PlacedPragmas, Pragma, pragmas_of
+from penstock.compiler.hls_in.records import ReadKernel, Region
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.hls_in.syntax import Tree, loops_in, number_loops, statements_of
+
+MOST_NODES = 60_000
+SECONDS = 60
+
+
+def read_kernel(path: Path, top: str) -> ReadKernel:
+    """A source's top function, elaborated; every mistake that could be found is in the error."""
+    unit = parse(path)
+    first = Elaborator(unit, top)
+    try:
+        kernel = first.kernel()
+        if not first.late:
+            return kernel
+        return Elaborator(unit, top, first.directed).kernel()
+    except Abandon as stop:
+        raise stop.error from None
+    except RecursionError:
+        raise PenstockError(
+            code="source-too-large", what="statements or expressions are nested too deeply", where=path.name,
+            hint="split long expressions into several statements",
+        ) from None  # fmt: skip
+
+
+class Elaborator(Nests):
+    def __init__(self, unit: Unit, top: str, directed: Directed | None = None) -> None:
+        """`directed` are partitions by array of a first walk: a callee may cut what its caller used before."""
+        self.unit = unit
+        self.directed = dict(directed or {})
+        self.late = False
+        self._kept = {}
+        self.top = top
+        functions = [tree for tree in unit.declarations if tree[0] == "function" and tree[6] is not None]
+        self.functions: dict[str, Tree] = {tree[2]: tree for tree in functions}
+        found = [
+            p for file, text in unit.sources.texts.items()
+            for p in pragmas_of(str(file.relative_to(unit.sources.folder)), text)
+        ]  # fmt: skip
+        for p in found:
+            p.__dict__["file"] = "/penstock-source/" + p.file
+        self.pragmas = PlacedPragmas(found, functions)
+        self.mistakes = Mistakes()
+        self.scope = NameScope()
+        self.graph = ValueGraph()
+        self.memories = Memories(self.graph)
+        self.path: KernelValue | None = None
+        self.items: list[Region] | None = []
+        """Where loops go; None inside a pipeline, where every loop is unrolled."""
+        self.calls: list[str] = []
+        self.arrays: list[KernelArray] = []
+        self.streams: list[KernelStream] = []
+        self.tables: dict[KernelArray, tuple[float | int, ...]] = {}
+        self.touched: set[KernelArray] = set()
+        self.result: KernelValue | None = None
+        self.loop_numbers: dict[int, int] = {}
+        self.steps = 0
+        self.until = time.process_time() + SECONDS
+
+    def kernel(self) -> ReadKernel:
+        function = self.functions.get(self.top)
+        if function is None:
+            raise PenstockError(
+                code="no-top", what=f"there is no function {self.top!r}", where=self.unit.sources.main.name,
+                hint=nearest(self.top, self.functions, f"its functions: {', '.join(sorted(self.functions)) or 'none'}"),
+            )  # fmt: skip
+        with self.mistakes.noted():
+            self._globals()
+        scalars: list[str] = []
+        for name, type_, place in function[3]:
+            with self.mistakes.noted():
+                self.scope.names[name] = binding = self._argument(name, type_, place)
+                if isinstance(binding, Slot):
+                    scalars.append(name)
+        self.loop_numbers |= number_loops(function[6])
+        body = self.function_body(function)
+        self.mistakes.raise_first()
+        interface = [p for p in self.pragmas.of(function[6]) if p.kind == "interface"]
+        s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
+        axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
+        return ReadKernel(self.top, body, self.arrays, self.streams, scalars, s_axilite, axi)
+
+    # statements
+
+    def block(self, tree: Tree, own_scope: bool = True) -> None:
+        if own_scope:
+            self.scope = NameScope(self.scope)
+            self.directives(self.pragmas.of(tree))
+        try:
+            self.statements(statements_of(tree), [p for p in self.pragmas.of(tree) if p.kind in NAMING])
+        finally:
+            if own_scope and self.scope.around is not None:
+                self.scope = self.scope.around
+
+    def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None:
+        """Statements, and between them the pragmas that name variables, in the order of the text."""
+        waiting = list(pragmas)
+        for tree in trees:
+            while waiting and waiting[0].line < tree[1][1]:
+                with self.mistakes.noted():
+                    self.apply(waiting.pop(0))
+            with self.mistakes.noted():
+                self.statement(tree)
+        for p in waiting:
+            with self.mistakes.noted():
+                self.apply(p)
+
+    def statement(self, tree: Tree, label: str = "") -> None:
+        self.steps += 1
+        if len(self.graph.nodes) > MOST_NODES:
+            raise Abandon(unsupported(tree[1], f"more than {MOST_NODES:,} operations in one iteration", "unroll less"))
+        if self.steps % 64 == 0 and time.process_time() > self.until:
+            raise Abandon(unsupported(tree[1], f"a kernel that takes more than {SECONDS} s to unfold", "unroll less"))
+        match tree[0]:
+            case "block":
+                self.block(tree)
+            case "group":
+                for part in tree[2]:
+                    with self.mistakes.noted():
+                        self.declare(part)
+            case "label":
+                self.statement(tree[3], tree[2])
+            case "expression":
+                self.value(tree[2])
+            case "return":
+                if tree[2] is not None:
+                    self.result = self.value(tree[2])
+            case "if":
+                self._if(tree)
+            case "for":
+                self.loop_of(tree, label)
+            case "bad":
+                raise unsupported(
+                    tree[1], f"a {tree[2]}", INSTEAD.get(tree[2], "write it with for, if and assignments")
+                )
+            case _:
+                raise unsupported(tree[1], f"a statement of kind {tree[0]!r}", "write it with for, if and assignments")
+
+    def _if(self, tree: Tree) -> None:
+        condition = self.truth(self.value(tree[2]))
+        for branch, taken in ((tree[3], condition), (tree[4], self.graph.negate(condition))):
+            if branch is None or (taken.constant and not taken.value):
+                continue
+            if not taken.constant and self.items is not None and any(True for _ in loops_in(branch)):
+                raise unsupported(tree[1], "a loop under a condition", "put the condition inside the loop")
+            with self.under(None if taken.constant else taken):
+                self.statement(branch)

@@ -1,0 +1,325 @@
+"""Expressions of a kernel to nodes of a graph."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+from penstock.compiler.hls_in.bindings import INSTEAD, ArrayView, NameScope, Slot, StreamView, kind_of, unsupported
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.memory import Memories
+from penstock.compiler.hls_in.storage import KernelArray, NumberKind
+from penstock.compiler.hls_in.syntax import Tree
+
+_SIGNS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "div", "%": "rem", "&": "and", "|": "or", "^": "xor", "<<": "shl",
+    ">>": "shr",
+}  # fmt: skip
+_REAL = ("half", "float", "double", "fixed")
+
+
+def _inverse(x: float) -> float:
+    return 1 / x
+
+
+def _inverse_root(x: float) -> float:
+    return 1 / math.sqrt(x)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "exp": math.exp, "log": math.log, "sqrt": math.sqrt, "tanh": math.tanh, "sin": math.sin, "cos": math.cos,
+    "erf": math.erf, "floor": math.floor, "ceil": math.ceil, "fabs": abs, "abs": abs, "pow": math.pow,
+    "rsqrt": _inverse_root, "recip": _inverse,
+}  # fmt: skip
+"""Functions of floats that fold where all is constant."""
+
+
+class ExpressionWalk:
+    """The part of the walk that evaluates; statements and loops are in elaborate.py and nests.py."""
+
+    graph: ValueGraph
+    memories: Memories
+    scope: NameScope
+    path: KernelValue | None
+    tables: dict[KernelArray, tuple[float | int, ...]]
+    touched: set[KernelArray]
+    """Arrays that were read or written already."""
+
+    def value(self, tree: Tree) -> KernelValue:
+        match tree[0]:
+            case "literal":
+                kind = kind_of(tree[3]) or ("int", 32)
+                return self.graph.constant(tree[2], *kind)
+            case "cast":
+                kind = kind_of(tree[2])
+                inner = self.value(tree[3])
+                return self.convert(inner, *kind) if kind is not None else inner
+            case "name" | "index":
+                return self._read(tree)
+            case "binary":
+                return self._binary(tree)
+            case "unary":
+                return self._unary(tree)
+            case "choice":
+                condition = self.truth(self.value(tree[2]))
+                return self.graph.choose(condition, self.value(tree[3]), self.value(tree[4]), tree[1][1])
+            case "method":
+                return self._method(tree)
+            case "call":
+                return self.called(tree)
+            case "operator" if tree[2] in ("[]", "()") and len(tree[3]) == 2:
+                return self._read(_indexed(tree))
+            case "operator" if tree[2] in ("<<", ">>") and len(tree[3]) == 2:
+                return self._stream_sign(tree)
+            case "operator" if len(tree[3]) == 2:
+                return self._binary(["binary", tree[1], tree[2], *tree[3], ["int", 32, True]])
+            case "bad":
+                raise unsupported(
+                    tree[1], tree[2], INSTEAD.get(tree[2], "write it with loops, arrays, streams and numbers")
+                )
+            case _:
+                raise unsupported(
+                    tree[1], f"an expression of kind {tree[0]!r}", "write it with numbers, arrays and streams"
+                )
+
+    def called(self, tree: Tree) -> KernelValue:
+        raise NotImplementedError
+
+    def truth(self, node: KernelValue) -> KernelValue:
+        if node.kind == "bool":
+            return node
+        return self.graph.compare("!=", node, self.graph.constant(0, node.kind, node.bits))
+
+    def convert(self, node: KernelValue, kind: NumberKind, bits: int) -> KernelValue:
+        """A cast; constants at once, a float widened and narrowed again not at all."""
+        if node.kind == kind and (kind in _REAL or node.bits <= bits):
+            return node
+        if kind == "bool":
+            return self.truth(node)
+        if kind == "int":
+            if node.kind in ("int", "bool"):
+                if node.constant:
+                    return self.graph.constant(int(node.value or 0), "int", bits)
+                return node
+            if node.constant:
+                return self.graph.constant(int(node.value or 0), "int", bits)
+            return self.graph.apply("toint", (node,), "int", bits)
+        if node.constant:
+            value = float(node.value or 0)
+            return self.graph.constant(_rounded(value) if kind == "float" else value, kind, bits)
+        if node.kind in ("int", "bool"):
+            return self.graph.apply("fromint", (node,), kind, bits)
+        if node.kind == "float" and kind == "double":
+            return self.graph.apply("widen", (node,), kind, bits)
+        if node.kind == "double" and kind == "float":
+            return self._narrowed(node)
+        return self.graph.apply("convert", (node,), kind, bits)
+
+    def _narrowed(self, node: KernelValue) -> KernelValue:
+        """A double as a float. One operation on floats alone gives the same value as a float operation."""
+        if node.op == "widen":
+            return node.args[0]
+        if node.op in ("add", "sub", "mul", "div") and all(map(_is_float, node.args)):
+            left, right = (self._as_float(arg) for arg in node.args)
+            return self.graph.operate(node.op, left, right, "float", 32, node.line)
+        if node.op == "sqrt" and _is_float(node.args[0]):
+            return self.graph.apply("sqrt", (self._as_float(node.args[0]),), "float", 32, node.line)
+        return self.graph.apply("narrow", (node,), "float", 32, node.line)
+
+    def _as_float(self, node: KernelValue) -> KernelValue:
+        return node.args[0] if node.op == "widen" else self.graph.constant(float(node.value or 0), "float", 32)
+
+    def _binary(self, tree: Tree) -> KernelValue:
+        _, place, sign, left_tree, right_tree, type_ = tree
+        line = place[1]
+        if sign == "=" or (sign.endswith("=") and sign not in ("==", "!=", "<=", ">=")):
+            return self._assign(place, sign, left_tree, right_tree)
+        if sign == ",":
+            self.value(left_tree)
+            return self.value(right_tree)
+        if sign in ("<<", ">>") and self._names_stream(left_tree):  # in a template it is not yet an operator's call
+            return self._stream_sign(["operator", place, sign, [left_tree, right_tree]])
+        left, right = self.value(left_tree), self.value(right_tree)
+        if sign in ("&&", "||"):
+            left, right = self.truth(left), self.truth(right)
+            found = self.graph.both(left, right) if sign == "&&" else self.graph.either(left, right)
+            return found if found is not None else self.graph.constant(1, "bool", 1)
+        if sign in ("<", ">", "<=", ">=", "==", "!="):
+            left, right = self._alike(left, right)
+            if left.kind == "double" and _is_float(left) and _is_float(right):
+                left, right = self._as_float(left), self._as_float(right)
+            return self.graph.compare(sign, left, right, line)
+        if sign not in _SIGNS:
+            raise unsupported(place, f"the operator {sign}", "write it with + - * / % & | ^ << >> and comparisons")
+        left, right = self._alike(left, right)
+        kind, bits = left.kind, max(left.bits, right.bits)
+        if kind in ("int", "bool"):
+            declared = kind_of(type_)
+            kind, bits = "int", declared[1] if declared is not None else bits
+        return self.graph.operate(_SIGNS[sign], left, right, kind, bits, line)
+
+    def _alike(self, left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:
+        """The usual conversions, for operands that the front end left as they are."""
+        order = ("bool", "int", "fixed", "half", "float", "double")
+        wide = left if order.index(left.kind) >= order.index(right.kind) else right
+        if left.kind != right.kind and wide.kind in _REAL:
+            return self.convert(left, wide.kind, wide.bits), self.convert(right, wide.kind, wide.bits)
+        return left, right
+
+    def _assign(self, place: list[Any], sign: str, left: Tree, right: Tree) -> KernelValue:
+        value = self.value(right)
+        if sign != "=":
+            old = self.value(left)
+            a, b = self._alike(old, value)
+            value = self.graph.operate(_SIGNS[sign[:-1]], a, b, a.kind, max(a.bits, b.bits), place[1])
+        return self.write(left, value)
+
+    def _unary(self, tree: Tree) -> KernelValue:
+        _, place, sign, inner, _ = tree
+        if sign in ("++", "--", "p++", "p--"):
+            old = self.value(inner)
+            new = self.graph.operate(
+                "add" if "+" in sign else "sub", old, self.graph.constant(1), "int", old.bits, place[1]
+            )
+            self.write(inner, new)
+            return old if sign[0] == "p" else new
+        node = self.value(inner)
+        if sign == "!":
+            return self.graph.negate(self.truth(node))
+        if sign == "+":
+            return node
+        if sign == "-":
+            zero = self.graph.constant(0, node.kind, node.bits)
+            if node.constant:
+                return self.graph.constant(-(node.value or 0), node.kind, node.bits)
+            if node.kind in _REAL:
+                return self.graph.apply("negate", (node,), node.kind, node.bits, place[1])
+            return self.graph.operate("sub", zero, node, "int", node.bits, place[1])
+        if sign == "~":
+            return self.graph.operate(
+                "xor", node, self.graph.constant(-1, "int", node.bits), "int", node.bits, place[1]
+            )
+        raise unsupported(place, f"the operator {sign} (a pointer)", "index the array itself")
+
+    def target(self, tree: Tree) -> Slot | tuple[ArrayView, tuple[KernelValue, ...]] | StreamView | ArrayView:
+        """What an expression names: a variable, a word of an array, a stream, a part of an array."""
+        if tree[0] == "cast":
+            return self.target(tree[3])
+        if tree[0] == "name":
+            found = self.scope.find(tree[2])
+            if found is None:
+                raise unsupported(
+                    tree[1],
+                    f"the name {tree[2]!r}, which is no variable of the kernel,",
+                    "declare it in the kernel or as a constant",
+                )
+            return found
+        if tree[0] == "operator" and str(tree[2]) == "[]" and len(tree[3]) == 2:
+            return self.target(_indexed(tree))
+        if tree[0] == "index":
+            base = self.target(tree[2])
+            index = self.value(tree[3])
+            if isinstance(base, StreamView):
+                return StreamView(base.streams, (*base.prefix, index))
+            if isinstance(base, ArrayView):
+                whole = (*base.prefix, index)
+                if len(whole) < len(base.array.dims):
+                    return ArrayView(base.array, whole)
+                return ArrayView(base.array), whole
+        raise unsupported(tree[1], "this target", "index an array by its name, or assign to a variable")
+
+    def write(self, tree: Tree, value: KernelValue) -> KernelValue:
+        target = self.target(tree)
+        if isinstance(target, Slot):
+            value = self.convert(value, target.kind, target.bits)
+            target.write(value, self.path, self.graph)
+        elif isinstance(target, tuple):
+            array, index = target[0].array, target[1]
+            self.touched.add(array)
+            value = self.convert(value, array.kind, array.bits)
+            self.memories.write(array, index, value, self.path, tree[1][1])
+        else:
+            raise unsupported(tree[1], "assigning a whole array or stream", "copy it word by word in a loop")
+        return value
+
+    def _read(self, tree: Tree) -> KernelValue:
+        target = self.target(tree)
+        if isinstance(target, Slot):
+            found = target.read(self.path)
+            if found is None:  # never written: any value will do
+                found = target.value = self.graph.constant(0, target.kind, target.bits)
+            return found
+        if isinstance(target, tuple):
+            array, index = target[0].array, target[1]
+            self.touched.add(array)
+            if array in self.tables and all(node.constant for node in index):
+                flat = 0
+                for node, length in zip(index, array.dims, strict=True):
+                    flat = flat * length + int(node.value or 0)
+                if 0 <= flat < len(self.tables[array]):
+                    return self.graph.constant(self.tables[array][flat], array.kind, array.bits)
+            return self.memories.read(array, index, self.path, tree[1][1])
+        raise unsupported(tree[1], "a whole array or stream as a value", "read it word by word")
+
+    def _method(self, tree: Tree) -> KernelValue:
+        _, place, owner, name, arguments = tree
+        target = self.target(owner)
+        if isinstance(target, StreamView) and name in ("read", "write"):
+            if name == "write":
+                return self.put(place, target, self.value(arguments[0]))
+            token = self.take(place, target)
+            return self.write(arguments[0], token) if arguments else token
+        raise unsupported(place, f".{name}()", "use blocking read() and write() of hls::stream")
+
+    def _names_stream(self, tree: Tree) -> bool:
+        while tree[0] in ("index", "cast"):
+            tree = tree[2] if tree[0] == "index" else tree[3]
+        return tree[0] == "name" and isinstance(self.scope.find(tree[2]), StreamView)
+
+    def _stream_sign(self, tree: Tree) -> KernelValue:
+        _, place, sign, (stream, other) = tree
+        target = self.target(stream)
+        if not isinstance(target, StreamView):
+            return self._binary(["binary", place, sign, stream, other, ["int", 32, True]])
+        if sign == "<<":
+            return self.put(place, target, self.value(other))
+        return self.write(other, self.take(place, target))
+
+    def take(self, place: list[Any], view: StreamView) -> KernelValue:
+        self._whole(place, view)
+        kind: NumberKind = "float" if view.streams.bits == 32 else "int"
+        return self.graph.access(
+            "take", view.prefix, kind, view.streams.bits, streams=view.streams, guard=self.path, line=place[1]
+        )  # fmt: skip
+
+    def put(self, place: list[Any], view: StreamView, value: KernelValue) -> KernelValue:
+        self._whole(place, view)
+        return self.graph.access(
+            "put", (value, *view.prefix), value.kind, view.streams.bits, streams=view.streams, guard=self.path,
+            line=place[1],
+        )  # fmt: skip
+
+    def _whole(self, place: list[Any], view: StreamView) -> None:
+        if len(view.prefix) != len(view.streams.dims) or not all(index.constant for index in view.prefix):
+            raise unsupported(
+                place, "a stream chosen by a value that is not constant", "unroll the loop over the array of streams"
+            )
+
+
+def _indexed(tree: Tree) -> Tree:
+    """A call of operator[] as the index that it is."""
+    operands: Tree = tree[3]
+    return ["index", tree[1], *operands]
+
+
+def _rounded(value: float) -> float:
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _is_float(node: KernelValue) -> bool:
+    """A double that holds a float: one that was widened, or a constant that a float holds exactly."""
+    return node.op == "widen" or (node.constant and _rounded(float(node.value or 0)) == node.value)

@@ -1,0 +1,214 @@
+"""Functions of a kernel: inlined, kept as modules, or the tasks of a dataflow region."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from functools import partial
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.bindings import (
+    ArrayView,
+    Binding,
+    NameScope,
+    Slot,
+    StreamView,
+    kind_of,
+    unsupported,
+    where,
+)
+from penstock.compiler.hls_in.directives import PragmaWalk
+from penstock.compiler.hls_in.expressions import FUNCTIONS
+from penstock.compiler.hls_in.graph import KernelValue, ValueGraph
+from penstock.compiler.hls_in.loops import NAMING, pragma
+from penstock.compiler.hls_in.memory import Memories
+from penstock.compiler.hls_in.pragmas import Pragma
+from penstock.compiler.hls_in.records import Called, DataflowRegion, KernelTask, Pipeline, Region, Straight
+from penstock.compiler.hls_in.syntax import Tree, calls_in, loops_in, number_loops, statements_of, unlabelled
+
+
+class Abandon(Exception):
+    """Going on would take for ever."""
+
+    def __init__(self, error: PenstockError) -> None:
+        self.error = error
+
+
+class Functions(PragmaWalk):
+    functions: dict[str, Tree]
+    calls: list[str]
+    result: KernelValue | None
+    loop_numbers: dict[int, int]
+
+    def block(self, tree: Tree, own_scope: bool = True) -> None:
+        raise NotImplementedError
+
+    def statement(self, tree: Tree, label: str = "") -> None:
+        raise NotImplementedError
+
+    def function_body(self, function: Tree) -> list[Region]:
+        """A function's own items, with its names bound already."""
+        if len(self.calls) > 32 or function[2] in self.calls:
+            raise unsupported(function[1], f"recursion of {function[2]!r}", "write it as a loop")
+        self.calls.append(function[2])
+        block = function[6]
+        pragmas = self.pragmas.of(block)
+        if self.items is None:
+            self.directives(pragmas)
+            self.block(block, own_scope=False)
+            items: list[Region] = []
+        elif pragma(pragmas, "dataflow"):
+            items = [self._dataflow(function[2], block, pragmas)]
+        elif (asked := pragma(pragmas, "pipeline")) and "off" not in asked.options:
+            items = [self._pipelined_function(function, asked, pragmas)]
+        else:
+            items = self.region(lambda: (self.directives(pragmas), self.block(block, own_scope=False)))
+        self.calls.pop()
+        return items
+
+    def region(self, walk: Callable[[], object]) -> list[Region]:
+        """Items of a stretch of statements that stand outside of pipelines."""
+        graph, memories, items = self.graph, self.memories, self.items
+        self.items = found = list[Region]()
+        self._begin()
+        walk()
+        self._settle()
+        self.graph, self.memories, self.items = graph, memories, items
+        return found
+
+    def _begin(self) -> None:
+        self.graph = ValueGraph()
+        self.memories = Memories(self.graph)
+
+    def _settle(self) -> None:
+        """Close the operations since the last loop."""
+        if self.items is not None and any(
+            n.op in ("load", "store", "take", "put", "add", "mul", "div", "sub") for n in self.graph.nodes
+        ):
+            self.items.append(Straight(self.graph))
+        self._begin()
+
+    def _pipelined_function(self, function: Tree, asked: Pragma, pragmas: list[Pragma]) -> Pipeline:
+        graph, memories, items = self.graph, self.memories, self.items
+        self._begin()
+        self.items = None
+        self.directives(pragmas)
+        self.block(function[6], own_scope=False)
+        made = Pipeline(
+            function[2], [], self.graph, asked.number("ii", {}) or 1, True, where(function[1]), function[1][1]
+        )
+        self.graph, self.memories, self.items = graph, memories, items
+        return made
+
+    def _dataflow(self, name: str, block: Tree, pragmas: list[Pragma]) -> DataflowRegion:
+        tasks: list[KernelTask] = []
+        items = self.items
+        self.directives(pragmas)
+        waiting = [p for p in pragmas if p.kind in NAMING]
+        for statement in statements_of(block):
+            while waiting and waiting[0].line < statement[1][1]:
+                with self.mistakes.noted():
+                    self.apply(waiting.pop(0))
+            with self.mistakes.noted():
+                inner, label = unlabelled(statement)
+                if inner[0] in ("group", "return") or (inner[0] == "expression" and not list(calls_in(inner))):
+                    self.items = []
+                    self.statement(inner)
+                    continue
+                body = self.region(partial(self.statement, statement))
+                if not body:
+                    continue
+                called = next(calls_in(inner), None) if inner[0] == "expression" else None
+                task = called or f"Loop_{label or f'VITIS_LOOP_{inner[1][1]}'}_proc"
+                if called and len(body) == 1 and isinstance(body[0], Called):
+                    body = body[0].body
+                tasks.append(KernelTask(task, body, where(inner[1])))
+        self.items = items
+        seen: dict[str, int] = {}
+        for position, task in enumerate(tasks):
+            seen[task.name] = seen.get(task.name, 0) + 1
+            if seen[task.name] > 1:
+                tasks[position] = KernelTask(f"{task.name}_{seen[task.name] - 1}", task.body, task.where)
+        return DataflowRegion(name, tasks, where(block[1]))
+
+    def called(self, tree: Tree) -> KernelValue:
+        _, place, name, arguments, templates, _ = tree
+        function = self.functions.get(name)
+        if function is None:
+            return self._library(tree)
+        bindings: dict[str, Binding] = {}
+        for (parameter, parameter_type, _), argument in zip(function[3], arguments, strict=False):
+            bindings[parameter] = self._passed(parameter, parameter_type, argument)
+        for parameter, literal in zip(function[5], templates, strict=False):
+            bindings[parameter] = Slot(parameter, "int", 32, self.value(literal))
+        scope, result, path = self.scope, self.result, self.path
+        self.scope = NameScope(self._outermost(), bindings)
+        self.result = None
+        stays = (
+            self.items is not None and self._has_loops(function) and not pragma(self.pragmas.of(function[6]), "inline")
+        )
+        if stays:
+            self._settle()
+            self.loop_numbers |= number_loops(function[6])
+            self.path = None
+            body = self.function_body(function)
+            assert self.items is not None
+            self.items.append(Called(name, body, where(place)))
+        elif self.items is not None:  # no loops, or asked for: as if its statements stood here
+            self.calls.append(name)
+            if self.calls.count(name) > 1:
+                raise unsupported(place, f"recursion of {name!r}", "write it as a loop")
+            self.loop_numbers |= number_loops(function[6])
+            self.directives(self.pragmas.of(function[6]))
+            self.block(function[6], own_scope=False)
+            self.calls.pop()
+        else:
+            self.function_body(function)
+        value = self.result
+        self.scope, self.result, self.path = scope, result, path
+        return value if value is not None else self.graph.constant(0)
+
+    def _outermost(self) -> NameScope:
+        scope = self.scope
+        while scope.around is not None:
+            scope = scope.around
+        return scope
+
+    def _passed(self, name: str, type_: Tree, argument: Tree) -> Binding:
+        kind = kind_of(type_)
+        if kind is not None and type_[0] != "reference":
+            return Slot(name, *kind, self.convert(self.value(argument), *kind))
+        target = self.target(argument)
+        if isinstance(target, (ArrayView, StreamView, Slot)):
+            return target
+        raise unsupported(argument[1], f"passing one word of an array to {name!r}", "pass the array and the index")
+
+    def _has_loops(self, function: Tree, depth: int = 0) -> bool:
+        if depth > 32:
+            return False
+        for loop in loops_in(function[6]):
+            found = pragma(self.pragmas.of(loop[5]), "unroll")
+            if found is None or "factor" in found.options:
+                return True
+        others = [self.functions[name] for name in calls_in(function[6]) if name in self.functions]
+        return any(self._has_loops(other, depth + 1) for other in others)
+
+    def _library(self, tree: Tree) -> KernelValue:
+        _, place, name, arguments, _, type_ = tree
+        base = name[:-1] if name.endswith("f") and name[:-1] in (*FUNCTIONS, "fmax", "fmin") else name
+        if name in ("assert", "printf", "__assert_fail"):
+            return self.graph.constant(0)
+        values = [self.value(argument) for argument in arguments]
+        kind = kind_of(type_) or (values[0].kind, values[0].bits) if values else ("int", 32)
+        if base in ("fmax", "fmin", "max", "min") and len(values) == 2:
+            sign = ">" if "max" in base else "<"
+            left, right = (self.convert(value, *kind) for value in values)
+            return self.graph.choose(self.graph.compare(sign, left, right, place[1]), left, right, place[1])
+        if base in FUNCTIONS and values:
+            if all(value.constant for value in values):
+                with contextlib.suppress(ValueError, ArithmeticError):
+                    return self.graph.constant(FUNCTIONS[base](*(float(v.value or 0) for v in values)), *kind)
+            return self.graph.apply("abs" if base in ("fabs", "abs") else base, tuple(values), *kind, place[1])
+        raise unsupported(
+            place, f"the function {name!r}, whose body is not in the source,", "add its definition, or use hls_math.h"
+        )

@@ -1,0 +1,276 @@
+"""A straight piece of a kernel as operations on values: what one iteration of a pipeline does.
+
+Equal expressions become one node (the tools find common subexpressions), constants are folded, and integers that are
+linear in loop counters carry that form, from which banks, dependences and token patterns follow.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream, NumberKind
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """base + the sum of factor · counter (0, 1, 2, ...)."""
+
+    base: int
+    terms: tuple[tuple[Counter, int], ...] = ()
+
+    def plus(self, other: LinearForm, times: int = 1) -> LinearForm:
+        factors = dict(self.terms)
+        for counter, factor in other.terms:
+            factors[counter] = factors.get(counter, 0) + times * factor
+        kept = tuple(sorted(((c, f) for c, f in factors.items() if f), key=lambda term: term[0].number))
+        return LinearForm(self.base + times * other.base, kept)
+
+    def times(self, factor: int) -> LinearForm:
+        return LinearForm(self.base * factor, tuple((c, f * factor) for c, f in self.terms) if factor else ())
+
+    @property
+    def range(self) -> tuple[int, int]:
+        low = high = self.base
+        for counter, factor in self.terms:
+            end = factor * (counter.trip - 1)
+            low, high = low + min(0, end), high + max(0, end)
+        return low, high
+
+
+@dataclass(eq=False)
+class KernelValue:
+    """One value, or one access. `guard` is the condition under which an access happens; None is always."""
+
+    op: str
+    args: tuple[KernelValue, ...] = ()
+    kind: NumberKind = "int"
+    bits: int = 32
+    value: float | int | None = None
+    linear: LinearForm | None = None
+    guard: KernelValue | None = None
+    array: KernelArray | None = None
+    streams: KernelStream | None = None
+    comparison: str = ""
+    line: int = 0
+    number: int = 0
+    follow: KernelValue | None = None
+    """Of a "phi": what it becomes in the next iteration."""
+    after: list[KernelValue] = field(default_factory=list["KernelValue"])
+    """Accesses of the same memory that must come before."""
+
+    @property
+    def constant(self) -> bool:
+        return self.value is not None
+
+    def __repr__(self) -> str:
+        return f"{self.op}{self.number}"
+
+
+_sign: Any = operator  # some of its functions have no full types
+_FOLD: dict[str, Any] = {
+    "add": _sign.add, "sub": _sign.sub, "mul": _sign.mul, "and": _sign.and_, "or": _sign.or_,
+    "xor": _sign.xor, "shl": _sign.lshift, "shr": _sign.rshift, "div": None, "rem": math.fmod,
+    "==": _sign.eq, "!=": _sign.ne, "<": _sign.lt, "<=": _sign.le, ">": _sign.gt, ">=": _sign.ge,
+}  # fmt: skip
+
+
+def _fold(op: str, left: float, right: float) -> float:
+    """C++'s result for constants: division and remainder of integers go towards zero, shifts stay within a word."""
+    if op == "div":
+        return int(left / right) if isinstance(left, int) and isinstance(right, int) else left / right
+    if op == "shl":
+        right = min(right, 64)
+    value = _FOLD[op](left, right)
+    return int(value) if isinstance(left, int) and isinstance(right, int) else value
+
+
+class ValueGraph:
+    """Builds nodes in the order of the program."""
+
+    def __init__(self) -> None:
+        self.nodes: list[KernelValue] = []
+        self._known: dict[Key, KernelValue] = {}
+
+    def constant(self, value: float | int, kind: NumberKind = "int", bits: int = 32) -> KernelValue:
+        linear = LinearForm(int(value)) if kind == "int" else None
+        return self._one(("const", value, kind, bits), KernelValue("const", (), kind, bits, value, linear))
+
+    def counter(self, counter: Counter) -> KernelValue:
+        linear = LinearForm(0, ((counter, 1),)) if counter.trip > 1 else LinearForm(0)
+        if counter.trip == 1:
+            return self.constant(0)
+        return self._one(
+            ("counter", counter), KernelValue("counter", (), "int", max(1, counter.trip.bit_length()), None, linear)
+        )
+
+    def fresh(self, op: str, kind: NumberKind, bits: int, **more: Any) -> KernelValue:
+        """A node that is no other's twin: a phi, an access, an input."""
+        node = KernelValue(op, kind=kind, bits=bits, **more)
+        return self._add(node)
+
+    def operate(
+        self, op: str, left: KernelValue, right: KernelValue, kind: NumberKind, bits: int, line: int = 0
+    ) -> KernelValue:
+        """An arithmetic operation; "add", "sub", "mul", "div", "rem", "and", "or", "xor", "shl", "shr"."""
+        if left.constant and right.constant:
+            try:
+                assert left.value is not None
+                assert right.value is not None
+                return self.constant(_fold(op, left.value, right.value), kind, bits)
+            except (ArithmeticError, ValueError, TypeError):
+                pass
+        linear = _linear(op, left, right) if kind == "int" else None
+        if linear is not None and not linear.terms:
+            return self.constant(linear.base, "int", bits)
+        if kind == "int":
+            same = _neutral(op, left, right)
+            if same is not None:
+                return same
+        elif op == "mul" and 1.0 in (left.value, right.value):
+            return right if left.value == 1.0 else left
+        elif op in ("add", "sub") and right.value == 0.0:
+            return left
+        elif op == "add" and left.value == 0.0:
+            return right
+        key: Key = (
+            (op, left, right, kind, bits)
+            if op in ("sub", "div", "rem", "shl", "shr")
+            else (op, *_sorted(left, right), kind, bits)
+        )
+        if linear is not None:
+            key = ("linear", linear, bits)
+            low, high = linear.range
+            bits = max(low.bit_length() + (low < 0), high.bit_length() + (low < 0), 1)
+        return self._one(key, KernelValue(op, (left, right), kind, bits, None, linear, line=line))
+
+    def compare(self, sign: str, left: KernelValue, right: KernelValue, line: int = 0) -> KernelValue:
+        if left.constant and right.constant:
+            return self.constant(int(_fold(sign, left.value or 0, right.value or 0)), "bool", 1)
+        if left.linear is not None and right.linear is not None:
+            difference = left.linear.plus(right.linear, -1)
+            low, high = difference.range
+            for signs, certain in (
+                (("==",), False if low > 0 or high < 0 else None), (("!=",), True if low > 0 or high < 0 else None),
+                (("<",), True if high < 0 else False if low >= 0 else None),
+                (("<=",), True if high <= 0 else False if low > 0 else None),
+                ((">",), True if low > 0 else False if high <= 0 else None),
+                ((">=",), True if low >= 0 else False if high < 0 else None),
+            ):  # fmt: skip
+                if sign in signs and certain is not None:
+                    return self.constant(int(certain), "bool", 1)
+            node = KernelValue("compare", (left, right), "bool", 1, linear=None, comparison=sign, line=line)
+            return self._one(("compare", sign, difference), node)
+        node = KernelValue(
+            "compare" if left.kind == "int" else "fcompare", (left, right), "bool", 1, comparison=sign, line=line
+        )
+        return self._one(("compare", sign, left, right), node)
+
+    def both(self, left: KernelValue | None, right: KernelValue | None) -> KernelValue | None:
+        """Two conditions together; None is true."""
+        if left is None or left is right:
+            return right
+        if right is None:
+            return left
+        for one, other in ((left, right), (right, left)):
+            if one.constant:
+                return other if one.value else one
+        return self._one(
+            ("logic", "and", *_sorted(left, right)), KernelValue("logic", (left, right), "bool", 1, comparison="and")
+        )
+
+    def either(self, left: KernelValue, right: KernelValue) -> KernelValue:
+        for one, other in ((left, right), (right, left)):
+            if one.constant:
+                return one if one.value else other
+        return self._one(
+            ("logic", "or", *_sorted(left, right)), KernelValue("logic", (left, right), "bool", 1, comparison="or")
+        )
+
+    def negate(self, node: KernelValue) -> KernelValue:
+        if node.constant:
+            return self.constant(int(not node.value), "bool", 1)
+        if node.op == "not":
+            return node.args[0]
+        return self._one(("not", node), KernelValue("not", (node,), "bool", 1))
+
+    def choose(self, condition: KernelValue, yes: KernelValue, no: KernelValue, line: int = 0) -> KernelValue:
+        if condition.constant:
+            return yes if condition.value else no
+        if yes is no:
+            return yes
+        kind, bits = (yes.kind, max(yes.bits, no.bits))
+        return self._one(
+            ("select", condition, yes, no), KernelValue("select", (condition, yes, no), kind, bits, line=line)
+        )
+
+    def apply(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, line: int = 0) -> KernelValue:
+        """A function or a cast of values."""
+        return self._one((op, args, kind, bits), KernelValue(op, args, kind, bits, line=line))
+
+    def access(self, op: str, args: tuple[KernelValue, ...], kind: NumberKind, bits: int, **more: Any) -> KernelValue:
+        return self._add(KernelValue(op, args, kind, bits, **more))
+
+    def _one(self, key: Key, node: KernelValue) -> KernelValue:
+        found = self._known.get(key)
+        if found is None:
+            self._known[key] = found = self._add(node)
+        return found
+
+    def _add(self, node: KernelValue) -> KernelValue:
+        node.number = len(self.nodes)
+        self.nodes.append(node)
+        return node
+
+
+def _sorted(left: KernelValue, right: KernelValue) -> tuple[KernelValue, KernelValue]:
+    return (left, right) if id(left) <= id(right) else (right, left)
+
+
+def _linear(op: str, left: KernelValue, right: KernelValue) -> LinearForm | None:
+    a, b = left.linear, right.linear
+    if a is None or b is None:
+        return None
+    if op == "add":
+        return a.plus(b)
+    if op == "sub":
+        return a.plus(b, -1)
+    if op == "mul" and not a.terms:
+        return b.times(a.base)
+    if op == "mul" and not b.terms:
+        return a.times(b.base)
+    if op == "shl" and not b.terms and 0 <= b.base < 32:
+        return a.times(1 << b.base)
+    if op in ("div", "rem", "shr") and not b.terms and b.base > 0:
+        return _divided(op, a, 1 << b.base if op == "shr" else b.base)
+    return None
+
+
+def _divided(op: str, a: LinearForm, divisor: int) -> LinearForm | None:
+    """A quotient or remainder that is linear again, because the small part never carries."""
+    low, high = a.range
+    if low < 0:
+        return None
+    large = LinearForm(a.base - a.base % divisor, tuple((c, f) for c, f in a.terms if f % divisor == 0))
+    small = a.plus(large, -1)
+    if small.range[0] < 0 or small.range[1] >= divisor or high < 0:
+        return None
+    if op == "rem":
+        return small
+    return LinearForm(large.base // divisor, tuple((c, f // divisor) for c, f in large.terms))
+
+
+def _neutral(op: str, left: KernelValue, right: KernelValue) -> KernelValue | None:
+    if right.value == 0 and op in ("add", "sub", "or", "xor", "shl", "shr"):
+        return left
+    if left.value == 0 and op in ("add", "or", "xor"):
+        return right
+    if right.value == 1 and op in ("mul", "div"):
+        return left
+    if left.value == 1 and op == "mul":
+        return right
+    return None

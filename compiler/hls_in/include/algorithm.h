@@ -1,0 +1,7 @@
+// Declarations alone, for reading sources: nothing here runs. Written for Penstock.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+namespace std {
+template <typename T> const T &max(const T &, const T &);
+template <typename T> const T &min(const T &, const T &);
+}

@@ -1,0 +1,22 @@
+// Declarations alone, for reading sources: nothing here runs. Written for Penstock.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#define PENSTOCK_UNARY(NAME) double NAME(double); float NAME(float); float NAME##f(float);
+#define PENSTOCK_BINARY(NAME) double NAME(double, double); float NAME(float, float); float NAME##f(float, float);
+namespace hls {
+PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh) PENSTOCK_UNARY(sin)
+PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(rsqrt)
+PENSTOCK_UNARY(recip) PENSTOCK_UNARY(fabs) PENSTOCK_UNARY(abs)
+PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin) PENSTOCK_BINARY(max) PENSTOCK_BINARY(min)
+}
+PENSTOCK_UNARY(exp) PENSTOCK_UNARY(log) PENSTOCK_UNARY(sqrt) PENSTOCK_UNARY(tanh) PENSTOCK_UNARY(sin)
+PENSTOCK_UNARY(cos) PENSTOCK_UNARY(floor) PENSTOCK_UNARY(ceil) PENSTOCK_UNARY(erf) PENSTOCK_UNARY(fabs)
+PENSTOCK_BINARY(pow) PENSTOCK_BINARY(fmax) PENSTOCK_BINARY(fmin)
+namespace std {
+using ::exp; using ::log; using ::sqrt; using ::tanh; using ::sin; using ::cos; using ::floor; using ::ceil;
+using ::erf; using ::fabs; using ::pow; using ::fmax; using ::fmin;
+float abs(float); double abs(double);
+}
+int abs(int);
+#undef PENSTOCK_UNARY
+#undef PENSTOCK_BINARY

@@ -1,0 +1,91 @@
+"""What a loop's head says, and which loops of a body stay loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.compiler.hls_in.bindings import unsupported
+from penstock.compiler.hls_in.pragmas import Pragma
+from penstock.compiler.hls_in.syntax import Tree
+
+_LOOPS = "give the loop constant bounds, and put the changing bound into a condition inside it"
+MOST_UNROLLED = 65536
+NAMING = ("array_partition", "array_reshape", "stream", "bind_storage", "resource")
+"""Pragmas that name a variable."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """for (variable = first; ...; variable += step), `trip` times."""
+
+    variable: str
+    declared: bool
+    first: int
+    step: int
+    trip: int
+
+
+def head_of(tree: Tree, constant: Callable[[Tree], int | None]) -> Head:
+    """A loop's head, if its bounds are constants where it stands."""
+    _, place, start, condition, step, _, _ = tree
+    variable, declared, first_tree = _start(start, place)
+    first = constant(first_tree)
+    condition = _bare(condition)
+    if condition[0] != "binary" or condition[2] not in ("<", "<=", ">", ">=", "!="):
+        raise unsupported(place, "a loop whose condition is no comparison", _LOOPS)
+    sign, left, right = condition[2], _bare(condition[3]), condition[4]
+    if left != ["name", left[1], variable]:
+        left, right = _bare(condition[4]), condition[3]
+        sign = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}[sign]
+        if left[:1] != ["name"] or left[2] != variable:
+            raise unsupported(place, f"a loop that does not compare its own variable {variable!r}", _LOOPS)
+    bound = constant(right)
+    by = _step(step, variable, constant)
+    if first is None or bound is None or by is None or by == 0:
+        raise unsupported(place, f"a trip count of the loop over {variable!r} that is no constant", _LOOPS)
+    span = bound - first if by > 0 else first - bound
+    if sign in ("<=", ">="):
+        span += 1
+    if (sign in ("<", "<=") and by < 0) or (sign in (">", ">=") and by > 0):
+        raise unsupported(
+            place, f"a loop over {variable!r} that steps away from its bound", "let it step towards the bound"
+        )
+    return Head(variable, declared, first, by, max(0, -(-span // abs(by))))
+
+
+def _start(start: Tree, place: list[Any]) -> tuple[str, bool, Tree]:
+    if start[0] == "group" and len(start[2]) == 1 and start[2][0][0] == "declare" and start[2][0][4] is not None:
+        return start[2][0][2], True, start[2][0][4]
+    if start[0] == "expression":
+        inner = _bare(start[2])
+        if inner[0] == "binary" and inner[2] == "=" and _bare(inner[3])[0] == "name":
+            return _bare(inner[3])[2], False, inner[4]
+    raise unsupported(place, "a loop that does not set one variable", "write for (int i = 0; i < N; i++)")
+
+
+def _step(step: Tree, variable: str, constant: Callable[[Tree], int | None]) -> int | None:
+    step = _bare(step)
+    if step[0] == "unary" and step[2] in ("++", "p++", "--", "p--") and _bare(step[3])[-1] == variable:
+        return 1 if "+" in step[2] else -1
+    if step[0] == "binary" and _bare(step[3])[0] == "name" and _bare(step[3])[2] == variable:
+        if step[2] in ("+=", "-="):
+            by = constant(step[4])
+            return by if by is None or step[2] == "+=" else -by
+        if step[2] == "=":
+            inner = _bare(step[4])
+            if inner[0] == "binary" and inner[2] in ("+", "-") and _bare(inner[3])[-1] == variable:
+                by = constant(inner[4])
+                return by if by is None or inner[2] == "+" else -by
+    return None
+
+
+def _bare(tree: Tree) -> Tree:
+    while tree[0] == "cast":
+        tree = tree[3]
+    return tree
+
+
+def pragma(found: list[Pragma], kind: str) -> Pragma | None:
+    return next((p for p in found if p.kind == kind), None)

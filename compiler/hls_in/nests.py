@@ -1,0 +1,237 @@
+"""Loops of a kernel: what is unrolled, what is one pipeline, what stays a loop around others."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterable
+
+from penstock.compiler.hls_in.bindings import NameScope, Slot, kind_of, unsupported, where
+from penstock.compiler.hls_in.functions import Functions
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.loops import MOST_UNROLLED, NAMING, Head, head_of, pragma
+from penstock.compiler.hls_in.pragmas import Pragma
+from penstock.compiler.hls_in.records import Again, Pipeline, Region
+from penstock.compiler.hls_in.storage import Counter
+from penstock.compiler.hls_in.syntax import (
+    Tree,
+    assigned_in,
+    calls_in,
+    declared_in,
+    loops_in,
+    names_in,
+    statements_of,
+    unlabelled,
+    variable_of,
+)  # fmt: skip
+
+
+class Nests(Functions):
+    def statements(self, trees: list[Tree], pragmas: Iterable[Pragma] = ()) -> None:
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def under(self, condition: KernelValue | None) -> Generator[None]:
+        path = self.path
+        self.path = self.graph.both(path, condition)
+        try:
+            yield
+        finally:
+            self.path = path
+
+    def _constant(self, tree: Tree) -> int | None:
+        node = self.value(tree)
+        return int(node.value) if node.value is not None else None
+
+    def loop_of(self, tree: Tree, label: str) -> None:
+        head = head_of(tree, self._constant)
+        pragmas = self.pragmas.of(tree[5])
+        unroll = pragma(pragmas, "unroll")
+        factor = unroll.number("factor", self.constants()) if unroll is not None else None
+        whole = self.items is None or (unroll is not None and factor is None) or (factor or 0) >= head.trip
+        if whole or head.trip <= 1:
+            self._unrolled(tree, head)
+            return
+        self._settle()
+        item = self._loop(tree, label)
+        assert self.items is not None
+        self.items.append(item)
+
+    def _unrolled(self, tree: Tree, head: Head) -> None:
+        if head.trip > MOST_UNROLLED:
+            raise unsupported(
+                tree[1], f"unrolling {head.trip:,} iterations", "pipeline this loop, or unroll by a factor"
+            )
+        for turn in range(head.trip):
+            self._bound(head, self.graph.constant(head.first + turn * head.step), lambda: self.statement(tree[5]))
+
+    def _bound(self, head: Head, value: KernelValue, walk: Callable[[], object]) -> None:
+        """Walk with the loop's variable at a value."""
+        self.scope = NameScope(self.scope, {head.variable: Slot(head.variable, "int", 32, value, self.path)})
+        try:
+            walk()
+        finally:
+            assert self.scope.around is not None
+            self.scope = self.scope.around
+
+    def loop_name(self, tree: Tree, label: str) -> str:
+        return label or f"VITIS_LOOP_{tree[1][1]}_{self.loop_numbers.get(id(tree), 0)}"
+
+    def _staying(self, body: Tree) -> list[Tree]:
+        """Loops of a body that are not wholly unrolled, and None-like calls of functions with loops."""
+        found: list[Tree] = []
+        for loop in loops_in(body):
+            unroll = pragma(self.pragmas.of(loop[5]), "unroll")
+            if unroll is None or "factor" in unroll.options:
+                found.append(loop)
+        return found
+
+    def _loop(self, tree: Tree, label: str) -> Region:
+        """A loop that stays one: a pipeline with the loops that it can be flattened with, or a loop around others."""
+        chain, names = [tree], [self.loop_name(tree, label)]
+        while True:
+            body, pragmas = chain[-1][5], self.pragmas.of(chain[-1][5])
+            asked = pragma(pragmas, "pipeline")
+            if pragma(pragmas, "dataflow"):
+                return self._around(tree, names[0])
+            if asked is not None and "off" not in asked.options:
+                return self._pipeline(chain, names, asked)
+            staying = self._staying(body)
+            calls = [c for c in calls_in(body) if c in self.functions and self._has_loops(self.functions[c])]
+            if not staying and not calls:
+                return self._pipeline(chain, names, None)
+            if len(staying) != 1 or calls or not self._flattens(chain, staying[0]):
+                return self._around(tree, names[0])
+            direct = [unlabelled(s) for s in statements_of(body)]
+            inner = next((pair for pair in direct if pair[0] is staying[0]), None)
+            if inner is None:
+                return self._around(tree, names[0])
+            chain.append(inner[0])
+            names.append(self.loop_name(*inner))
+
+    def _flattens(self, chain: list[Tree], inner: Tree) -> bool:
+        """Whether a loop is one with those around it: its bounds do not change, and no iteration leaves it early."""
+        outer = {variable_of(tree) for tree in chain}
+        if any(name in outer for part in (inner[2], inner[3]) for name in names_in(part)):
+            return False
+        unroll = pragma(self.pragmas.of(inner[5]), "unroll")
+        if unroll is None or "factor" not in unroll.options:
+            return True
+        head = head_of(inner, self._constant)
+        return head.trip % (unroll.number("factor", self.constants()) or 1) == 0
+
+    def _around(self, tree: Tree, name: str) -> Again:
+        head = head_of(tree, self._constant)
+        counter = Counter(name, head.trip)
+        dataflow = pragma(self.pragmas.of(tree[5]), "dataflow")
+
+        def walk() -> None:
+            scaled = self._scaled(counter, head)
+            self._bound(head, scaled, lambda: self.block(tree[5]) if tree[5][0] == "block" else self.statement(tree[5]))
+
+        if dataflow:
+            self.scope = NameScope(
+                self.scope, {head.variable: Slot(head.variable, "int", 32, self._scaled(counter, head))}
+            )
+            body: list[Region] = [self._dataflow(name, tree[5], self.pragmas.of(tree[5]))]
+            assert self.scope.around is not None
+            self.scope = self.scope.around
+        else:
+            body = self.region(walk)
+        return Again(name, counter, body, where(tree[1]), dataflow is not None)
+
+    def _scaled(self, counter: Counter, head: Head) -> KernelValue:
+        node = self.graph.operate("mul", self.graph.counter(counter), self.graph.constant(head.step), "int", 32)
+        return self.graph.operate("add", node, self.graph.constant(head.first), "int", 32)
+
+    def _pipeline(self, chain: list[Tree], names: list[str], asked: Pragma | None) -> Pipeline:
+        graph, memories, items, path = self.graph, self.memories, self.items, self.path
+        target = asked.number("ii", self.constants()) if asked is not None else None
+        heads = [head_of(tree, self._constant) for tree in chain]
+        unroll = pragma(self.pragmas.of(chain[-1][5]), "unroll")
+        factor = (unroll.number("factor", self.constants()) or 1) if unroll is not None else 1
+        trips = [head.trip for head in heads]
+        trips[-1] = max(1, trips[-1] // factor)
+        counters = [Counter(name, trip) for name, trip in zip(names, trips, strict=True)]
+        self._begin()
+        self.items = None
+        self.path = None
+        carried = self._carry(chain)
+        self._level(chain, heads, counters, 0, factor)
+        for slot, (phi, _) in carried.items():
+            if slot.value is not phi:
+                phi.follow = slot.value
+        self.memories.close()
+        made = Pipeline(
+            "_".join(names), counters, self.graph, target or 1, asked is not None, where(chain[0][1]), chain[-1][1][1]
+        )
+        self.graph, self.memories, self.items, self.path = graph, memories, items, path
+        for slot, (phi, before) in carried.items():
+            slot.latest = None
+            slot.value = before if slot.value is phi else self.graph.fresh("input", slot.kind, slot.bits)
+        return made
+
+    def _carry(self, chain: list[Tree]) -> dict[Slot, tuple[KernelValue, KernelValue | None]]:
+        """Variables from outside that the nest assigns: each becomes what the iteration before has left."""
+        carried: dict[Slot, tuple[KernelValue, KernelValue | None]] = {}
+        variables = {variable_of(tree) for tree in chain}
+        for name in assigned_in(chain[0]):
+            slot = self.scope.find(name)
+            if isinstance(slot, Slot) and name not in variables and slot not in carried:
+                phi = self.graph.fresh("phi", slot.kind, slot.bits)
+                carried[slot] = phi, slot.value
+                slot.value, slot.path, slot.latest = phi, None, None
+        return carried
+
+    def _level(self, chain: list[Tree], heads: list[Head], counters: list[Counter], depth: int, factor: int) -> None:
+        tree, head = chain[depth], heads[depth]
+        last = depth == len(chain) - 1
+        value = self._scaled(counters[depth], head)
+        if last and factor == 1:
+            self._bound(head, value, lambda: self.statement(tree[5]))
+            return
+        if last:
+            for lane in range(factor):
+                node = self.graph.operate(
+                    "mul", self.graph.counter(counters[depth]), self.graph.constant(factor * head.step), "int", 32
+                )
+                node = self.graph.operate("add", node, self.graph.constant(head.first + lane * head.step), "int", 32)
+                self._bound(head, node, lambda: self.statement(tree[5]))
+            return
+
+        def walk() -> None:
+            parts = statements_of(tree[5])
+            at = next(i for i, part in enumerate(parts) if unlabelled(part)[0] is chain[depth + 1])
+            self._sunk(parts[:at], counters[depth + 1 :], first=True, pragmas=self.pragmas.of(tree[5]))
+            self._level(chain, heads, counters, depth + 1, factor)
+            self._sunk(parts[at + 1 :], counters[depth + 1 :], first=False)
+
+        self._bound(head, value, lambda: self._in_block(tree[5], walk))
+
+    def _in_block(self, block: Tree, walk: Callable[[], object]) -> None:
+        self.scope = NameScope(self.scope)
+        self.directives(self.pragmas.of(block))
+        try:
+            walk()
+        finally:
+            assert self.scope.around is not None
+            self.scope = self.scope.around
+
+    def _sunk(self, statements: list[Tree], inner: list[Counter], first: bool, pragmas: Iterable[Pragma] = ()) -> None:
+        """Statements beside an inner loop: they happen in its first or last iteration alone."""
+        condition: KernelValue | None = None
+        for counter in inner:
+            at = self.graph.constant(0 if first else counter.trip - 1)
+            condition = self.graph.both(condition, self.graph.compare("==", self.graph.counter(counter), at))
+        for statement in statements:
+            for name, type_ in declared_in(statement) if first else ():
+                kind = kind_of(type_)
+                if kind is not None:  # lives through all iterations of the inner loop
+                    slot = self.scope.names[name] = Slot(name, *kind)
+                    slot.value = phi = self.graph.fresh("phi", *kind)
+                    self.memories.phis[slot] = phi
+            with self.under(condition):
+                self.statements([statement])
+        for p in pragmas:
+            if p.kind in NAMING:
+                with self.mistakes.noted():
+                    self.apply(p)

@@ -1,0 +1,90 @@
+"""What an elaborated kernel is made of: pipelines, loops around them, modules and tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from penstock.compiler.hls_in.graph import ValueGraph
+from penstock.compiler.hls_in.storage import Counter, KernelArray, KernelStream
+
+
+@dataclass(eq=False)
+class Pipeline:
+    """A pipelined nest, flattened: its counters from the outermost, and what one iteration does."""
+
+    name: str
+    counters: list[Counter]
+    graph: ValueGraph
+    target: int
+    explicit: bool
+    """A pragma asked for it."""
+    where: str
+    line: int = 0
+    pipelined: bool = True
+
+    @property
+    def iterations(self) -> int:
+        return prod(c.trip for c in self.counters)
+
+
+@dataclass(eq=False)
+class Straight:
+    """Operations outside of any loop."""
+
+    graph: ValueGraph
+    where: str = ""
+
+
+@dataclass(eq=False)
+class Again:
+    """A loop that is not pipelined, around others."""
+
+    name: str
+    counter: Counter
+    body: list[Region]
+    where: str
+    dataflow: bool = False
+
+
+@dataclass(eq=False)
+class Called:
+    """A function that stays a module of its own."""
+
+    name: str
+    body: list[Region]
+    where: str
+
+
+@dataclass(eq=False)
+class KernelTask:
+    name: str
+    body: list[Region]
+    where: str
+
+
+@dataclass(eq=False)
+class DataflowRegion:
+    """Tasks that run at the same time, in the order of the program."""
+
+    name: str
+    tasks: list[KernelTask]
+    where: str
+
+
+Region = Pipeline | Straight | Again | Called | DataflowRegion
+
+
+@dataclass
+class ReadKernel:
+    """A whole top function."""
+
+    name: str
+    body: list[Region]
+    arrays: list[KernelArray]
+    streams: list[KernelStream]
+    scalars: list[str]
+    s_axilite: bool
+    axi: frozenset[str] = frozenset()
+    """Arguments behind an m_axi interface."""
+    notes: list[str] = field(default_factory=list[str])

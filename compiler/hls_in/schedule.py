@@ -1,0 +1,320 @@
+"""When each operation of a pipeline happens, as Vitis' scheduler decides it: II with its reason, depth, operators.
+
+The rules and where they were seen are in README.md of this folder. Times are (cycle, nanoseconds into it).
+"""
+
+from __future__ import annotations
+
+from collections import Counter as Count
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
+
+from penstock.compiler.hls_in.balance import balance
+from penstock.compiler.hls_in.banks import Bank, bank_of, port_bound
+from penstock.compiler.hls_in.delays import Delays
+from penstock.compiler.hls_in.dependence import distance
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.records import Pipeline, Straight
+from penstock.compiler.hls_in.storage import KernelArray
+
+_MOST_LOADS = 512
+_QUICK_STAGES = 4
+"""Of an adder without DSPs."""
+
+
+@dataclass(frozen=True)
+class IiLimit:
+    """A lower bound of the initiation interval."""
+
+    ii: int
+    reason: str
+    line: int
+
+
+@dataclass
+class ScheduledPipeline:
+    ii: int
+    depth: int
+    limits: list[IiLimit]
+    units: dict[str, int]
+    """Floating-point and other shared operators by name, as many as are built."""
+    starts: dict[KernelValue, int] = field(default_factory=dict[KernelValue, int])
+
+    @property
+    def limit(self) -> IiLimit | None:
+        return max(self.limits, key=lambda bound: bound.ii, default=None)
+
+
+@dataclass(frozen=True)
+class _Cycle:
+    """A value that comes back: from `start` to `end` in one iteration, used again `distance` later."""
+
+    start: KernelValue
+    end: KernelValue
+    distance: int
+    register: bool
+
+
+def schedule(item: Pipeline | Straight, delays: Delays) -> ScheduledPipeline:
+    graph = item.graph
+    if delays.reassociate and not graph_balanced(item):
+        balance(graph, partial(_must_be_last, item))
+        item.__dict__["balanced"] = True
+    nodes = _ordered([n for n in graph.nodes if n.op != "dead"])
+    target = item.target if isinstance(item, Pipeline) else 1
+    delays.counters = item.counters if isinstance(item, Pipeline) else []
+    limits: list[IiLimit] = []
+    fabric: set[KernelValue] = set()
+    accesses: dict[KernelArray, list[KernelValue]] = {}
+    for node in nodes:
+        if node.op in ("load", "store") and node.array is not None:
+            accesses.setdefault(node.array, []).append(node)
+    free = {array for array, met in accesses.items() if cut_by_itself(array, met)}
+    cyclic: set[tuple[KernelValue, KernelValue]] = set()
+    if isinstance(item, Pipeline) and item.counters:
+        for cycle in _cycles(item, nodes):
+            limits += _recurrence(item, cycle, delays, fabric, cyclic)
+    if isinstance(item, Pipeline):
+        limits += _ports(nodes, delays) + _streams(nodes)
+    ii = max([target, *(limit.ii for limit in limits)])
+    limits = [limit for limit in limits if limit.ii > 1]
+    starts, ends, units = _place(nodes, ii, delays, fabric, cyclic, isinstance(item, Pipeline), free)
+    depth = max(ends, default=0) + 1
+    if isinstance(item, Pipeline):
+        ii = min(ii, max(ii, 1))
+    return ScheduledPipeline(ii, max(1, depth), limits, units, starts)
+
+
+def _must_be_last(item: Pipeline | Straight, part: KernelValue, parts: int) -> bool:
+    """Whether a pragma asks for an II above 1 that the levels of a balanced sum would miss."""
+    if not isinstance(item, Pipeline) or not item.counters or item.target == 1 or part.op != "load":
+        return False
+    moves = any(a.linear is None or item.counters[-1] in dict(a.linear.terms) for a in part.args)
+    return not moves and _QUICK_STAGES * (parts - 1).bit_length() > item.target
+
+
+def graph_balanced(item: Pipeline | Straight) -> bool:
+    return bool(item.__dict__.get("balanced"))
+
+
+def _ordered(nodes: list[KernelValue]) -> list[KernelValue]:
+    """Every node after what it needs."""
+    known = set(nodes)
+    seen: set[KernelValue] = set()
+    result: list[KernelValue] = []
+    for root in nodes:
+        if root in seen:
+            continue
+        waiting: list[tuple[KernelValue, bool]] = [(root, False)]
+        while waiting:
+            node, done = waiting.pop()
+            if done:
+                result.append(node)
+                continue
+            if node in seen:
+                continue
+            seen.add(node)
+            waiting.append((node, True))
+            waiting += [(other, False) for other in _needs(node) if other in known and other not in seen]
+    return result
+
+
+def _needs(node: KernelValue) -> list[KernelValue]:
+    return [*node.args, *([node.guard] if node.guard is not None else []), *node.after]
+
+
+def _cycles(item: Pipeline, nodes: list[KernelValue]) -> list[_Cycle]:
+    found: list[_Cycle] = []
+    loads: dict[KernelArray, list[KernelValue]] = {}
+    for node in nodes:
+        if node.op == "load" and node.array is not None:
+            loads.setdefault(node.array, []).append(node)
+        if node.op == "phi" and node.follow is not None:
+            found.append(_Cycle(node, node.follow, 1, register=True))
+    innermost = item.counters[-1]
+    flattened = len(item.counters) > 1
+    for store in nodes:
+        if store.op != "store" or store.array is None:
+            continue
+        for load in _partners(store, loads.get(store.array, [])):
+            apart = distance(store, load, item.counters)
+            if apart is None:
+                continue
+            still = all(
+                node.linear is not None and innermost not in dict(node.linear.terms) for node in load.args
+            ) and all(a.linear == b.linear for a, b in zip(store.args[1:], load.args, strict=True))
+            found.append(_Cycle(load, store, apart, register=still and apart == 1 and (item.explicit or not flattened)))
+    return found
+
+
+def _partners(store: KernelValue, loads: list[KernelValue]) -> list[KernelValue]:
+    """Loads that may read what a store has written; of very many only those of the same word."""
+    if len(loads) <= _MOST_LOADS:
+        return loads
+    index = [node.linear for node in store.args[1:]]
+    return [load for load in loads if [node.linear for node in load.args] == index]
+
+
+def _recurrence(
+    item: Pipeline,
+    cycle: _Cycle,
+    delays: Delays,
+    fabric: set[KernelValue],
+    cyclic: set[tuple[KernelValue, KernelValue]],
+) -> list[IiLimit]:
+    """The bound of one cycle of dependences. Where a pragma asks for more, adders of fewer stages are taken."""
+    path = _longest(cycle.start, cycle.end, delays)
+    if path is None:
+        return []
+    slow = [node for node in path if delays.stages(node)]
+    if not slow:
+        return []
+    usual = delays.loop_latency(slow, False, cycle.register)
+    latency = usual
+    if item.explicit and usual > item.target * cycle.distance:
+        quick = [node for node in slow if delays.has_quick(node)]
+        latency = delays.loop_latency(slow, True, cycle.register)
+        if latency < usual:
+            fabric.update(quick)
+            cyclic.update(pairwise(slow))
+    bound = -(-latency // cycle.distance)
+    name = cycle.start.array.name if cycle.start.array is not None else "a variable"
+    kinds = ", ".join(sorted({n.op for n in slow}))
+    what = f"{len(slow)} operation{'s' * (len(slow) > 1)} ({kinds}) between two uses of {name}"
+    return [
+        IiLimit(
+            bound,
+            f"{what}, {latency} cycles, needed again after {cycle.distance} iteration{'s' * (cycle.distance > 1)}",
+            slow[-1].line,
+        )
+    ]
+
+
+def _longest(start: KernelValue, end: KernelValue, delays: Delays) -> list[KernelValue] | None:
+    """The path from one node to another with most cycles, or None if there is none."""
+    best: dict[KernelValue, tuple[float, KernelValue | None]] = {}
+    for node in _between(start, end):
+        if node is start:
+            best[node] = 0.0, None
+            continue
+        found = [(best[arg][0], arg) for arg in _values(node) if arg in best]
+        if found:
+            length, arg = max(found, key=lambda pair: pair[0])
+            best[node] = length + (delays.stages(node) or 0.01), arg
+    if end not in best:
+        return None
+    path: list[KernelValue] = []
+    node: KernelValue | None = end
+    while node is not None:
+        path.append(node)
+        node = best[node][1]
+    return path[::-1]
+
+
+def _values(node: KernelValue) -> tuple[KernelValue, ...]:
+    return node.args[:1] if node.op == "store" else node.args
+
+
+def _between(start: KernelValue, end: KernelValue) -> list[KernelValue]:
+    """Nodes that `end` needs, in order, up to `start`."""
+    seen: set[KernelValue] = set()
+    result: list[KernelValue] = []
+    waiting: list[tuple[KernelValue, bool]] = [(end, False)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            result.append(node)
+            continue
+        if node in seen:
+            continue
+        seen.add(node)
+        waiting.append((node, True))
+        if node is not start:
+            waiting += [(arg, False) for arg in _values(node) if arg not in seen]
+    return result
+
+
+def _ports(nodes: list[KernelValue], delays: Delays) -> list[IiLimit]:
+    accesses: dict[KernelArray, list[KernelValue]] = {}
+    for node in nodes:
+        if node.op in ("load", "store") and node.array is not None and not node.array.registers:
+            accesses.setdefault(node.array, []).append(node)
+    found: list[IiLimit] = []
+    for array, met in accesses.items():
+        if cut_by_itself(array, met):
+            continue
+        bound, reason = port_bound(array, met, delays.ports)
+        found.append(IiLimit(bound, reason, met[0].line))
+    return found
+
+
+def cut_by_itself(array: KernelArray, accesses: list[KernelValue]) -> bool:
+    """Whether the tool partitions a memory on its own account, for the throughput of a pipeline: one of the design's
+    own (not an argument), without a pragma about it, met at addresses that loop counters decide."""
+    if array.argument or array.constant or array.partition or array.reshape or array.storage:
+        return False
+    return all(arg.linear is not None for n in accesses for arg in (n.args[1:] if n.op == "store" else n.args))
+
+
+def _streams(nodes: list[KernelValue]) -> list[IiLimit]:
+    met = Count((node.streams, node.op, _lane(node)) for node in nodes if node.op in ("take", "put"))
+    return [
+        IiLimit(count, f"{count} accesses an iteration to the stream {streams.name}", 0)
+        for (streams, _, _), count in met.items() if streams is not None
+    ]  # fmt: skip
+
+
+def _lane(node: KernelValue) -> tuple[int, ...]:
+    index = node.args[1:] if node.op == "put" else node.args
+    return tuple(int(arg.value or 0) for arg in index)
+
+
+def _place(
+    nodes: list[KernelValue],
+    ii: int,
+    delays: Delays,
+    fabric: set[KernelValue],
+    cyclic: set[tuple[KernelValue, KernelValue]],
+    pipelined: bool,
+    free: set[KernelArray],
+) -> tuple[dict[KernelValue, int], list[int], dict[str, int]]:
+    """As soon as possible, with as many ports as a bank has and as few operators as the II allows."""
+    ready: dict[KernelValue, tuple[int, float]] = {}
+    starts: dict[KernelValue, int] = {}
+    ends: list[int] = []
+    wanted = Count(name for node in nodes if (name := delays.unit(node, node in fabric)) is not None)
+    units = {name: -(-count // ii) if pipelined else min(count, 1) for name, count in wanted.items()}
+    taken: Count[tuple[str, int]] = Count()
+    ports: Count[tuple[KernelArray, Bank, int]] = Count()
+    for node in nodes:
+        at, offset = (0, 0.0)
+        for arg in _needs(node):
+            if arg in ready:
+                moment = ready[arg]
+                if (arg, node) in cyclic and arg in fabric:
+                    moment = (starts[arg] + delays.stages(arg, quick=True), 0.0)
+                at, offset = max((at, offset), moment)
+        at, offset = delays.enter(node, at, offset)
+        name = delays.unit(node, node in fabric)
+        if name is not None:
+            while taken[name, at % ii if pipelined else at] >= units[name]:
+                at, offset = at + 1, 0.0
+            taken[name, at % ii if pipelined else at] += 1
+        if (
+            node.op in ("load", "store")
+            and node.array is not None
+            and node.array not in free
+            and not node.array.registers
+            and pipelined
+        ):
+            bank = bank_of(node)
+            tries = 0
+            while ports[node.array, bank, at % ii] >= delays.ports and tries < ii:
+                at, offset, tries = at + 1, 0.0, tries + 1
+            ports[node.array, bank, at % ii] += 1
+        starts[node] = at
+        ready[node] = delays.leave(node, at, offset, node in fabric)
+        if delays.counts(node):
+            ends.append(at + delays.stages(node, quick=node in fabric))
+    return starts, ends, units

@@ -1,0 +1,68 @@
+"""Loop counters, memories and streams of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import count
+from math import prod
+from typing import Literal
+
+NumberKind = Literal["int", "bool", "half", "float", "double", "fixed"]
+_numbers = count()
+
+
+@dataclass(eq=False)
+class Counter:
+    """A loop's iterations, from 0."""
+
+    name: str
+    trip: int
+    number: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(eq=False)
+class KernelArray:
+    """`partition` says of a dimension (from 0) how it is cut: ("cyclic" | "block", factor), or ("complete", length)."""
+
+    name: str
+    dims: tuple[int, ...]
+    kind: NumberKind
+    bits: int
+    where: str = ""
+    argument: bool = False
+    constant: bool = False
+    partition: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    reshape: dict[int, tuple[str, int]] = field(default_factory=dict[int, tuple[str, int]])
+    storage: str = ""
+
+    @property
+    def words(self) -> int:
+        return prod(self.dims)
+
+    @property
+    def registers(self) -> bool:
+        """Cut into single words: no memory at all."""
+        cut = all(d in self.partition and self.partition[d][1] >= n for d, n in enumerate(self.dims))
+        return cut or (not self.argument and not self.constant and self.words <= 4)
+
+    def factors(self) -> list[tuple[str, int]]:
+        """How each dimension is cut, ("none", 1) where it is not."""
+        return [self.partition.get(d, ("none", 1)) for d in range(len(self.dims))]
+
+    @property
+    def banks(self) -> int:
+        return prod(factor for _, factor in self.factors())
+
+
+@dataclass(eq=False)
+class KernelStream:
+    """One hls::stream, or an array of them."""
+
+    name: str
+    dims: tuple[int, ...]
+    bits: int
+    depth: int = 2
+    argument: bool = False
+    where: str = ""
+    directive: str = ""
+    """Where its depth is said."""

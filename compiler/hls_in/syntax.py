@@ -1,0 +1,132 @@
+"""Questions about syntax trees: nested lists, [kind, place, ...], as parse_process.py writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+Tree = list[Any]
+
+
+def is_tree(value: object) -> TypeGuard[Tree]:
+    """Whether a part of a tree is a list that holds something."""
+    return isinstance(value, list) and value != []
+
+
+def variable_of(tree: Tree) -> str:
+    """The variable of a loop."""
+    start = tree[2]
+    if start[0] == "group" and start[2]:
+        return str(start[2][0][2])
+    names = list(names_in(start))
+    return names[0] if names else ""
+
+
+def names_in(tree: Tree) -> Iterator[str]:
+    """All names in an expression."""
+    if len(tree) == 3 and tree[0] == "name":
+        yield tree[2]
+        return
+    for child in tree:
+        if is_tree(child):
+            yield from names_in(child)
+
+
+def declared_in(tree: Tree) -> list[tuple[str, Tree]]:
+    """Names and types that a statement declares."""
+    return [(part[2], part[3]) for part in tree[2]] if tree[0] == "group" else []
+
+
+def assigned_in(tree: Tree) -> list[str]:
+    """Names that a statement assigns, each once, in order."""
+    found: dict[str, None] = {}
+
+    def visit(node: Tree) -> None:
+        if (
+            node[0] == "binary"
+            and len(node) == 6
+            and str(node[2]).endswith("=")
+            and node[2] not in ("==", "!=", "<=", ">=")
+        ) or (node[0] == "unary" and len(node) == 5 and node[2] in ("++", "--", "p++", "p--")):
+            _target_name(node[3], found)
+        elif node[0] == "operator" and len(node) == 4 and node[2] == ">>" and len(node[3]) == 2:
+            _target_name(node[3][1], found)
+        elif node[0] == "method" and len(node) == 5 and node[3] == "read" and node[4]:
+            _target_name(node[4][0], found)
+        for child in node:
+            if is_tree(child):
+                visit(child)
+
+    visit(tree)
+    return list(found)
+
+
+def _target_name(tree: Tree, found: dict[str, None]) -> None:
+    while tree[0] == "cast":
+        tree = tree[3]
+    if tree[0] == "name":
+        found[tree[2]] = None
+
+
+def statements_of(body: Tree) -> list[Tree]:
+    return body[3] if body[0] == "block" else [body]
+
+
+def unlabelled(tree: Tree) -> tuple[Tree, str]:
+    """A statement without its label, and the label."""
+    return (tree[3], tree[2]) if tree[0] == "label" else (tree, "")
+
+
+def loops_in(tree: Tree | None) -> Iterator[Tree]:
+    """The loops of a statement that stand in no other loop."""
+    if tree is None:
+        return
+    kind = str(tree[0])
+    if kind == "for":
+        yield tree
+    elif kind == "block":
+        for child in tree[3]:
+            yield from loops_in(child)
+    elif kind == "if":
+        yield from loops_in(tree[3])
+        yield from loops_in(tree[4])
+    elif kind == "label":
+        yield from loops_in(tree[3])
+
+
+def calls_in(tree: Tree) -> Iterator[str]:
+    """Names of functions that a statement calls."""
+    if len(tree) == 6 and tree[0] == "call":
+        yield tree[2]
+    for child in tree:
+        if is_tree(child):
+            yield from calls_in(child)
+
+
+def parts_of(tree: Tree) -> list[Tree]:
+    """The statements inside of one."""
+    match tree[0]:
+        case "block":
+            return tree[3]
+        case "if":
+            return [part for part in tree[3:5] if part is not None]
+        case "label":
+            return [tree[3]]
+        case "for":
+            return [tree[5]]
+        case _:
+            return []
+
+
+def number_loops(body: Tree) -> dict[int, int]:
+    """The number of each loop without a label among those of its function, from which Vitis makes its name."""
+    numbers: dict[int, int] = {}
+
+    def visit(tree: Tree, labelled: bool) -> None:
+        if tree[0] == "for" and not labelled:
+            numbers[id(tree)] = len(numbers) + 1
+        for part in parts_of(tree):
+            visit(part, tree[0] == "label")
+
+    visit(body, False)
+    return numbers

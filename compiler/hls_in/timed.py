@@ -1,0 +1,369 @@
+"""A kernel with the schedule of each of its pipelines, as what the simulator runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.delays import Delays
+from penstock.compiler.hls_in.graph import KernelValue
+from penstock.compiler.hls_in.patterns import pattern_of
+from penstock.compiler.hls_in.records import (
+    Again,
+    Called,
+    DataflowRegion,
+    KernelTask,
+    Pipeline,
+    ReadKernel,
+    Region,
+    Straight,
+)
+from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
+from penstock.compiler.hls_in.storage import KernelArray, KernelStream
+from penstock.compiler.simulator import (
+    Channel,
+    ChannelAccess,
+    Network,
+    Phase,
+    Repeat,
+    Sequence,
+    SimulatedProcess,
+    StartControl,
+)  # fmt: skip
+
+MOST_PHASES = 4000
+_LEAST_STRAIGHT = 4
+"""Operations outside of loops that take fewer cycles than this pass while the control goes from loop to loop."""
+
+
+@dataclass
+class Timed:
+    """`schedules` are those of all pipelines; `owners` says which task each belongs to."""
+
+    kernel: ReadKernel
+    design: Network | Sequence
+    schedules: dict[Pipeline | Straight, ScheduledPipeline]
+    owners: dict[Pipeline | Straight, str] = field(default_factory=dict["Pipeline | Straight", str])
+    channels: dict[str, KernelStream | KernelArray] = field(default_factory=dict[str, "KernelStream | KernelArray"])
+    lanes: dict[str, int] = field(default_factory=dict[str, int])
+    """Streams of an array that one channel stands for, where there are several."""
+
+
+Override = Callable[[str, Pipeline, ScheduledPipeline], ScheduledPipeline]
+
+
+class RegionTiming:
+    def __init__(self, kernel: ReadKernel, delays: Delays, override: Override | None = None) -> None:
+        self.kernel = kernel
+        self.delays = delays
+        self.override = override
+        self.timed = Timed(kernel, Network(kernel.name, ()), {})
+
+    def run(self) -> Timed:
+        body = [item for item in self.kernel.body if not isinstance(item, Straight) or self._long(item)]
+        flows = [item for item in body if isinstance(item, DataflowRegion)]
+        if len(flows) == 1 and len(body) == 1:
+            self.timed.design = self._network(flows[0])
+        else:
+            control = StartControl("s_axilite", len(self.kernel.scalars)) if self.kernel.s_axilite else StartControl()
+            self.timed.design = Sequence(self.kernel.name, tuple(self._steps(body)), control)
+        return self.timed
+
+    def scheduled(self, item: Pipeline | Straight, owner: str) -> ScheduledPipeline:
+        if item not in self.timed.schedules:
+            found = schedule(item, self.delays)
+            if self.override is not None and isinstance(item, Pipeline):
+                found = self.override(owner, item, found)
+            self.timed.schedules[item] = found
+            self.timed.owners[item] = owner
+        return self.timed.schedules[item]
+
+    def _long(self, item: Straight) -> bool:
+        return (
+            any(n.op in ("take", "put") for n in item.graph.nodes)
+            or self.scheduled(item, self.kernel.name).depth >= _LEAST_STRAIGHT
+        )
+
+    # regions one after the other
+
+    def _steps(self, items: list[Region]) -> Iterator[tuple[Phase | Repeat | Network, ...]]:
+        """Items that share no memory and no stream run at the same time, as the tool starts them."""
+        flat = list(_inlined(items, self.kernel.name))
+        group: list[tuple[Region, str]] = []
+        used: set[KernelArray | KernelStream] = set()
+        for item, owner in flat:
+            if isinstance(item, Straight) and not self._long(item):
+                continue
+            own = touched(item)
+            if group and own & used:
+                yield tuple(self._item(i, o) for i, o in group)
+                group, used = [], set()
+            group.append((item, owner))
+            used |= own
+        if group:
+            yield tuple(self._item(i, o) for i, o in group)
+
+    def _item(self, item: Region, owner: str) -> Phase | Repeat | Network:
+        if isinstance(item, (Pipeline, Straight)):
+            return self.phase(item, owner)
+        if isinstance(item, Again):
+            phases = tuple(self._phases(item.body, owner))
+            return Repeat(item.counter.trip, self._around(phases), phases)
+        if isinstance(item, DataflowRegion):
+            return self._network(item)
+        return Phase((1,), 1, self._cycles(item, owner), name=item.name)
+
+    def _phases(self, items: list[Region], owner: str) -> Iterator[Phase]:
+        for item, own in _inlined(items, owner):
+            if isinstance(item, Straight) and not self._long(item):
+                continue
+            if isinstance(item, (Pipeline, Straight)):
+                yield self.phase(item, own)
+            else:
+                yield Phase((1,), 1, self._cycles(item, own), name=item.name)
+
+    def _cycles(self, item: Region, owner: str) -> int:
+        """Cycles of a loop inside a loop that is not pipelined."""
+        if isinstance(item, Again):
+            phases = tuple(self._phases(item.body, owner))
+            return item.counter.trip * (self._around(phases) - 2 * len(phases)) + 1
+        if isinstance(item, DataflowRegion):
+            lengths = [sum(p.length + 2 for p in self._phases(task.body, task.name)) for task in item.tasks]
+            return max(lengths, default=0) + 2
+        if isinstance(item, Called):
+            return sum(self._cycles(i, item.name) + 2 for i in item.body)
+        return self.phase(item, owner).length
+
+    @staticmethod
+    def _around(phases: tuple[Phase, ...]) -> int:
+        """Cycles of one iteration around others, as csynth prints it: each loop's, two to enter and leave it, one to
+        go on to the next, and three of the loop itself."""
+        return sum(phase.length + 1 for phase in phases) + len(phases) + 3
+
+    def phase(self, item: Pipeline | Straight, owner: str, accesses: tuple[ChannelAccess, ...] = ()) -> Phase:
+        found = self.scheduled(item, owner)
+        if isinstance(item, Straight):
+            return Phase((1,), 1, found.depth, accesses, name="straight")
+        trips = tuple(c.trip for c in item.counters) or (1,)
+        return Phase(trips, found.ii, found.depth, accesses, name=item.name)
+
+    # tasks at the same time
+
+    def _network(self, flow: DataflowRegion) -> Network:
+        tasks = merged(self._flattened(flow))
+        runs = {task.name: list(self._runs(task.body, task.name)) for task in tasks}
+        sets = {name: _streams_of(items) for name, items in runs.items()}
+        groups = _lane_groups(list(sets.items()), self.timed.lanes)
+        self._check_ends(tasks, groups)
+        arrays = self._pipos(tasks)
+        channels = [
+            Channel(name, "fifo", streams.depth, streams.bits) for name, (streams, _) in groups.items()
+        ] + [
+            Channel(array.name, "pipo", 2, array.bits, array.words, producers, consumers)
+            for array, producers, consumers in arrays
+        ]  # fmt: skip
+        for name, (streams, _) in groups.items():
+            self.timed.channels[name] = streams
+        for array, _, _ in arrays:
+            self.timed.channels[array.name] = array
+        processes: list[SimulatedProcess] = []
+        for task in tasks:
+            phases: list[Phase] = []
+            for item in runs[task.name]:
+                accesses = tuple(_accesses(item, groups)) if isinstance(item, (Pipeline, Straight)) else ()
+                if isinstance(item, (Pipeline, Straight)):
+                    phases.append(self.phase(item, task.name, accesses))
+                else:
+                    phases.append(Phase((1,), 1, self._cycles(item, task.name), name=getattr(item, "name", "")))
+            processes.append(SimulatedProcess(task.name, tuple(phases) or (Phase((1,), 1, 1),)))
+        return Network(self.kernel.name, tuple(processes), tuple(channels))
+
+    def _flattened(self, flow: DataflowRegion) -> list[KernelTask]:
+        """A dataflow region inside a task is more tasks of the same region."""
+        found: list[KernelTask] = []
+        for task in flow.tasks:
+            inner = [item for item in task.body if isinstance(item, DataflowRegion)]
+            if inner and len(task.body) == 1:
+                taken = {other.name for other in found}
+                for t in self._flattened(inner[0]):
+                    name = f"{task.name}.{t.name}" if t.name in taken else t.name
+                    found.append(KernelTask(name, t.body, t.where))
+            else:
+                found.append(task)
+        return found
+
+    def _runs(self, items: list[Region], owner: str) -> Iterator[Region]:
+        """A task's phases in order. A loop around others that touches streams is written out."""
+        for item, own in _inlined(items, owner):
+            if isinstance(item, Straight) and not self._long(item):
+                continue
+            if isinstance(item, Again) and any(isinstance(t, KernelStream) for t in touched(item)):
+                body = list(self._runs(item.body, own))
+                if len(body) * item.counter.trip > MOST_PHASES:
+                    raise PenstockError(
+                        code="unsupported-source", what=f"{item.counter.trip:,} runs of loops that touch streams",
+                        where=item.where, limit=f"{MOST_PHASES:,} phases a task",
+                        hint="make the loops perfect, so that they are one pipeline",
+                    )  # fmt: skip
+                for _ in range(item.counter.trip):
+                    yield from body
+            elif isinstance(item, DataflowRegion):
+                for task in item.tasks:
+                    yield from self._runs(task.body, task.name)
+            else:
+                yield item
+
+    def _pipos(self, tasks: list[KernelTask]) -> list[tuple[KernelArray, tuple[str, ...], tuple[str, ...]]]:
+        found: list[tuple[KernelArray, tuple[str, ...], tuple[str, ...]]] = []
+        for array in self.kernel.arrays:
+            if array.argument or array.constant:
+                continue
+            writers = tuple(t.name for t in tasks if array in _arrays(t.body, "store"))
+            readers = tuple(t.name for t in tasks if array in _arrays(t.body, "load") and t.name not in writers)
+            if writers and readers:
+                found.append((array, writers, readers))
+        return found
+
+    def _check_ends(self, tasks: list[KernelTask], groups: dict[str, tuple[KernelStream, tuple[int, ...]]]) -> None:
+        for name, (streams, _) in groups.items():
+            ends = {op: [t.name for t in tasks if streams in _stream_ends(t.body, op)] for op in ("take", "put")}
+            for op, what in (("put", "written"), ("take", "read")):
+                if len(ends[op]) != 1 and not streams.argument:
+                    raise PenstockError(
+                        code="unsupported-source",
+                        what=f"the stream {name!r} is {what} by {len(ends[op]) or 'no'} tasks",
+                        where=streams.where, hint="give every stream one task that writes and one that reads it",
+                    )  # fmt: skip
+
+
+def _inlined(items: list[Region], owner: str) -> Iterator[tuple[Region, str]]:
+    for item in items:
+        if isinstance(item, Called):
+            yield from _inlined(item.body, item.name)
+        else:
+            yield item, owner
+
+
+def graphs(items: list[Region]) -> Iterator[Pipeline | Straight]:
+    """All straight code of some items."""
+    for item in items:
+        if isinstance(item, (Pipeline, Straight)):
+            yield item
+        elif isinstance(item, DataflowRegion):
+            for task in item.tasks:
+                yield from graphs(task.body)
+        else:
+            yield from graphs(item.body)
+
+
+def touched(item: Region) -> set[KernelArray | KernelStream]:
+    found: set[KernelArray | KernelStream] = set()
+    for piece in graphs([item]):
+        for node in piece.graph.nodes:
+            if node.op in ("load", "store", "phi") and node.array is not None:
+                found.add(node.array)
+            elif node.streams is not None:
+                found.add(node.streams)
+    return found
+
+
+def _arrays(items: list[Region], op: str) -> set[KernelArray]:
+    found: set[KernelArray] = set()
+    for piece in graphs(items):
+        for node in piece.graph.nodes:
+            if node.array is not None and (
+                node.op == op or (node.op == "phi" and (op == "load" or node.follow is not None))
+            ):
+                found.add(node.array)
+    return found
+
+
+def _stream_ends(items: list[Region], op: str) -> set[KernelStream]:
+    return {n.streams for piece in graphs(items) for n in piece.graph.nodes if n.op == op and n.streams is not None}
+
+
+def merged(tasks: list[KernelTask]) -> list[KernelTask]:
+    """Tasks that write one array are one task to the tool."""
+    found: list[KernelTask] = []
+    for task in tasks:
+        written = {a for a in _arrays(task.body, "store") if not a.argument}
+        if found and written & {a for a in _arrays(found[-1].body, "store") if not a.argument}:
+            found[-1] = KernelTask(found[-1].name, [*found[-1].body, *task.body], found[-1].where)
+        else:
+            found.append(task)
+    return found
+
+
+Lane = tuple[KernelStream, tuple[int, ...]]
+
+
+def _lane(node: KernelValue) -> Lane:
+    index = node.args[1:] if node.op == "put" else node.args
+    assert node.streams is not None
+    return node.streams, tuple(int(arg.value or 0) for arg in index)
+
+
+def _streams_of(items: list[Region]) -> dict[Lane, list[object]]:
+    """How a task meets each of its streams: in which of its phases, under which conditions."""
+    found: dict[Lane, list[object]] = {}
+    for i, item in enumerate(items):
+        if isinstance(item, (Pipeline, Straight)):
+            for node in item.graph.nodes:
+                if node.op in ("take", "put"):
+                    found.setdefault(_lane(node), []).append((i, node.op, _token(node.guard)))
+    return found
+
+
+def _token(guard: KernelValue | None) -> object:
+    """Two conditions with the same token hold in the same iterations."""
+    if guard is None:
+        return None
+    if guard.op == "compare" and all(arg.linear is not None for arg in guard.args):
+        left, right = (arg.linear for arg in guard.args)
+        assert left is not None
+        assert right is not None
+        return guard.comparison, left.plus(right, -1)
+    if guard.op == "logic":
+        return guard.comparison, frozenset(_token(arg) for arg in guard.args)
+    if guard.op == "not":
+        return "not", _token(guard.args[0])
+    return id(guard)
+
+
+def _lane_groups(tasks: list[tuple[str, dict[Lane, list[object]]]], sizes: dict[str, int]) -> dict[str, Lane]:
+    """Lanes of an array of streams that are met alike by both ends are one channel; its name, and one of its lanes."""
+    kinds: dict[Lane, list[object]] = {}
+    for name, lanes in tasks:
+        for lane, met in lanes.items():
+            kinds.setdefault(lane, []).append((name, tuple(met)))
+    groups: dict[object, Lane] = {}
+    members: dict[object, int] = {}
+    for lane, met in kinds.items():
+        key = lane[0], tuple(met)
+        groups.setdefault(key, lane)
+        members[key] = members.get(key, 0) + 1
+    names: dict[str, Lane] = {}
+    for key, lane in groups.items():
+        name = lane[0].name
+        while name in names:
+            name = f"{lane[0].name}_{'_'.join(map(str, lane[1]))}" if name == lane[0].name else name + "x"
+        names[name] = lane
+        sizes[name] = members[key]
+    return names
+
+
+def _accesses(item: Pipeline | Straight, groups: dict[str, Lane]) -> Iterator[ChannelAccess]:
+    names = {lane: name for name, lane in groups.items()}
+    shell = item if isinstance(item, Pipeline) else Pipeline("straight", [], item.graph, 1, False, item.where)
+    for node in item.graph.nodes:
+        if node.op in ("take", "put") and (name := names.get(_lane(node))) is not None:
+            if node.streams is not None and node.streams.argument:
+                continue
+            pattern = pattern_of(node.guard, shell)
+            if pattern.count:
+                yield ChannelAccess(name, "read" if node.op == "take" else "write", pattern)
+
+
+def time_kernel(kernel: ReadKernel, delays: Delays, override: Override | None = None) -> Timed:
+    return RegionTiming(kernel, delays, override).run()

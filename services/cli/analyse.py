@@ -1,0 +1,81 @@
+"""`penstock analyse`: somebody's HLS C++ kernel, its cycles, what waits for what, and why, without a vendor's tool."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.compiler.errors import PenstockError
+from penstock.services.cli.exit_codes import FAILED, OK, documented_exit_codes
+
+if TYPE_CHECKING:
+    from penstock.profiling.kernels.analysis import Analysis
+
+_MOST_LINES = 20
+
+
+def analyse(
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL.cpp", help="a source of Vitis HLS C++")],
+    top: Annotated[str, typer.Option(help="its top function")],
+    clock: Annotated[float, typer.Option(help="MHz")] = 300.0,
+    part: Annotated[str, typer.Option(help="the FPGA")] = "xcu280-fsvh2892-2L-e",
+    reports: Annotated[
+        Path | None, typer.Option(help="a solution's syn/report folder: its II and depth are used")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="folder for analysis.html and analysis.json")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print one object instead of lines")] = False,
+) -> int:
+    """Say how long KERNEL.cpp takes, what limits it in which line, and how deep its FIFOs must be."""
+    from penstock.profiling.kernels.analysis import analyse_kernel
+    from penstock.profiling.kernels.page import page_of
+
+    with documented_exit_codes():
+        try:
+            found = analyse_kernel(kernel, top, clock, part, reports)
+        except PenstockError as error:
+            for other in error.others:
+                print(f"penstock: {other.one_line()}", file=sys.stderr)
+            raise
+    text = json.dumps(found.to_json(), indent=1) + "\n"
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "analysis.json").write_text(text)
+        (out / "analysis.html").write_text(page_of(found))
+    print(text if as_json else "\n".join(_lines(found, out)), end="" if as_json else "\n")
+    return FAILED if found.deadlock else OK
+
+
+def _lines(found: Analysis, out: Path | None) -> list[str]:
+    lines = [f"kernel    {found.top} of {found.kernel}, {found.part} at {found.clock_mhz:g} MHz"]
+    if found.deadlock:
+        lines.append(f"deadlock  {found.deadlock}")
+    else:
+        lines.append(
+            f"latency   {found.latency:,} cycles, a new run every {found.interval:,} "
+            f"[simulated, schedules {found.schedule}]"
+        )
+    lines.append(
+        "area      " + ", ".join(f"{value:,} {name.upper()}" for name, value in found.area.items()) + " [modelled]"
+    )
+    slow = [loop for loop in found.loops if loop.ii > 1]
+    lines += [f"loop      {x.where} {x.loop}: II = {x.ii}, {x.limit} ({x.limit_at})" for x in slow[:_MOST_LINES]]
+    waiting = sorted(((c, t.name, ch, why) for t in found.tasks for ch, why, c in t.waits), reverse=True)
+    lines += [
+        f"wait      {name} {cycles:,} cycles for {channel} ({why})"
+        for cycles, name, channel, why in waiting[:_MOST_LINES]
+    ]
+    if found.fifos:
+        lines.append(
+            f"fifos     {found.saved_bits:,} bits could be saved at {found.latency_with_needed_depths or 0:,} cycles:"
+        )
+        changed = [fifo for fifo in found.fifos if fifo.depth != fifo.needed]
+        lines += [f"          {f.name}: depth {f.depth} -> {f.needed} ({f.where})" for f in changed[:_MOST_LINES]]
+    lines += [f"unused    {line}" for line in found.unused[:_MOST_LINES]]
+    lines += [f"note      {line}" for line in found.notes[:_MOST_LINES]]
+    if out is not None:
+        lines.append(f"written   {out / 'analysis.html'}, {out / 'analysis.json'}")
+    return lines

@@ -1,0 +1,78 @@
+"""Sources that try to read what is not theirs, or to take all time and memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.fence import read_sources
+
+OUTSIDE = [
+    '#include "/etc/passwd"', "#include </etc/passwd>", '#include "../../../../../../etc/passwd"',
+    '#define X "/etc/passwd"\n#include X', '#/**/include "/etc/passwd"', '#\\\ninclude "/etc/passwd"',
+    "%:include </etc/passwd>", '#include_next "stdio.h"', '#import "/etc/passwd"',
+    '#if __has_include("/etc/passwd")\n#endif', '#inc\\\nlude "/etc/passwd"',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+def test_nothing_outside_the_folder_is_opened(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text + "\nvoid top(float a[4]) { a[0] = 1; }\n")
+    with pytest.raises(PenstockError) as raised:
+        read_sources(path)
+    assert raised.value.code == "bad-source"
+    assert "root:" not in str(raised.value)
+
+
+def test_a_link_out_of_the_folder_is_outside(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    (tmp_path / "table.h").symlink_to("/etc/passwd")
+    path.write_text('#include "table.h"\nvoid top(float a[4]) { a[0] = 1; }\n')
+    with pytest.raises(PenstockError, match="outside"):
+        read_sources(path)
+
+
+def test_a_header_beside_the_source_is_read(tmp_path: Path) -> None:
+    (tmp_path / "sizes.h").write_text("#define N 16\n")
+    path = tmp_path / "kernel.cpp"
+    path.write_text('#include "sizes.h"\nvoid top(float a[N]) { for (int i = 0; i < N; i++) a[i] = 1; }\n')
+    assert read_kernel(path, "top").arrays[0].dims == (16,)
+
+
+DEEP = "void top(float a[4]) { a[0] = " + "(" * 20000 + "1" + ")" * 20000 + "; }"
+TEMPLATES = """template <int N> struct T { static const int v = T<N + 1>::v + 1; };
+void top(float a[4]) { for (int i = 0; i < T<0>::v; i++) a[0] += 1; }"""
+
+
+@pytest.mark.parametrize("text", [DEEP, TEMPLATES, "void top(float a[4]) { a[0] = ; }", "int", "\0", ""])
+def test_what_cannot_be_read_is_a_typed_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text)
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    assert raised.value.where.startswith("kernel.cpp")
+
+
+@pytest.mark.slow
+def test_macros_that_unfold_without_end_are_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    sixteen = " ".join(["x"] * 16)
+    path.write_text(
+        f"#define A(x) {sixteen}\n#define B(x) A(A(A(A(x))))\n#define C(x) B(B(B(x)))\n"
+        "void top(float a[4]) { C(a[0] += 1;) }"
+    )
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    assert raised.value.code == "source-too-large"
+
+
+@pytest.mark.slow
+def test_unrolling_without_end_is_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("void top(float a[100000]) {\n#pragma HLS pipeline\n for (int i = 0; i < 60000; i++) a[i] += 1; }")
+    with pytest.raises(PenstockError, match="unroll less"):
+        read_kernel(path, "top")

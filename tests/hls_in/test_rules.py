@@ -1,0 +1,144 @@
+"""Single rules of the elaboration and the scheduler on kernels of a few lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.delays import delays_for
+from penstock.compiler.hls_in.elaborate import read_kernel
+from penstock.compiler.hls_in.records import Again, Pipeline
+from penstock.compiler.hls_in.schedule import ScheduledPipeline, schedule
+from penstock.compiler.hls_in.timed import time_kernel
+from penstock.compiler.simulator import VITIS, simulate
+
+
+def pipelines(tmp_path: Path, text: str) -> list[tuple[Pipeline, ScheduledPipeline]]:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(text)
+    timed = time_kernel(read_kernel(path, "top"), delays_for(300))
+    return [(item, found) for item, found in timed.schedules.items() if isinstance(item, Pipeline)]
+
+
+def test_a_sum_in_a_register_takes_the_quick_adder_only_where_an_ii_is_asked_for(tmp_path: Path) -> None:
+    body = """void top(float a[64], float out[1]) {{
+      float s = 0;
+      for (int i = 0; i < 64; i++) {{ {} s += a[i]; }}
+      out[0] = s; }}"""
+    assert pipelines(tmp_path, body.format(""))[0][1].ii == 7
+    assert pipelines(tmp_path, body.format("\n#pragma HLS pipeline II=1\n"))[0][1].ii == 4
+
+
+def test_ports_bound_the_ii_until_the_array_is_cut(tmp_path: Path) -> None:
+    body = """void top(float a[64], float b[64]) {{
+    {}
+    for (int i = 0; i < 16; i++) {{
+      #pragma HLS pipeline II=1
+      for (int k = 0; k < 4; k++) b[i * 4 + k] = a[i * 4 + k] * 2.0f;
+    }} }}"""
+    cut = (
+        "#pragma HLS array_partition variable=a cyclic factor=4\n#pragma HLS array_partition variable=b cyclic factor=4"
+    )
+    found = pipelines(tmp_path, body.format(""))[0][1]
+    assert found.ii == 2
+    assert found.limit is not None
+    assert "4 accesses" in found.limit.reason
+    assert pipelines(tmp_path, body.format(cut))[0][1].ii == 1
+
+
+def test_loops_flatten_with_what_stands_beside_them(tmp_path: Path) -> None:
+    item = pipelines(
+        tmp_path,
+        "void top(float a[8][9], float s[8]) { for (int i = 0; i < 8; i++) { float t = 0;\n"
+        " for (int k = 0; k < 9; k++) t += a[i][k];\n s[i] = t; } }",
+    )[0][0]
+    assert [counter.trip for counter in item.counters] == [8, 9]
+    stores = [node for node in item.graph.nodes if node.op == "store"]
+    assert len(stores) == 1
+    assert stores[0].guard is not None
+
+
+def test_a_factor_that_does_not_divide_keeps_the_loops_apart(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(
+        "void top(float a[8][10]) { for (int i = 0; i < 8; i++)\n for (int k = 0; k < 10; k++) {\n"
+        "#pragma HLS unroll factor=4\n a[i][k] += 1; } }"
+    )
+    item = read_kernel(path, "top").body[0]
+    assert isinstance(item, Again)
+
+
+def test_a_fifo_that_is_too_shallow_deadlocks_and_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""#include <hls_stream.h>
+template <int N> void split(float a[N], hls::stream<float> &x, hls::stream<float> &y) {
+  for (int i = 0; i < N; i++) x << a[i];
+  for (int i = 0; i < N; i++) y << a[i];
+}
+void join(hls::stream<float> &x, hls::stream<float> &y, float b[32]) {
+  for (int i = 0; i < 32; i++) b[i] = x.read() + y.read();
+}
+void top(float a[32], float b[32]) {
+#pragma HLS dataflow
+  hls::stream<float> x, y;
+#pragma HLS stream variable=x depth=4
+  split<32>(a, x, y);
+  join(x, y, b);
+}
+""")
+    result = simulate(time_kernel(read_kernel(path, "top"), delays_for(300)).design, VITIS)
+    assert result.deadlock is not None
+    assert "x is full" in str(result.deadlock)
+
+
+def test_a_callees_partition_counts_where_the_caller_used_the_array_before(tmp_path: Path) -> None:
+    found = pipelines(
+        tmp_path,
+        """void use(float t[16], float b[16]) {
+  #pragma HLS array_partition variable=t complete
+  for (int i = 0; i < 16; i++) b[i] = t[i];
+}
+void top(float a[16], float b[16]) {
+  float t[16];
+  for (int i = 0; i < 16; i++) t[i] = a[i];
+  use(t, b);
+}
+""",
+    )
+    assert not any(
+        node.op == "load" and not node.array.registers
+        for _, s in found[1:]
+        for node in s.starts
+        if node.array and not node.array.argument
+    )
+
+
+def test_every_mistake_is_said_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("""float g(float x, int n) { return n == 0 ? x : g(x, n - 1); }
+void top(float a[4], int *p) {
+  while (a[0] > 1) a[0] = a[0] / 2;
+  a[2] = g(a[1], 4);
+  #pragma HLS array_partition variable=zz complete
+  #pragma HLS pipelin
+}
+""")
+    with pytest.raises(PenstockError) as raised:
+        read_kernel(path, "top")
+    said = {error.where for error in (raised.value, *raised.value.others)}
+    assert {"kernel.cpp:2:27", "kernel.cpp:3:3", "kernel.cpp:1:47", "kernel.cpp:5:1", "kernel.cpp:6:1"} <= said
+    assert all(error.hint for error in (raised.value, *raised.value.others))
+
+
+def test_schedules_of_the_same_kernel_are_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text("void top(float a[8], float b[8]) { for (int i = 0; i < 8; i++) b[i] = a[i] * 2.5f + 1; }")
+    depths = {
+        schedule(item, delays_for(300)).depth
+        for _ in range(2)
+        for item in read_kernel(path, "top").body
+        if isinstance(item, Pipeline)
+    }
+    assert len(depths) == 1
