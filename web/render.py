@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 
 from penstock.web import text
 from penstock.web.course_view import Fall
+from penstock.web.design_view import MOST_ROWS, shown_rows, view_design, view_kernel
 from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
 from penstock.web.measurements_view import view_profiles
@@ -161,6 +162,44 @@ def render_trial(
     """One trial."""
     view = view_trial(trial, model, front, run["options"].get("objectives") or (), objectives)
     return _page(frame, "trial.html", head=view_head(run, "/trials", frame.now), view=view)
+
+
+def render_design(
+    frame: PageFrame,
+    run: Document,
+    report: Document | None,
+    *,
+    kernel: str,
+    code: Mapping[str, str],
+    resource: str,
+    missing: str = "",
+) -> str:
+    """The chosen design, from its report; a report of another release may lack what is drawn."""
+    head = view_head(run, "/design", frame.now)
+    view = opened = None
+    title = "No design is known" if head.over else "Not chosen yet"
+    missing = missing or (
+        "This run ended without a report." if head.over else "The design is shown once the run is over."
+    )
+    if report is not None:
+        try:
+            view = view_design(report, resource)
+            opened = view_kernel(report, view.flow, kernel, code) if kernel else None
+        except (KeyError, TypeError) as error:
+            view, title = None, "The report cannot be drawn"
+            missing = f"It is of another release of Penstock and lacks {error}. The report itself can be read."
+    return _page(
+        frame,
+        "design.html",
+        head=head,
+        view=view,
+        kernel=opened,
+        asked_kernel=kernel,
+        rows=shown_rows(view.flow.nodes) if view else (),
+        edges=sorted(view.flow.edges, key=lambda edge: -(edge.fill or 0))[:MOST_ROWS] if view else (),
+        missing=missing,
+        missing_title=title,
+    )
 
 
 def render_measurements(frame: PageFrame, profiles: Document, differences: Sequence[Document]) -> str:
