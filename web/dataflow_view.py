@@ -53,7 +53,7 @@ class FlowEdge:
 
 
 @dataclass(frozen=True)
-class Dataflow:
+class FlowGraph:
     nodes: tuple[FlowNode, ...]
     edges: tuple[FlowEdge, ...]
     dies: tuple[str, ...]
@@ -80,7 +80,7 @@ class Dataflow:
         return made.replace("<", "\\u003c").replace("&", "\\u0026")
 
 
-def view_dataflow(report: Document) -> Dataflow:
+def view_dataflow(report: Document) -> FlowGraph:
     """From a report. Tasks of one layer are one node; the host's side is a node for each input and output."""
     tasks = report["timing"]["kernels"]
     simulated = report["timing"]["simulated"] or {}
@@ -118,7 +118,7 @@ def view_dataflow(report: Document) -> Dataflow:
     )
     found = dict.fromkeys(node.die for node in nodes if node.die)
     evidence = "simulated" if times else next((task["evidence"] for task in tasks), "modelled")
-    return Dataflow(nodes, edges, tuple(sorted(found)), evidence)
+    return FlowGraph(nodes, edges, tuple(sorted(found)), evidence)
 
 
 def group_of(label: str) -> str:
@@ -164,7 +164,7 @@ def _sum(values: Iterable[int]) -> int | None:
     return sum(found) if found else None
 
 
-def neighbours(flow: Dataflow, key: str) -> tuple[list[FlowEdge], list[FlowEdge]]:
+def neighbours(flow: FlowGraph, key: str) -> tuple[list[FlowEdge], list[FlowEdge]]:
     """The channels that a layer reads, and those that it writes."""
     return [e for e in flow.edges if e.target == key], [e for e in flow.edges if e.source == key]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.web import text
-from penstock.web.dataflow_view import RESOURCES, Dataflow, FlowEdge, FlowNode, neighbours, stalls_of, view_dataflow
+from penstock.web.dataflow_view import RESOURCES, FlowGraph, FlowEdge, FlowNode, neighbours, stalls_of, view_dataflow
 from penstock.web.text import Document
 from penstock.web.treemap import Area, lay_out
 
@@ -69,7 +69,7 @@ class KernelView:
 
 @dataclass(frozen=True)
 class DesignView:
-    flow: Dataflow
+    flow: FlowGraph
     resources: tuple[ResourceRow, ...]
     resource_evidence: str
     tree: tuple[TreeCell, ...]
@@ -87,14 +87,14 @@ def view_design(report: Document, resource: str) -> DesignView:
     shares = {name: use[name]["share"] for name in RESOURCES if use[name]["share"] is not None}
     tree_of = resource if resource in RESOURCES else max(shares, key=lambda name: shares[name], default="lut")
     flow = view_dataflow(report)
-    bars, cycles = _timeline(report)
+    bars, cycles = _timeline(report, flow)
     return DesignView(
         flow=flow,
         resources=tuple(_resource(name, use[name]) for name in RESOURCES),
         resource_evidence=use["evidence"] or "",
         tree=_tree(use, tree_of, flow),
         tree_of=tree_of,
-        bars=bars[:MOST_ROWS],
+        bars=tuple(bars[:MOST_ROWS]),
         cycles=cycles,
         timing=report["timing"],
         left_out=max(0, len(bars) - MOST_ROWS),
@@ -103,7 +103,7 @@ def view_design(report: Document, resource: str) -> DesignView:
     )
 
 
-def view_kernel(report: Document, flow: Dataflow, key: str, code: Mapping[str, str]) -> KernelView | None:
+def view_kernel(report: Document, flow: FlowGraph, key: str, code: Mapping[str, str]) -> KernelView | None:
     """None where the design has no such layer."""
     node = flow.node(key)
     if node is None:
@@ -156,7 +156,7 @@ def _resource(name: str, amount: Document) -> ResourceRow:
     )
 
 
-def _tree(use: Document, name: str, flow: Dataflow) -> tuple[TreeCell, ...]:
+def _tree(use: Document, name: str, flow: FlowGraph) -> tuple[TreeCell, ...]:
     values = [(row["kernel"], float(row[name] or 0)) for row in use["kernels"]]
     limit, whole = use[name]["limit"] or 0, sum(value for _, value in values)
     if not whole:
@@ -176,7 +176,7 @@ def _tree(use: Document, name: str, flow: Dataflow) -> tuple[TreeCell, ...]:
     return tuple(cells)
 
 
-def _timeline(report: Document) -> tuple[list[TimeBar], int]:
+def _timeline(report: Document, flow: FlowGraph) -> tuple[list[TimeBar], int]:
     simulated = report["timing"]["simulated"]
     if not simulated or not simulated["tasks"]:
         return [], 0
@@ -184,7 +184,7 @@ def _timeline(report: Document) -> tuple[list[TimeBar], int]:
     waits: dict[str, Document] = {}
     for stall in simulated["stalls"]:  # the longest first
         waits.setdefault(stall["task"], stall)
-    ends = {channel["name"]: channel for channel in report["design"]["channels"]}
+    ends = {edge.name: edge for edge in flow.edges}
     critical = {step["task"] for step in simulated["critical_path"]}
     whole = max(task["end_cycle"] for task in simulated["tasks"]) or 1
     bars = [
@@ -195,7 +195,7 @@ def _timeline(report: Document) -> tuple[list[TimeBar], int]:
 
 
 def _bar(
-    task: Document, kernels: Mapping[str, str], stall: Document | None, ends: Mapping[str, Document], whole: int,
+    task: Document, kernels: Mapping[str, str], stall: Document | None, ends: Mapping[str, FlowEdge], whole: int,
     critical: bool,
 ) -> TimeBar:  # fmt: skip
     start, first, end = (task[key] for key in ("start_cycle", "first_token_cycle", "end_cycle"))
@@ -214,13 +214,14 @@ def _bar(
     )
 
 
-def _for(stall: Document, ends: Mapping[str, Document]) -> str:
+def _for(stall: Document, ends: Mapping[str, FlowEdge]) -> str:
     """Whom a task waits for: whoever fills an empty channel, or empties a full one."""
-    channel: Document = ends.get(stall["channel"]) or {}
-    writer, _, reader = stall["channel"].partition("__")
-    empty = stall["cause"] == "empty"
-    whom = (channel.get("source") or writer) if empty else (channel.get("target") or reader)
-    return f"for {whom} ({'nothing came' if empty else 'its channel was full'})" if whom else f"({stall['cause']})"
+    edge = ends.get(stall["channel"])
+    if edge is None:
+        return f"({stall['cause']})"
+    if stall["cause"] == "empty":
+        return f"for {edge.source} (nothing came)"
+    return f"for {edge.target} (its channel was full)"
 
 
 def shown_rows(nodes: Sequence[FlowNode]) -> tuple[FlowNode, ...]:
