@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.web import text
-from penstock.web.dataflow_view import RESOURCES, FlowGraph, FlowEdge, FlowNode, neighbours, stalls_of, view_dataflow
+from penstock.web.dataflow_view import RESOURCES, FlowEdge, FlowGraph, FlowNode, neighbours, stalls_of, view_dataflow
 from penstock.web.text import Document
 from penstock.web.treemap import Area, lay_out
 

@@ -87,7 +87,6 @@
     const link = make("a", {
       class: `flow-node ${kind}${critical}${one.group ? " group" : ""}`,
       href: one.group ? "#dataflow" : `${box.dataset.page}?kernel=${encodeURIComponent(one.name)}#kernel`,
-      "aria-label": one.group ? `unfold ${one.name}, ${one.nodes.length} layers` : `open ${one.name}`,
     });
     link.dataset[one.group ? "group" : "kernel"] = one.name;
     const where = dies.map((die) => data.dies[die]).join(", ");
