@@ -19,6 +19,7 @@ from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
 from penstock.web.form_view import view_form
 from penstock.web.measurements_view import view_profiles
+from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, RunQuery, view_runs
@@ -141,12 +142,13 @@ def render_trials(
     frame: PageFrame, run: Document, trials: KnownTrials, *, objectives: ObjectiveViews, refused: str
 ) -> str:
     """The trials of a run. `refused` says what of the conditions could not be read."""
-    options = run["options"]
+    options, table = run["options"], view_trials(trials)
     return _page(
         frame,
         "trials.html",
         head=view_head(run, "/trials", frame.now),
-        table=view_trials(trials),
+        table=table,
+        parallel=draw_parallel(trials.rows, [heading.name for heading in table.params]),
         plot=plot_trials(trials.marks, options.get("objectives") or (), objectives, options.get("limits") or ()),
         states=STATES,
         refused=refused,
