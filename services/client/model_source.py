@@ -11,6 +11,7 @@ from typing import BinaryIO
 from urllib.parse import parse_qsl
 
 from penstock.compiler.reference import LIBRARIES
+from penstock.compiler.tasks.source import is_task_source
 from penstock.services.client.errors import UsageError
 
 _ZOO_NAME = re.compile(r"[a-z][a-z0-9_]*")
@@ -43,7 +44,7 @@ class ModelSource:
                 f"'{text}' is no model: write file.py:function, file.onnx, file.mlir, zoo:NAME?key=value "
                 f"or a model of a library ({', '.join(f'{name}:NAME' for name in LIBRARIES)})"
             )
-        if path.suffix == ".py" and not entry:
+        if path.suffix == ".py" and not entry and not _is_task_program(path):
             raise UsageError(f"'{text}' lacks its entry function: write {text}:FUNCTION")
         if not path.is_file():
             raise UsageError(f"there is no file {path}")
@@ -70,3 +71,11 @@ def _literal(text: str) -> str | int | float | bool:
     except ValueError:
         return text
     return value if math.isfinite(value) else text  # JSON has no name for the others
+
+
+def _is_task_program(path: Path) -> bool:
+    """Which needs no entry; the service has the last word."""
+    try:
+        return is_task_source(path.read_text())
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -86,7 +86,7 @@ class ErrorOut(Given):
 class ModelOut(Given):
     id: str
     name: str
-    kind: Literal["python", "onnx", "linalg", "zoo", "library"]
+    kind: Literal["python", "tasks", "onnx", "linalg", "zoo", "library"]
     source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
     size: int | None
