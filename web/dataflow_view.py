@@ -58,7 +58,7 @@ class FlowGraph:
     edges: tuple[FlowEdge, ...]
     dies: tuple[str, ...]
     evidence: str
-    """Of times."""
+    """Of a layer's cycles; what is busy or waits is simulated, and a channel says where its fill comes from."""
 
     def node(self, key: str) -> FlowNode | None:
         return next((node for node in self.nodes if node.key == key), None)
@@ -117,7 +117,7 @@ def view_dataflow(report: Document) -> FlowGraph:
         for label, own in by_label.items()
     )
     found = dict.fromkeys(node.die for node in nodes if node.die)
-    evidence = "simulated" if times else next((task["evidence"] for task in tasks), "modelled")
+    evidence = next((task["evidence"] for task in tasks), "modelled")
     return FlowGraph(nodes, edges, tuple(sorted(found)), evidence)
 
 
