@@ -58,7 +58,7 @@ def _take(page: Any, address: str, path: Path, part: str = "") -> None:
         page.locator(part).screenshot(path=path)
     else:
         page.screenshot(path=path)
-    print(f"{path.name}: {path.stat().st_size // 1000} kB")
+    sys.stdout.write(f"{path.name}: {path.stat().st_size // 1000} kB\n")
 
 
 if __name__ == "__main__":
