@@ -1,7 +1,7 @@
 # Every target makes its own environment; `make help` lists them.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: demo up test test-slow lint bench clean help
+.PHONY: demo up test test-slow lint bench screenshots clean help
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -44,6 +44,9 @@ lint: $(STAMP) ## ruff and pyright
 
 bench: $(STAMP) ## every benchmark, one JSON object each
 	@$(BIN)/penstock bench --all --json
+
+screenshots: $(STAMP) ## docs/pictures anew, from a running service: make screenshots LINK=$$(penstock login)
+	@$(BIN)/python -m tests.web.screenshots "$(LINK)"
 
 clean: ## remove the environment and everything that was generated
 	@rm -rf $(VENV) out build dist *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -12,14 +12,19 @@ from typing import Any, Protocol
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from penstock.web import text
+from penstock.web.compare_view import view_comparison
 from penstock.web.course_view import Fall
+from penstock.web.design_view import MOST_ROWS, shown_rows, view_design, view_kernel
 from penstock.web.event_lines import event_lines
 from penstock.web.files_view import view_files
+from penstock.web.form_view import view_form
 from penstock.web.measurements_view import view_profiles
+from penstock.web.parallel import draw_parallel
 from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
 from penstock.web.runs_view import FILTERS, RunQuery, view_runs
 from penstock.web.search_view import ObjectiveViews, plot_trials
+from penstock.web.service_view import state_of_token, view_queues
 from penstock.web.steps_view import StepKinds, step_rows
 from penstock.web.text import Document
 from penstock.web.trial_view import view_trial
@@ -137,12 +142,13 @@ def render_trials(
     frame: PageFrame, run: Document, trials: KnownTrials, *, objectives: ObjectiveViews, refused: str
 ) -> str:
     """The trials of a run. `refused` says what of the conditions could not be read."""
-    options = run["options"]
+    options, table = run["options"], view_trials(trials)
     return _page(
         frame,
         "trials.html",
         head=view_head(run, "/trials", frame.now),
-        table=view_trials(trials),
+        table=table,
+        parallel=draw_parallel(trials.rows, [heading.name for heading in table.params]),
         plot=plot_trials(trials.marks, options.get("objectives") or (), objectives, options.get("limits") or ()),
         states=STATES,
         refused=refused,
@@ -161,6 +167,95 @@ def render_trial(
     """One trial."""
     view = view_trial(trial, model, front, run["options"].get("objectives") or (), objectives)
     return _page(frame, "trial.html", head=view_head(run, "/trials", frame.now), view=view)
+
+
+def render_design(
+    frame: PageFrame,
+    run: Document,
+    report: Document | None,
+    *,
+    kernel: str,
+    code: Mapping[str, str],
+    resource: str,
+    missing: str = "",
+) -> str:
+    """The chosen design, from its report; a report of another release may lack what is drawn."""
+    head = view_head(run, "/design", frame.now)
+    view = opened = None
+    title = "No design is known" if head.over else "Not chosen yet"
+    missing = missing or (
+        "This run ended without a report." if head.over else "The design is shown once the run is over."
+    )
+    if report is not None:
+        try:
+            view = view_design(report, resource)
+            opened = view_kernel(report, view.flow, kernel, code) if kernel else None
+        except (KeyError, TypeError) as error:
+            view, title = None, "The report cannot be drawn"
+            missing = f"It is of another release of Penstock and lacks {error}. The report itself can be read."
+    return _page(
+        frame,
+        "design.html",
+        head=head,
+        view=view,
+        kernel=opened,
+        asked_kernel=kernel,
+        rows=shown_rows(view.flow.nodes) if view else (),
+        edges=sorted(view.flow.edges, key=lambda edge: -(edge.fill or 0))[:MOST_ROWS] if view else (),
+        missing=missing,
+        missing_title=title,
+    )
+
+
+def render_form(
+    frame: PageFrame,
+    properties: Mapping[str, Document],
+    labels: OptionLabels,
+    helps: Mapping[str, str],
+    platforms: Sequence[Document],
+    *,
+    zoo: Sequence[str],
+    takes_python: bool,
+    again: Document | None,
+) -> str:
+    """The form that starts a run."""
+    view = view_form(properties, labels, helps, platforms, again)
+    return _page(frame, "submit.html", view=view, zoo=zoo, takes_python=takes_python)
+
+
+def render_compare(
+    frame: PageFrame,
+    *,
+    runs: Sequence[Document] = (),
+    models: Sequence[Document | None] = (),
+    labels: OptionLabels | None = None,
+    recent: Sequence[Document] = (),
+    refused: str = "",
+) -> str:
+    """Runs side by side; without any, what there is to choose from."""
+    view = view_comparison(runs, models, labels or {}) if runs else None
+    return _page(frame, "compare.html", view=view, recent=recent, refused=refused)
+
+
+def render_service(
+    frame: PageFrame,
+    *,
+    licences: Sequence[Document],
+    ages: Sequence[Document],
+    is_admin: bool,
+    tokens: Sequence[Document],
+    audit: Sequence[Document],
+) -> str:
+    """The service's own state."""
+    return _page(
+        frame,
+        "service_page.html",
+        queues=view_queues(frame.service["queues"], ages, frame.now),
+        licences=licences,
+        is_admin=is_admin,
+        tokens=[dict(token) | {"state": state_of_token(token, frame.now)} for token in tokens],
+        audit=audit,
+    )
 
 
 def render_measurements(frame: PageFrame, profiles: Document, differences: Sequence[Document]) -> str:

@@ -153,19 +153,20 @@ def _course(run: Document, marks: Sequence[Document], objectives: ObjectiveViews
     axis = known_axis(axes_of(run["options"].get("objectives") or (), objectives)[0], marks)
     falls = falls_of(marks, axis.figure)
     summary = run["summary"]
-    bound = _in_unit_of(axis, summary.get("bound"), summary)
+    bound = _in_unit_of(axis, summary.get("bound"), marks)
     ended = sum(mark["state"] in ("complete", "infeasible", "failed") for mark in marks)
     return draw_course(falls, ended, f"best {axis.title} so far", axis.show, bound, summary.get("bound_reason") or "")
 
 
-def _in_unit_of(axis: ObjectiveAxis, bound: object, summary: Document) -> float | None:
-    """The bound is of what the search kept small, such as cycles, where times are drawn: the clock is the chosen
-    design's."""
+def _in_unit_of(axis: ObjectiveAxis, bound: object, marks: Sequence[Document]) -> float | None:
+    """The bound is of what the search kept small, such as cycles; where a time is drawn, a trial that has both says
+    how long a cycle is."""
     if not isinstance(bound, int | float) or axis.figure == axis.kept_small:
         return bound if isinstance(bound, int | float) else None
-    cycles, us = summary.get("latency_cycles"), summary.get("latency_us")
-    if isinstance(cycles, int | float) and isinstance(us, int | float) and cycles and axis.figure.endswith("_us"):
-        return bound * us / cycles
+    for mark in marks:
+        drawn, kept = mark["figures"].get(axis.figure), mark["figures"].get(axis.kept_small)
+        if isinstance(drawn, int | float) and isinstance(kept, int | float) and kept:
+            return bound * drawn / kept
     return None
 
 

@@ -124,9 +124,7 @@ def _limit_of(axis: ObjectiveAxis, limits: Sequence[str]) -> float | None:
 def drawn_figures(asked: Sequence[str], objectives: ObjectiveViews) -> tuple[str, ...]:
     """The figures that the drawing of a run needs of each of its trials."""
     axes = axes_of(asked, objectives)
-    return tuple(
-        dict.fromkeys([a.figure for a in axes] + [_OLDER[a.figure].figure for a in axes if a.figure in _OLDER])
-    )
+    return tuple(dict.fromkeys([axis.figure for axis in axes] + [axis.kept_small for axis in axes]))
 
 
 def axes_of(asked: Sequence[str], objectives: ObjectiveViews) -> list[ObjectiveAxis]:

@@ -45,7 +45,7 @@ def story_of(run: Document, last_news: str | None, workers_alive: int, now: date
         return Story("warn", "Waiting", f"{run['waiting_for'][:1].upper()}{run['waiting_for'][1:]}. {news}")
     if state == "queued":
         return Story("busy", "Waiting for a worker", "A worker will take the first step in a moment.")
-    running = [step["key"] for step in run["steps"] if step["state"] == "running"]
+    running = [_doing(step) for step in run["steps"] if step["state"] == "running"]
     doing = ", ".join(running)
     if progress["trials_running"]:
         count = progress["trials_running"]
@@ -53,3 +53,8 @@ def story_of(run: Document, last_news: str | None, workers_alive: int, now: date
         ahead = outlook(progress)
         doing += f"; {ahead}" if ahead else ""
     return Story("busy", "Working", f"{doing[:1].upper()}{doing[1:]}. {news}" if doing else news)
+
+
+def _doing(step: Document) -> str:
+    """A step and what it says that it is at."""
+    return f"{step['key']}: {step['progress_text']}" if step["progress_text"] else step["key"]

@@ -19,9 +19,13 @@ from penstock import web
 from penstock.db import Database
 from penstock.services.api import sign_in
 from penstock.services.api.answers.description import describe
+from penstock.services.api.pages import compare as compare_pages
+from penstock.services.api.pages import design as design_pages
 from penstock.services.api.pages import run as run_pages
 from penstock.services.api.pages import runs as runs_pages
+from penstock.services.api.pages import service as service_pages
 from penstock.services.api.pages import shared as shared_pages
+from penstock.services.api.pages import submit as submit_pages
 from penstock.services.api.pages import trials as trials_pages
 from penstock.services.api.plumbing import errors
 from penstock.services.api.plumbing.audit import AuditTrail
@@ -62,7 +66,8 @@ ROUTERS = tuple(
     part.router
     for part in (
         *(health, models, runs, searches, removal, events, results, profiles, webhooks, workers, accounts),
-        *(runs_pages, run_pages, trials_pages, shared_pages, sign_in),
+        *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
+        *(submit_pages, shared_pages, service_pages, sign_in),
     )
 )
 """Everything that answers, but for static files and the description itself."""

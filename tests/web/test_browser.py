@@ -5,7 +5,6 @@ Needs the Python package playwright and a Chromium on PATH; skipped without them
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -17,35 +16,23 @@ from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.settings import Settings
 from tests.api.conftest import served
 from tests.api.seeding import Seeder
+from tests.web.browser import BROWSER_MARKS, chromium, quiet_page
+from tests.web.reports import report_of
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-playwright = pytest.importorskip("playwright.sync_api", reason="the Python package playwright is not installed")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on PATH"),
-]
+pytestmark = BROWSER_MARKS
 WAIT_MS = 120_000
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A page whose console must stay free of errors: a blocked script or style would be one."""
-    opened = browser.new_page()
-    errors: list[str] = []
-    opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    yield opened
-    opened.close()
-    expected = ("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING", "ERR_EMPTY_RESPONSE", "Failed to fetch")
-    assert [text for text in errors if not any(word in text for word in expected)] == []
+    with quiet_page(browser, viewport={"width": 1280, "height": 900}) as opened:
+        yield opened
 
 
 def test_news_arrives_and_open_details_stay_open(page: Any, settings: Settings, seeder: Seeder) -> None:
@@ -55,11 +42,11 @@ def test_news_arrives_and_open_details_stay_open(page: Any, settings: Settings, 
         page.goto(f"{url}/runs/{run.id}")
         page.get_by_text("live", exact=True).wait_for(timeout=WAIT_MS)
         seeder.explore(run, 3)
-        page.get_by_text("0 / 3").first.wait_for(timeout=WAIT_MS)
+        page.get_by_text("0 of 3", exact=True).first.wait_for(timeout=WAIT_MS)
         details = page.locator("details", has_text="earlier attempts")
         details.locator("summary").click()
         seeder.trial(run, 0)
-        page.locator("#trial-0 .badge.succeeded").wait_for(timeout=WAIT_MS)
+        page.get_by_text("1 of 3", exact=True).first.wait_for(timeout=WAIT_MS)
         assert details.get_attribute("open") is not None
         seeder.trial(run, 1)
         seeder.trial(run, 2)
@@ -93,14 +80,94 @@ def test_the_list_refreshes_and_an_outage_is_told(page: Any, settings: Settings,
         assert page.get_by_role("link", name="appears by itself").is_visible(), f"{run.id} stays on the screen"
 
 
-def test_pages_read_in_the_dark_and_on_a_phone(browser: Any, settings: Settings, seeder: Seeder) -> None:
+def test_a_trial_is_pointed_at_and_opened(page: Any, settings: Settings, seeder: Seeder) -> None:
     run = seeder.finished_run(24)
     with served(create_app(settings, ApiOptions())) as url:
-        context = browser.new_context(color_scheme="dark", viewport={"width": 390, "height": 800})
-        opened = context.new_page()
-        for path in ("/runs", f"/runs/{run.id}"):
-            opened.goto(url + path)
-            dark = opened.evaluate("getComputedStyle(document.body).backgroundColor")
-            assert dark == "rgb(16, 21, 27)"
-            assert opened.evaluate("document.documentElement.scrollWidth") <= 390, "nothing sticks out of the screen"
-        context.close()
+        page.goto(f"{url}/runs/{run.id}")
+        chart = page.locator(".chart[data-page]")
+        number, x, y, said = chart.evaluate("chart => JSON.parse(chart.dataset.points)[0]")
+        chart.scroll_into_view_if_needed()
+        box = chart.bounding_box()
+        page.mouse.move(box["x"] + x / 100 * box["width"] + 2, box["y"] + y / 100 * box["height"] + 1)
+        page.get_by_text(said, exact=True).wait_for(timeout=WAIT_MS)
+        chart.focus()
+        page.keyboard.press("ArrowRight")
+        named = page.locator(".chart-tip").inner_text()
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name=named.split(":")[0].capitalize()).wait_for(timeout=WAIT_MS)
+        page.goto(f"{url}/runs/{run.id}/trials")
+        page.get_by_role("link", name="fc1.unroll").click()
+        page.locator('th[aria-sort="ascending"]').get_by_text("fc1.unroll").wait_for(timeout=WAIT_MS)
+        page.get_by_label("Where").fill("fc1.unroll>=8")
+        page.get_by_role("button", name="Show").click()
+        page.wait_for_url("**where=fc1*")
+        assert "sort=fc1.unroll" in page.url, "the order stays"
+        assert page.locator("tbody tr").count() < 24
+        assert number >= 0
+
+
+def test_a_run_is_started_by_the_form(page: Any, settings: Settings, seeder: Seeder) -> None:
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/submit")
+        page.get_by_label("name", exact=True).first.select_option("mlp")
+        page.locator("#f-limits").fill("dsp<=oops")
+        page.get_by_role("button", name="Start the run").click()
+        page.locator("#said").wait_for(state="visible", timeout=WAIT_MS)
+        assert page.locator("#f-limits").get_attribute("aria-invalid") == "true"
+        page.locator("#f-limits").fill("dsp<=0.5")
+        page.locator("#f-trials").fill("7")
+        page.get_by_role("button", name="Start the run").click()
+        page.wait_for_url("**/runs/run_*", timeout=WAIT_MS)
+        assert page.get_by_text("dsp<=0.5").count() >= 1
+        seeder.cancel(_only(seeder))
+        page.get_by_role("heading", name="Stopped").wait_for(timeout=WAIT_MS)
+
+
+def _only(seeder: Seeder) -> Any:
+    with seeder.database.begin() as tx:
+        return tx.runs.list().items[0]
+
+
+@pytest.mark.parametrize("layers", [300, 5_000])
+def test_a_large_design_is_folded_drawn_and_opened(page: Any, settings: Settings, seeder: Seeder, layers: int) -> None:
+    run = seeder.finished_run(2, report=report_of(layers))
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/runs/{run.id}/design")
+        page.locator("#flow svg").wait_for(timeout=WAIT_MS)
+        assert page.locator(".flow-node.group").count() == layers // 10
+        page.locator('.flow-node[data-group="blocks.0"]').click()
+        page.locator('.flow-node[data-kernel="blocks.0.layer4"]').click()
+        page.get_by_role("heading", name="blocks.0.layer4").first.wait_for(timeout=WAIT_MS)
+        assert "kernel=blocks.0.layer4" in page.url
+        if layers > 700:
+            page.get_by_role("button", name="Unfold").click()
+            page.get_by_text("too many to be told apart").wait_for(timeout=WAIT_MS)
+        else:
+            page.get_by_label("Find a layer").fill("layer7")
+            page.get_by_label("Find a layer").press("Enter")
+            page.get_by_label("Find a layer").blur()
+            page.locator(".flow-node.selected").wait_for(timeout=WAIT_MS)
+
+
+def test_a_run_that_is_gone_while_it_is_shown_is_told(page: Any, settings: Settings, seeder: Seeder) -> None:
+    run = seeder.run(trials=3)
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/runs/{run.id}")
+        page.get_by_text("live", exact=True).wait_for(timeout=WAIT_MS)
+        page.route(f"**/runs/{run.id}", lambda route: route.fulfill(status=404, body="gone"))
+        page.get_by_text("is not there any more").wait_for(timeout=WAIT_MS)
+
+
+def test_pages_read_without_scripts(browser: Any, settings: Settings, seeder: Seeder) -> None:
+    run = seeder.finished_run(24, report=report_of(12))
+    with (
+        served(create_app(settings, ApiOptions())) as url,
+        quiet_page(browser, java_script_enabled=False, color_scheme="dark") as page,
+    ):
+        page.goto(f"{url}/runs/{run.id}")
+        page.get_by_role("link", name="Trials 24").click()
+        page.locator("#trial-3 a").first.click()
+        page.get_by_role("link", name="Design", exact=True).click()
+        page.locator("td a", has_text="blocks.0.layer1").first.click()
+        assert page.locator("#kernel h2").inner_text() == "blocks.0.layer1"
+        assert page.locator("#timeline svg.lane").count() == 14

@@ -14,6 +14,7 @@
   let timer = null;
   let pending = null;
   let lostSince = null;
+  let isGone = false; // what is shown was deleted: asking on would not bring it back
 
   function say(state, text) {
     const link = document.getElementById("link");
@@ -24,7 +25,9 @@
   }
 
   function describe() {
-    if (lostSince) {
+    if (isGone) {
+      say("bad", "this is not there any more: what you see is its last state");
+    } else if (lostSince) {
       const seconds = Math.round((Date.now() - lostSince) / 1000);
       say("bad", `no answer from the service for ${seconds} s, trying again`);
     } else if (mode() === "still") {
@@ -35,7 +38,7 @@
   }
 
   function refresh() {
-    if (document.hidden || pending) return;
+    if (document.hidden || pending || isGone) return;
     pending = setTimeout(() => {
       pending = null;
       live()?.dispatchEvent(new Event("refresh"));
@@ -62,7 +65,7 @@
   }
 
   function tick() {
-    if (!document.hidden && mode() !== "still") {
+    if (!document.hidden && mode() !== "still" && !isGone) {
       openStream();
       refresh();
     }
@@ -82,6 +85,7 @@
   document.addEventListener("htmx:after:request", (event) => {
     const { response, text } = event.detail.ctx;
     if (response.status >= 400) return;
+    isGone = false;
     lostSince = null;
     // Another page came back, such as the one to sign in: show it whole.
     if (!text.includes('id="live"')) window.location.reload();
@@ -93,8 +97,10 @@
   });
 
   for (const name of ["htmx:error", "htmx:response:error"]) {
-    document.addEventListener(name, () => {
+    document.addEventListener(name, (event) => {
+      isGone = event.detail?.ctx?.response?.status === 404;
       lostSince ??= Date.now();
+      if (isGone) closeStream();
       describe();
     });
   }
@@ -120,9 +126,10 @@
     said.hidden = true;
     try {
       const answer = await fetch(form.action, request(form));
+      const given = await answer.json();
+      if (answer.ok && form.hasAttribute("data-goto")) window.location.assign(given.page);
       if (!answer.ok) {
-        const problem = await answer.json();
-        said.textContent = problem.detail ?? `the service answered ${answer.status}`;
+        said.textContent = given.detail ?? `the service answered ${answer.status}`;
         said.hidden = false;
       }
     } catch {

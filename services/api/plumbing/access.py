@@ -48,6 +48,10 @@ ACCESS: Mapping[str, Need] = {
     "trials_page": "page",
     "trials_csv": "page",
     "trial_page": "page",
+    "design_page": "page",
+    "compare_page": "page",
+    "submit_page": "page",
+    "service_page": "page",
     "measurements_page": "page",
     # one's own models and runs; everybody's with admin
     "submit_model": "submit",

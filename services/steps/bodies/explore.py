@@ -50,7 +50,10 @@ def explore(context: StepContext) -> StepResult:
     size = _queue_first(context, evaluator, known, planned)
     trials = planned.trials + (len(known) if options.trials is None else 0)
     origins = [FigureOrigin(run=k.run, trial=k.trial) for k in known]
-    found = RunSummary(modelled=planned.modelled, trials_planned=trials, warm_start=origins or None)
+    found = RunSummary(
+        modelled=planned.modelled, trials_planned=trials, warm_start=origins or None,
+        bound=planned.bound.value, bound_reason=planned.bound.reason,
+    )  # fmt: skip
     if planned.near_enough:
         found = found.model_copy(update={"stopped": f"the best is within {options.gap:g} % of the bound"})
     return StepResult(

@@ -1,0 +1,46 @@
+"""Two to six runs side by side."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+
+from penstock.services.api.answers.documents import run_detail, run_list
+from penstock.services.api.pages.frame import Framed, page
+from penstock.services.api.pages.run import model_trial
+from penstock.services.api.plumbing.context import Ctx
+from penstock.services.jobs.runs import find_run
+from penstock.services.run_options import option_labels
+from penstock.services.step_kinds import CHECK, REPLAY
+from penstock.web.compare_view import LEAST, MOST
+from penstock.web.render import render_compare
+from penstock.web.text import Document
+
+router = APIRouter(include_in_schema=False)
+
+_OFFERED = 40
+
+
+@router.get("/compare")
+def compare_page(
+    framed: Framed, context: Ctx, run: Annotated[list[str] | None, Query(max_length=50)] = None
+) -> Response:
+    """With `run` given two to six times the comparison, else a list to choose from."""
+    asked = list(dict.fromkeys(run or ()))
+    if not LEAST <= len(asked) <= MOST:
+        refused = "" if not asked else f"{len(asked)} runs were asked for: choose {LEAST} to {MOST}."
+        with context.database.begin() as tx:
+            newest = tx.runs.list(limit=_OFFERED, without_step=(REPLAY, CHECK))
+            recent = [one.model_dump(mode="json") for one in run_list(tx, newest.items)]
+        return page(render_compare(framed, recent=recent, refused=refused))
+    documents: list[Document] = []
+    models: list[Document | None] = []
+    with context.database.begin() as tx:
+        for run_id in asked:
+            found = find_run(tx, run_id[:64])
+            detail = run_detail(tx, found)
+            documents.append(detail.model_dump(mode="json"))
+            models.append(model_trial(tx, found, detail))
+    return page(render_compare(framed, runs=documents, models=models, labels=option_labels()))

@@ -1,0 +1,115 @@
+"""The design of a run as people see it: every layer is drawn once, groups are the model's, areas are to scale."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+import zipfile
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.web.dataflow_view import group_of, view_dataflow
+from penstock.web.design_view import view_design
+from penstock.web.treemap import lay_out
+from tests.api.seeding import Seeder
+from tests.web.reports import report_of
+
+CPP = """#include <x>
+
+// Layer blocks.0.layer0
+static void blocks_0_layer0(int a) {
+    for (;;) {
+    }
+}
+
+static void other(int a) {
+}
+"""
+IR = """builtin.module {
+    stream.task "blocks_0_layer0" of "x" group 0 {
+      nest.nest "c"
+    }
+    stream.task "other" of "y" group 0 {
+    }
+"""
+
+
+@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=40))
+def test_areas_are_to_scale_and_fill_their_room(values: list[float]) -> None:
+    areas = lay_out([(str(index), value) for index, value in enumerate(values)])
+    assert {area.key for area in areas} == {str(index) for index in range(len(values))}
+    assert sum(area.width * area.height for area in areas) == pytest.approx(10_000, rel=0.02)
+    for area in areas:
+        share = area.width * area.height / 10_000
+        assert share == pytest.approx(area.value / sum(values), rel=0.05, abs=1e-3)
+        assert -0.01 <= area.x <= area.x + area.width <= 100.01
+        assert -0.01 <= area.y <= area.y + area.height <= 100.01
+
+
+@pytest.mark.parametrize(
+    ("label", "group"),
+    [
+        ("blocks.0.first.relu", "blocks.0"), ("convert.blocks.0.first", "blocks.0"), ("attn.mm", "attn"),
+        ("memory head.bias", "head"), ("x", "x"), ("output_0", "output_0"), ("load.x.group1", "x"),
+    ],
+)  # fmt: skip
+def test_groups_are_parts_of_the_model(label: str, group: str) -> None:
+    assert group_of(label) == group
+
+
+def test_every_layer_is_a_node_and_the_host_has_its_ends() -> None:
+    report = report_of(30)
+    flow = view_dataflow(report)
+    keys = [node.key for node in flow.nodes]
+    assert len(keys) == len(set(keys)) == 32
+    assert {node.key for node in flow.nodes if node.kind == "host"} == {"x", "output_0"}
+    assert {edge.source for edge in flow.edges} | {edge.target for edge in flow.edges} == set(keys)
+    assert {edge.fill for edge in flow.edges} == {0.25, 1.0}
+    assert flow.dies == ("slr0", "slr1")
+    view = view_design(report, "dsp")
+    assert view.tree_of == "dsp"
+    assert all(0 <= bar.first + bar.width <= 100.5 for bar in view.bars)
+    assert "for x (nothing came)" in {bar.waits.split(" cycles ")[-1] for bar in view.bars}
+    assert view_design(report_of(3, simulated=False), "").bars == ()
+
+
+def test_names_that_look_like_markup_stay_names() -> None:
+    made = view_dataflow(report_of(3, name="</script><b>&")).as_json()
+    assert "<" not in made
+    assert json.loads(made)["nodes"][1]["id"] == "blocks.0.</script><b>&0"
+
+
+def test_a_design_has_a_page_with_the_code_of_each_layer(client: httpx.Client, seeder: Seeder) -> None:
+    run = seeder.finished_run(6, report=report_of(12))
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("hls/penstock_top.cpp", CPP)
+        archive.writestr("ir/3-stream.mlir", IR)
+        archive.writestr("rtl/blocks_0_layer0.sv", "module blocks_0_layer0; endmodule")
+    seeder.replace_file(run, ".penstock.zip", package.getvalue())
+    address = f"/runs/{run.id}/design"
+    text = html.unescape(client.get(address).text)
+    drawn = json.loads(re.search(r'id="flow-data">(.*?)</script>', text, re.DOTALL).group(1))  # type: ignore[union-attr]
+    assert len(drawn["nodes"]) == 14
+    assert text.count('class="lane"') == 14
+    assert re.search(r"<td class=\"num\">266,666</td>", text)
+    assert "33 %" in text
+    assert "17 %" in text, "of the device"
+    opened = html.unescape(client.get(address, params={"kernel": "blocks.0.layer0"}).text)
+    card = opened.split('id="kernel"')[1].split("</section>")[0]
+    for shown in ("64 (16 × 4)", "static void blocks_0_layer0(int a)", 'nest.nest "c"', "module blocks_0_layer0"):
+        assert shown in card
+    assert "static void other" not in card
+    assert "no layer of that name" in client.get(address, params={"kernel": "<b>"}).text
+
+
+def test_a_run_without_a_design_says_so(client: httpx.Client, seeder: Seeder) -> None:
+    running = seeder.run(trials=8)
+    assert "Not chosen yet" in client.get(f"/runs/{running.id}/design").text
+    odd = seeder.finished_run(2)
+    assert "The report cannot be drawn" in client.get(f"/runs/{odd.id}/design").text

@@ -1,0 +1,94 @@
+"""Every page at three widths, light and dark: nothing sticks out, nothing is cut off, nobody is kept out.
+
+What is measured: the console and the hosts that are asked, the width of the page, text that its box hides, words of
+drawings outside the screen, and what axe-core calls serious.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.services.api.app import create_app
+from penstock.services.api.plumbing.options import ApiOptions
+from penstock.services.settings import Settings
+from tests.api.conftest import served
+from tests.api.seeding import Seeder
+from tests.web.browser import BROWSER_MARKS, chromium, quiet_page
+from tests.web.reports import report_of
+
+pytestmark = BROWSER_MARKS
+AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe-4.14.1.min.js.gz").read_bytes()).decode()
+
+CUT_OFF = """() => {
+  const found = [];
+  const isScrolled = (one) => one.closest('.flow, .timeline, .scroll, .tall, pre, [hidden], .visually-hidden');
+  for (const one of document.querySelectorAll('body *')) {
+    if (one.closest('.visually-hidden, .skip, svg, thead') || one.title || !one.innerText?.trim()) continue;
+    const style = getComputedStyle(one);
+    const hides = (value) => value === 'hidden' || value === 'clip';
+    const isCut = hides(style.overflowX) && one.scrollWidth > one.clientWidth + 1;
+    if (isCut) found.push(`${one.className}: ${one.innerText}`);
+  }
+  for (const one of document.querySelectorAll('svg text')) {
+    const box = one.getBoundingClientRect();
+    if (!box.width || isScrolled(one)) continue;
+    if (box.left < -1 || box.right > innerWidth + 1) found.push(`drawn: ${one.textContent}`);
+  }
+  return found;
+}"""
+SERIOUS = """async () => {
+  const found = await axe.run(document, { resultTypes: ['violations'] });
+  return found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+    .map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`);
+}"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 768, 1440])
+def test_every_page(browser: Any, settings: Settings, seeder: Seeder, width: int, scheme: str) -> None:
+    done = seeder.finished_run(
+        24, report=report_of(24), name="a-name-without-any-blank-in-it-that-is-longer-than-every-column-of-every-table"
+    )
+    going = seeder.run(trials=12, name="attention, with a limit", limits=["latency_us<=5"])
+    seeder.explore(going, 12)
+    for number in range(5):
+        seeder.trial(going, number)
+    seeder.claim(going, "trial/0005")
+    failed = seeder.run(name="lstm")
+    seeder.lose(failed, "import")
+    seeder.fail(failed, "import", code="x", what="no branches on data", where="lstm.py:41", limit="static graphs",
+                hint="use torch.where", log_tail="UserError: dynamic " * 20)  # fmt: skip
+    run = f"/runs/{done.id}"
+    pages = (
+        "/runs", run, f"{run}/trials", f"{run}/trials/0", f"{run}/trials/3", f"{run}/design?kernel=blocks.0.layer2",
+        f"{run}/log", f"/runs/{going.id}", f"/runs/{going.id}/trials", f"/runs/{going.id}/design", f"/runs/{failed.id}",
+        f"/runs/{failed.id}/log", "/compare", f"/compare?run={done.id}&run={going.id}", "/submit",
+        f"/submit?run={done.id}", "/service", "/measurements", "/login", "/runs?words=nothing-like-this",
+    )  # fmt: skip
+    faults: list[str] = []
+    with (
+        served(create_app(settings, ApiOptions())) as url,
+        quiet_page(
+            browser, viewport={"width": width, "height": 900}, color_scheme=scheme, reduced_motion="reduce"
+        ) as page,
+    ):
+        for path in pages:
+            page.goto(url + path)
+            page.wait_for_load_state("load")
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            faults += [f"{path}: {wide} pixels wide"] if wide > width else []
+            faults += [f"{path}: cut off: {text[:120]}" for text in page.evaluate(CUT_OFF)]
+            page.evaluate(AXE)
+            faults += [f"{path}: {text}" for text in page.evaluate(SERIOUS)]
+    assert not faults, "\n".join(faults)

@@ -1,0 +1,229 @@
+"""The design of a run: its dataflow, its time in the simulation, its area, and one kernel in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from penstock.web import text
+from penstock.web.dataflow_view import RESOURCES, FlowEdge, FlowGraph, FlowNode, neighbours, stalls_of, view_dataflow
+from penstock.web.text import Document
+from penstock.web.treemap import Area, lay_out
+
+MOST_ROWS = 400
+_FREE = "free, up to the limit"
+
+
+@dataclass(frozen=True)
+class ResourceRow:
+    """A resource: what is used of what a design may use, and of what there is."""
+
+    name: str
+    used: str
+    limit: str
+    of_limit: str
+    of_device: str
+    percent: float
+    over: bool
+
+
+@dataclass(frozen=True)
+class TreeCell:
+    area: Area
+    title: str
+    label: str
+    style: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class TimeBar:
+    """A task's time in the simulation of one input, in percent of the whole: until its first token, from there to its
+    end, and how much of that it works."""
+
+    task: str
+    kernel: str
+    start: float
+    first: float
+    width: float
+    works: float
+    title: str
+    waits: str
+    critical: bool
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """One layer: its loops, why it takes what it takes, its channels, its area, its code."""
+
+    node: FlowNode
+    facts: tuple[tuple[str, str], ...]
+    tasks: tuple[Document, ...]
+    stalls: tuple[Document, ...]
+    reads: tuple[FlowEdge, ...]
+    writes: tuple[FlowEdge, ...]
+    area: tuple[tuple[str, str], ...]
+    evidence: str
+    code: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class DesignView:
+    flow: FlowGraph
+    resources: tuple[ResourceRow, ...]
+    resource_evidence: str
+    tree: tuple[TreeCell, ...]
+    tree_of: str
+    bars: tuple[TimeBar, ...]
+    cycles: int
+    timing: Document
+    left_out: int
+    memories: tuple[Document, ...]
+    notes: tuple[str, ...]
+
+
+def view_design(report: Document, resource: str) -> DesignView:
+    use = report["resources"]
+    shares = {name: use[name]["share"] for name in RESOURCES if use[name]["share"] is not None}
+    tree_of = resource if resource in RESOURCES else max(shares, key=lambda name: shares[name], default="lut")
+    flow = view_dataflow(report)
+    bars, cycles = _timeline(report, flow)
+    return DesignView(
+        flow=flow,
+        resources=tuple(_resource(name, use[name]) for name in RESOURCES),
+        resource_evidence=use["evidence"] or "",
+        tree=_tree(use, tree_of, flow),
+        tree_of=tree_of,
+        bars=tuple(bars[:MOST_ROWS]),
+        cycles=cycles,
+        timing=report["timing"],
+        left_out=max(0, len(bars) - MOST_ROWS),
+        memories=tuple((report["placement"] or {"memories": ()})["memories"][:MOST_ROWS]),
+        notes=tuple(note for note in (report["timing"]["note"], use["note"]) if note),
+    )
+
+
+def view_kernel(report: Document, flow: FlowGraph, key: str, code: Mapping[str, str]) -> KernelView | None:
+    """None where the design has no such layer."""
+    node = flow.node(key)
+    if node is None:
+        return None
+    reads, writes = neighbours(flow, key)
+    decided = next((kernel for kernel in report["design"]["kernels"] if kernel["name"] == key), None)
+    area = next((row for row in report["resources"]["kernels"] if row["kernel"] == key), None)
+    return KernelView(
+        node=node,
+        facts=_facts(node, decided),
+        tasks=tuple(task for task in report["timing"]["kernels"] if task["nest"] in node.tasks),
+        stalls=tuple(stalls_of(report, node.tasks)),
+        reads=tuple(reads),
+        writes=tuple(writes),
+        area=tuple((name.upper(), f"{area[name]:,}") for name in RESOURCES if area[name] is not None) if area else (),
+        evidence=(area or {}).get("evidence") or "",
+        code=tuple(code.items()),
+    )
+
+
+def _facts(node: FlowNode, decided: Document | None) -> tuple[tuple[str, str], ...]:
+    rows = [("part of the model", node.group), ("die", node.die)]
+    if decided:
+        lanes = 1
+        for factor in decided["unroll"]:
+            lanes *= factor
+        sizes = {name: " × ".join(map(str, decided[name])) for name in ("trips", "tile", "unroll")}
+        rows += [
+            ("computes", decided["operation"]), ("iterations", sizes["trips"]), ("tile", sizes["tile"]),
+            ("lanes", f"{lanes:,} ({sizes['unroll']})"), ("loop order", " → ".join(f"d{d}" for d in decided["order"])),
+            ("weights", {"rom": "on the chip", "stream": "in external memory"}.get(decided["weights"], "none")),
+        ]  # fmt: skip
+    if node.busy is not None:
+        rows.append(("busy, waiting", f"{node.busy:,} and {node.waited or 0:,} cycles"))
+    return tuple((name, value) for name, value in rows if value)
+
+
+def _resource(name: str, amount: Document) -> ResourceRow:
+    used, limit, available, share = (amount[key] for key in ("used", "limit", "available", "share"))
+    known = used is not None and available
+    of_limit = used / limit if used is not None and limit else None
+    return ResourceRow(
+        name=name.upper(),
+        used="–" if used is None else f"{used:,}",
+        limit="–" if limit is None else f"{limit:,}",
+        of_limit="–" if of_limit is None else text.percent(of_limit),
+        of_device=text.percent(share if share is not None else used / available) if known else "–",
+        percent=min(100.0, 100 * of_limit) if of_limit is not None else 0.0,
+        over=of_limit is not None and of_limit > 1,
+    )
+
+
+def _tree(use: Document, name: str, flow: FlowGraph) -> tuple[TreeCell, ...]:
+    values = [(row["kernel"], float(row[name] or 0)) for row in use["kernels"]]
+    limit, whole = use[name]["limit"] or 0, sum(value for _, value in values)
+    if not whole:
+        return ()
+    kinds = {node.key: node.kind for node in flow.nodes}
+    cells: list[TreeCell] = []
+    for area in lay_out([*values, (_FREE, max(0.0, limit - whole))]):
+        free = area.key == _FREE
+        share = f", {text.percent(area.value / limit)} of the limit" if limit else ""
+        fits = area.width > 2 + 1.2 * len(area.key) and area.height > 9
+        cells.append(
+            TreeCell(
+                area, f"{area.key}: {area.value:,.0f} {name.upper()}{share}", area.key if fits else "",
+                "free" if free else kinds.get(area.key, "moves"), "" if free or area.key == "channels" else area.key,
+            )
+        )  # fmt: skip
+    return tuple(cells)
+
+
+def _timeline(report: Document, flow: FlowGraph) -> tuple[list[TimeBar], int]:
+    simulated = report["timing"]["simulated"]
+    if not simulated or not simulated["tasks"]:
+        return [], 0
+    kernels = {task["nest"]: task["kernel"] for task in report["timing"]["kernels"]}
+    waits: dict[str, Document] = {}
+    for stall in simulated["stalls"]:  # the longest first
+        waits.setdefault(stall["task"], stall)
+    ends = {edge.name: edge for edge in flow.edges}
+    critical = {step["task"] for step in simulated["critical_path"]}
+    whole = max(task["end_cycle"] for task in simulated["tasks"]) or 1
+    bars = [
+        _bar(task, kernels, waits.get(task["task"]), ends, whole, task["task"] in critical)
+        for task in sorted(simulated["tasks"], key=lambda t: (t["first_token_cycle"], t["end_cycle"]))
+    ]
+    return bars, whole
+
+
+def _bar(
+    task: Document, kernels: Mapping[str, str], stall: Document | None, ends: Mapping[str, FlowEdge], whole: int,
+    critical: bool,
+) -> TimeBar:  # fmt: skip
+    start, first, end = (task[key] for key in ("start_cycle", "first_token_cycle", "end_cycle"))
+    busy, waited = task["busy_cycles"], task["waited_cycles"]
+    title = f"{task['task']}: first token in cycle {first:,}, done in {end:,}; busy {busy:,}, waiting {waited:,} cycles"
+    return TimeBar(
+        task=task["task"],
+        kernel=kernels.get(task["task"], ""),
+        start=round(100 * start / whole, 3),
+        first=round(100 * first / whole, 3),
+        width=round(max(0.25, 100 * (end - first) / whole), 3),
+        works=round(max(0.25, 100 * min(busy, end - first) / whole), 3),
+        title=title,
+        waits="" if stall is None else f"{stall['cycles']:,} cycles {_for(stall, ends)}",
+        critical=critical,
+    )
+
+
+def _for(stall: Document, ends: Mapping[str, FlowEdge]) -> str:
+    """Whom a task waits for: whoever fills an empty channel, or empties a full one."""
+    edge = ends.get(stall["channel"])
+    if edge is None:
+        return f"({stall['cause']})"
+    if stall["cause"] == "empty":
+        return f"for {edge.source} (nothing came)"
+    return f"for {edge.target} (its channel was full)"
+
+
+def shown_rows(nodes: Sequence[FlowNode]) -> tuple[FlowNode, ...]:
+    """For the table: what takes longest first."""
+    return tuple(sorted(nodes, key=lambda node: -node.latency)[:MOST_ROWS])

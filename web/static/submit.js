@@ -1,0 +1,95 @@
+/* Hands a model and what to do with it to the public API, as any client does, and goes to the run's page. */
+"use strict";
+
+(() => {
+  const form = document.getElementById("submit");
+  const said = document.getElementById("said");
+  const button = form.querySelector("button[type=submit]");
+  const source = () => form.querySelector("input[name=source]:checked").value;
+
+  function show() {
+    for (const part of form.querySelectorAll("[data-source]")) part.hidden = part.dataset.source !== source();
+  }
+
+  const list = (text) => text.split(/[\s,]+/).filter(Boolean);
+
+  const argument = (text) => {
+    const [name, ...rest] = text.split("=");
+    const value = rest.join("=");
+    if (value === "true" || value === "false") return [name, value === "true"];
+    return [name, value !== "" && !Number.isNaN(Number(value)) ? Number(value) : value];
+  };
+
+  /* Every option that says something; what is left empty is as the service decides. */
+  function options() {
+    const found = { platform: form.querySelector("input[name=platform]:checked").value };
+    for (const field of form.querySelectorAll("[data-kind]")) {
+      const { name, value } = field;
+      const kind = field.dataset.kind;
+      if (kind === "switch") found[name] = field.checked;
+      else if (kind === "choices") found[name] = [...(found[name] ?? []), ...(value ? [value] : [])];
+      else if (kind === "list") found[name] = list(value);
+      else if (value !== "") found[name] = kind === "number" ? field.valueAsNumber : value;
+    }
+    return found;
+  }
+
+  const ask = async (address, body) => {
+    const isForm = body instanceof FormData;
+    const headers = { Accept: "application/json", ...(isForm ? {} : { "Content-Type": "application/json" }) };
+    const answer = await fetch(address, { method: "POST", headers, body: isForm ? body : JSON.stringify(body) });
+    const document = await answer.json();
+    if (!answer.ok) throw document;
+    return document;
+  };
+
+  async function model() {
+    const value = (name) => form.elements[name]?.value.trim() ?? "";
+    switch (source()) {
+      case "same":
+        return value("model");
+      case "file": {
+        const body = new FormData();
+        const [file] = form.elements.file.files;
+        if (!file) throw { detail: "Choose a file first.", where: "file" };
+        body.append("file", file);
+        if (value("entry")) body.append("entry", value("entry"));
+        return (await ask("/v1/models", body)).id;
+      }
+      case "library":
+        return (await ask("/v1/models", { reference: value("reference") })).id;
+      default: {
+        const given = Object.fromEntries(list(value("arguments")).map(argument));
+        return (await ask("/v1/models", { zoo: value("zoo"), arguments: given })).id;
+      }
+    }
+  }
+
+  function refuse(problem) {
+    said.textContent = problem.detail ?? "The service does not answer: is it up? Nothing was started.";
+    said.hidden = false;
+    const name = (problem.where ?? "").replace(/^body\./, "").replace(/\[.*$/, "");
+    for (const marked of form.querySelectorAll("[aria-invalid]")) marked.removeAttribute("aria-invalid");
+    const field = name && [...form.elements].find((one) => one.name === name);
+    if (field) {
+      field.closest("details")?.setAttribute("open", "");
+      field.setAttribute("aria-invalid", "true");
+      field.focus();
+    }
+  }
+
+  form.addEventListener("change", show);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    said.hidden = true;
+    try {
+      const run = await ask("/v1/runs", { model: await model(), ...options() });
+      window.location.assign(run.page);
+    } catch (problem) {
+      refuse(problem);
+    }
+    button.disabled = false;
+  });
+  show();
+})();
