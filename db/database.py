@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, TimeoutError
+import psycopg
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError, TimeoutError
 
 from penstock.db.repositories.artifacts import Artifacts
 from penstock.db.repositories.attempts import Attempts
@@ -73,11 +75,10 @@ class Database:
 
     @cached_property
     def engine(self) -> Engine:
-        return create_engine(
+        made = create_engine(
             self.url,
             pool_size=self._pool_size,
             max_overflow=self._pool_size,
-            pool_pre_ping=True,  # a connection from before a restart of Postgres is replaced unseen
             pool_timeout=15,
             connect_args={
                 "connect_timeout": 5,
@@ -85,6 +86,8 @@ class Database:
                 "options": _SESSION,
             },
         )
+        event.listen(made, "checkout", _refuse_dead)
+        return made
 
     @contextmanager
     def begin(self, actor: str | None = None) -> Iterator[Transaction]:
@@ -130,6 +133,22 @@ class Database:
     def close(self) -> None:
         if "engine" in self.__dict__:
             self.engine.dispose()
+
+
+def _refuse_dead(connection: Any, *_: object) -> None:
+    """A connection from before a restart of Postgres is replaced unseen.
+
+    Nothing comes from a server that was asked nothing, but that it ends: a look at the socket is a thousandth of a
+    question, which every transaction would have to wait for.
+    """
+    try:
+        waiting = select.poll()  # not select.select, which knows no file beyond the thousandth
+        waiting.register(connection.fileno(), select.POLLIN)
+        ended = bool(waiting.poll(0))
+    except (OSError, ValueError, psycopg.Error):
+        ended = True
+    if ended:
+        raise DisconnectionError
 
 
 def normalise(url: str) -> str:
