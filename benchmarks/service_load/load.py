@@ -113,7 +113,12 @@ class _Load:
             self._keep({"measure": f"a step that does nothing, {kind}", "requests": self.trials, "cpu_ms": each})
         (await self.client.post(f"/v1/runs/{held}/cancel")).raise_for_status()
         await asyncio.gather(*sleeping)
-        return sum(reader.ended for reader in sleepers), run, float(str(found["p95_ms"])), round(self.trials / seconds, 1)
+        return (
+            sum(reader.ended for reader in sleepers),
+            run,
+            float(str(found["p95_ms"])),
+            round(self.trials / seconds, 1),
+        )
 
     async def _pages(self, run: str) -> Mapping[str, Value]:
         """What a browser and a program ask first of a run of many trials; the page of the run is the figure."""

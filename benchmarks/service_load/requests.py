@@ -1,4 +1,4 @@
-"""Requests at a given rate, and one after the other: how long each took, and the processor time of those who answered."""
+"""Requests at a given rate, and one after the other: how long each took, and what those who answered computed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from benchmarks.service_load.processes import cpu_seconds
 ANSWERING = ("api", "postgres")
 
 
-async def at_rate(ask: Callable[[int], Awaitable[httpx.Response]], *, each_second: float, seconds: float) -> list[float]:
+async def at_rate(
+    ask: Callable[[int], Awaitable[httpx.Response]], *, each_second: float, seconds: float
+) -> list[float]:
     """Milliseconds from when each request was due to its answer: a service that is late makes no request rarer."""
     began = time.monotonic()
 

@@ -11,15 +11,9 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Integer,
-    Select,
-    Text,
-    and_,
     cast,
     exists,
     func,
-    insert,
-    literal,
-    or_,
     select,
     text,
     update,
@@ -28,11 +22,11 @@ from sqlalchemy import (
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
 from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
-from penstock.db.repositories.step_moves import CLAIM_NEXT, CLAIM_THIS, OUTLOOK, Sql, move_one, stamps
+from penstock.db.repositories.step_moves import CLAIM_NEXT, CLAIM_THIS, MOVES_OF_MANY, OUTLOOK, Sql, move_one, stamps
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, NewStep, Page, Step
 from penstock.db.schema.states import STEP_TRANSITIONS, StepState, TransitionRefusedError
-from penstock.db.schema.tables import events, step_edges, steps
+from penstock.db.schema.tables import step_edges, steps
 
 # One statement for any number: a search has thousands of trials, and whoever waits for the run's lock waits for them.
 _CREATE = text("""
@@ -207,43 +201,16 @@ class Steps(Repository):
 
         One statement, whatever their number: the fan-in is counted from the rows of what is not done yet.
         """
-        need = steps.alias("need")
-        undone = ~or_(need.c.state == StepState.SUCCEEDED, and_(need.c.state == StepState.FAILED, need.c.may_fail))
-        waits = exists().where(
-            need.c.run_id == run_id, undone, step_edges.c.step_id == steps.c.id, step_edges.c.needs_id == need.c.id
-        )
-        ready = select(steps.c.id, steps.c.state).where(
-            steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~waits
-        )
-        return self._move_many("release", run_id, ready)
+        return self._move_many("release", run_id)
 
     def cancel_waiting(self, run_id: str) -> int:
         """The move `cancel` of every step of the run that has not started; returns how many."""
-        waiting = select(steps.c.id, steps.c.state).where(
-            steps.c.run_id == run_id, steps.c.state.in_((StepState.BLOCKED, StepState.QUEUED))
-        )
-        return self._move_many("cancel", run_id, waiting)
+        return self._move_many("cancel", run_id)
 
-    def _move_many(self, name: str, run_id: str, moving: Select[Any, Any]) -> int:
+    def _move_many(self, name: str, run_id: str) -> int:
         """One move of many steps with an event for each, without a row of them leaving the database."""
         self.scope.require_lock(run_id)
-        move = STEP_TRANSITIONS[name]
-        before = moving.cte("before")
-        changes = {"state": move.target} | stamps(move.target)
-        moved = (
-            update(steps)
-            .where(steps.c.id == before.c.id, steps.c.state.in_(move.sources))
-            .values(changes)
-            .returning(steps.c.id, steps.c.key, steps.c.attempt, steps.c.fence, before.c.state.label("was"))
-            .cte("moved")
-        )
-        data = func.jsonb_build_object(
-            "from", moved.c.was, "to", literal(str(move.target)), "step", moved.c.id, "key", moved.c.key,
-            "attempt", moved.c.attempt, "fence", moved.c.fence,
-        )  # fmt: skip
-        row = select(literal(run_id), literal(f"step.{name}"), data, literal(self.scope.actor, Text))
-        told = insert(events).from_select(["run_id", "kind", "data", "actor"], row.order_by(moved.c.id))
-        return self.connection.execute(told).rowcount
+        return self.connection.execute(MOVES_OF_MANY[name], {"run": run_id, "actor": self.scope.actor}).rowcount
 
     def claim(
         self, run_id: str, wanted: Wanted, *, worker: str, lease_seconds: float, step_id: str | None = None

@@ -59,7 +59,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
         options=options,
         database=database,
         store=ContentStore(settings.store_folder),
-        hub=EventHub(database, options.max_streams),
+        hub=EventHub(database, options.max_streams, events.message),
         token_key=load_key(settings.secret_file) if options.auth else b"",
     )
     broker = BrokerWatch(look_at_workers(settings))

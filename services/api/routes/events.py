@@ -19,6 +19,7 @@ from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import EventList
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.hub import BATCH, News
 from penstock.services.jobs.runs import find_run
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
@@ -26,7 +27,6 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 KEEP_ALIVE_SECONDS = 10.0
 _RETRY_MILLISECONDS = 2000
 _LARGEST_ID = 2**63 - 1
-_BATCH = 500
 
 
 class EventResponse(StreamingResponse):
@@ -67,7 +67,7 @@ async def stream_events(
     events, over = await run_in_threadpool(_read, context, run_id, last)
     if over and not events and last:
         return Response(status_code=204)
-    leave = context.hub.enter(run_id)
+    leave = context.hub.enter(run_id, events[-1].id if events else last)
     stream = _stream(context, run_id, last, events, over)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return EventResponse(stream, leave, media_type="text/event-stream", headers=headers)
@@ -90,29 +90,44 @@ def list_events(
 async def _stream(
     context: Context, run_id: str, last: int, events: tuple[Event, ...], over: bool
 ) -> AsyncIterator[str]:
-    """Sends what is known, then waits for more; the state is read before the events, so none is missed."""
+    """Sends what is known, then waits for more; a run's state is read with its events, so none is missed."""
     yield f"retry: {_RETRY_MILLISECONDS}\n\n"
+    news = _as_news(events, last, over)
     while True:
-        for event in events:
-            last = event.id
-            yield _message(event)
-        if over and len(events) < _BATCH:
+        if news.text:
+            last = news.last
+            yield news.text
+        if news.over:
             yield "event: end\ndata: {}\n\n"
             return
-        if len(events) < _BATCH and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
+        if not (news.text or news.more) and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
             if context.hub.is_closed:
                 return
             yield ": still here\n\n"
-        events, over = await run_in_threadpool(_read, context, run_id, last)
+        kept = None if news.more else context.hub.news(run_id, last)
+        news = kept or _as_news(*await run_in_threadpool(_after, context, run_id, last))
+
+
+def _as_news(events: tuple[Event, ...], last: int, over: bool) -> News:
+    """What the database said, as a stream sends it; a full batch is not the end."""
+    text = "".join(message(event) for event in events)
+    full = len(events) >= BATCH
+    return News(text, events[-1].id if events else last, over and not full, more=full)
+
+
+def _after(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], int, bool]:
+    events, over = _read(context, run_id, last)
+    return events, last, over
 
 
 def _read(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], bool]:
     with context.database.begin() as tx:
         over = find_run(tx, run_id).state in RUN_TERMINAL
-        return tx.events.after(run_id, last, _BATCH), over
+        return tx.events.after(run_id, last, BATCH), over
 
 
-def _message(event: Event) -> str:
+def message(event: Event) -> str:
+    """An event as it goes out."""
     document = event_out(event).model_dump(mode="json")
     return f"id: {event.id}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n"
 

@@ -91,7 +91,7 @@ async def get_run(
     """One run with its steps. With `?wait=30` it is a long poll."""
     document = await run_in_threadpool(_look, context, run_id)
     if wait and not _is_news(document, after):
-        leave = context.hub.enter(run_id)
+        leave = context.hub.enter(run_id, document.last_event_id)
         try:
             document = await _news(context, document, wait, after)
         finally:
