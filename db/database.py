@@ -38,6 +38,8 @@ T = TypeVar("T")
 # A lock that cannot be had in ten seconds, or a transaction left open for two minutes, is a bug or a dead
 # client: an error is better than a service that stands still.
 _SESSION = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=120s -c timezone=UTC"
+# A network that is cut says nothing: without these a worker would wait for an answer for a quarter of an hour.
+_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 _RETRYABLE_CODES = ("40001", "40P01")  # serialisation failure, deadlock
 
 
@@ -63,6 +65,10 @@ class Transaction:
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
 
+    def revision(self) -> str:
+        """The schema that the database has, as the number of its last migration."""
+        return self.connection.execute(text("SELECT version_num FROM penstock.alembic_version")).scalar_one()
+
 
 class Database:
     """One Postgres. Safe to share between threads; a forked process must make its own."""
@@ -84,6 +90,7 @@ class Database:
                 "connect_timeout": 5,
                 "application_name": self._application,
                 "options": _SESSION,
+                **_KEEPALIVE,
             },
         )
         event.listen(made, "checkout", _refuse_dead)

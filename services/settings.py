@@ -32,6 +32,10 @@ class Settings:
     """PENSTOCK_DATABASE_URL: set by `penstock up` for its children, or by an administrator."""
     redis_url: str | None = None
     """PENSTOCK_REDIS_URL: redis://host:port/0 or unix:///path/to/socket."""
+    store_url: str | None = None
+    """PENSTOCK_STORE_URL: where a worker that shares no folder with the service sends and fetches files: the API."""
+    store_token: str = field(default="", repr=False)
+    """PENSTOCK_STORE_TOKEN: the token, of scope admin, that such a worker shows there."""
     api_host: str = "127.0.0.1"
     """PENSTOCK_API_HOST."""
     api_port: int = 8750
@@ -146,6 +150,8 @@ class Settings:
             home=read("HOME", _folder, default_home()),
             database_url=read("DATABASE_URL", _url, None),
             redis_url=read("REDIS_URL", _url, None),
+            store_url=read("STORE_URL", _url, None),
+            store_token=read("STORE_TOKEN", _text, ""),
             api_host=host,
             api_port=port,
             trusted_proxies=read("TRUSTED_PROXIES", _names, ()),

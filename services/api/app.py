@@ -30,10 +30,10 @@ from penstock.services.api.plumbing.logs import get_logger
 from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, RequestContext, SameSite
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.plumbing.tokens import load_key
-from penstock.services.api.plumbing.version import version
-from penstock.services.api.routes import accounts, events, health, models, profiles, results, runs, searches
+from penstock.services.api.routes import accounts, contents, events, health, models, profiles, results, runs, searches
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
+from penstock.services.version import version
 
 log = get_logger()
 
@@ -43,7 +43,8 @@ DESCRIPTION = (
 )
 DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
-    part.router for part in (health, models, runs, searches, events, results, profiles, accounts, pages, sign_in)
+    part.router
+    for part in (health, models, runs, searches, events, results, profiles, accounts, contents, pages, sign_in)
 )
 """Everything that answers, but for static files and the description itself."""
 

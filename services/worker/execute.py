@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -19,14 +20,16 @@ from penstock.db.database import is_transient
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import Json, Model, NewArtifact, Run, Step
 from penstock.db.schema.states import TransitionRefusedError
+from penstock.services.remote_store import StoreAwayError, open_store
 from penstock.services.settings import Settings
 from penstock.services.steps import registry
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import StepBody
 from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
-from penstock.services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
+from penstock.services.store import TREE_MEDIA_TYPE, MissingContentError
 from penstock.services.worker import shutdown
+from penstock.services.worker.compatible import refuse_newer
 from penstock.services.worker.heartbeat import Heartbeat
 from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
 from penstock.services.worker.witness import DutyNotes
@@ -34,7 +37,7 @@ from penstock.services.worker.witness import DutyNotes
 log = logging.getLogger(__name__)
 
 STEPS_A_MESSAGE, SECONDS_A_MESSAGE = 20, 1.0
-FULL_DISK_PAUSE = 2.0
+FULL_DISK_PAUSE, SCHEMA_SECONDS = 2.0, 10.0
 
 WriteEnd = Callable[[Transaction], object]
 _claims = itertools.count(1)
@@ -46,9 +49,10 @@ class Executor:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.database = Database(settings.require_database_url(), application="penstock worker", pool_size=3)
-        self.store = ContentStore(settings.store_folder)
+        self.store = open_store(settings)
         self.notes = DutyNotes(settings)
         self._patience = settings.outage_seconds
+        self._look_at = 0.0
         self._run: Run | None = None
         """As it was at the claim of the step."""
         self._model: Model | None = None
@@ -70,12 +74,27 @@ class Executor:
             step = self._perform(step, last=True)
 
     def _may_begin(self) -> bool:
-        if shutdown.drains():
+        if shutdown.drains() or not self._is_current():
             return False
         if not has_room(self.settings):
             log.warning("no step is begun: the disk is full")
             time.sleep(FULL_DISK_PAUSE)  # the message goes out again as long as there is something to do
             return False
+        return True
+
+    def _is_current(self) -> bool:
+        """Whether the schema is still the one that this code knows; a service that was brought up to date is not."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return True
+        try:
+            refuse_newer(self.database.run(lambda tx: tx.revision(), patience=self._patience))
+        except PenstockError as error:
+            log.error("no step is begun, and this worker ends: %s", error)
+            shutdown.drain()
+            os.kill(os.getppid(), signal.SIGUSR1)  # the main process drains, and ends
+            return False
+        self._look_at = now + SCHEMA_SECONDS
         return True
 
     def _claim(self) -> Step | None:
@@ -252,6 +271,9 @@ def failed(step: Step, error: BaseException, settings: Settings) -> WriteEnd:
     if isinstance(error, MissingContentError):
         log.error("%s of %s: %s", step.key, step.run_id, error)
         return lambda tx: lifecycle.fail(tx, step, _content_gone(step).to_dict())
+    if isinstance(error, StoreAwayError):
+        why = {"code": "store-away", "what": str(error)}
+        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=5.0, patient=True)
     if isinstance(error, RetryLaterError):
         why = {"code": error.code, "what": error.what}
         return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds, patient=True)

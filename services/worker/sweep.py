@@ -8,8 +8,8 @@ import time
 
 from penstock.db import Database
 from penstock.db.database import is_transient
+from penstock.services.remote_store import open_store
 from penstock.services.settings import Settings
-from penstock.services.store import ContentStore
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def sweep_work_folders(settings: Settings, database: Database | None = None) -> 
 
 def sweep_everything(settings: Settings, database: Database) -> None:
     sweep_work_folders(settings, database)
-    ContentStore(settings.store_folder).sweep()
+    open_store(settings).sweep()
     with database.begin() as tx:
         tx.idempotency.sweep()
     with database.begin() as tx:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from penstock.services.api.plumbing.context import Context
 from penstock.services.api.plumbing.health import HealthLook
-from penstock.services.api.plumbing.version import version
+from penstock.services.version import version
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Labels = Mapping[str, str]
