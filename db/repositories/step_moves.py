@@ -63,7 +63,7 @@ OUTLOOK = text("""
         WHERE mine.needs_id = :step AND waits.state = 'blocked' AND NOT EXISTS (
             SELECT FROM (
                 SELECT id FROM penstock.steps
-                WHERE run_id = :run AND NOT (state = 'succeeded' OR state = 'failed' AND may_fail) OFFSET 0
+                WHERE run_id = :run AND NOT (state = 'succeeded' OR state = 'failed' AND may_fail) ORDER BY id OFFSET 0
             ) need WHERE EXISTS (
                 SELECT FROM penstock.step_edges e WHERE e.step_id = waits.id AND e.needs_id = need.id OFFSET 0
             )
@@ -72,11 +72,14 @@ OUTLOOK = text("""
 """)
 
 
+# Each blocked step is looked at by itself, through the keys of its edges: whatever the planner believes of the tables.
 _WAITS_FOR_NOTHING = """
     s.state = 'blocked' AND NOT EXISTS (
-        SELECT FROM penstock.steps need, penstock.step_edges e
-        WHERE need.run_id = :run AND NOT (need.state = 'succeeded' OR need.state = 'failed' AND need.may_fail)
-        AND e.step_id = s.id AND e.needs_id = need.id
+        SELECT FROM penstock.step_edges e WHERE e.step_id = s.id AND EXISTS (
+            SELECT FROM penstock.steps need
+            WHERE need.id = e.needs_id AND NOT (need.state = 'succeeded' OR need.state = 'failed' AND need.may_fail)
+            OFFSET 0
+        ) OFFSET 0
     )
 """
 _WHICH = {"release": _WAITS_FOR_NOTHING, "cancel": "s.state IN ('blocked', 'queued')"}
