@@ -50,7 +50,7 @@ class EventResponse(StreamingResponse):
     responses={
         200: {
             "description": "events as they happen, after those that happened before; `end` is the last one",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {}},
         },
         204: {"description": "the run is over and every event was sent: do not come back"},
     },
@@ -59,7 +59,12 @@ async def stream_events(
     run_id: RunId,
     context: Ctx,
     caller: Caller,
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="go on after this event")] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(
+            alias="Last-Event-ID", description="go on after this event", json_schema_extra={"pattern": "^[0-9]{1,18}$"}
+        ),
+    ] = None,
     after: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="the same for a first request")] = None,
 ) -> Response:
     """Server-sent events: each has an `id`, and `data` with kind, time and details as JSON."""
