@@ -16,8 +16,8 @@ from benchmarks.registry import WALL_CLOCK, Figures, Value
 from benchmarks.service_load.load import measure_load
 from penstock.compiler.errors import PenstockError
 from penstock.services.api.answers.schemas import RunDetail, StepOut
-from penstock.services.cli.client import ModelSource, Service
 from penstock.services.cli.watching import follow
+from penstock.services.client.blocking import Client
 from penstock.services.supervisor.borrowed import borrowed_stack
 
 MODEL = "zoo:mlp?inputs=64&hidden=32,32"
@@ -43,9 +43,9 @@ def _load() -> Figures:
 
 def _one_run() -> Figures:
     began = time.monotonic()
-    with borrowed_stack() as stack, Service(stack.url, stack.token) as service:
+    with borrowed_stack() as stack, Client(stack.url, stack.token) as service:
         ready = time.monotonic() - began
-        model = service.submit_model(ModelSource.parse(MODEL))
+        model = service.submit_model(MODEL)
         submitted = service.submit_run(model.id, trials=TRIALS, quantize="w8a8", platform="u55c")
         done = follow(service, submitted.id, Console(file=StringIO()), timeout=TIMEOUT_SECONDS)
         ending = time.monotonic()

@@ -24,6 +24,8 @@ class PenstockError(Exception):
         self.hint = hint
         self.others: tuple[PenstockError, ...] = ()
         """What else is wrong, where a check looked on after the first mistake."""
+        self.excerpt = ""
+        """The line of a text that is meant, with a caret under the place."""
         super().__init__(self.one_line())
 
     def one_line(self) -> str:

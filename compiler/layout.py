@@ -1,13 +1,14 @@
 """How a tensor lies in external memory: tile after tile, in words as wide as the port. Plain numpy.
 
 A tensor of shape n with tile t and word w becomes [n/t ..., t/w ..., w ...] in C order, so that what is read together
-lies together, and one access moves one word.
+lies together, and one access moves one word. A tensor that is striped lies in several banks: of every word each has the
+elements whose number leaves the same rest, so that all banks together deliver a word at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -21,11 +22,24 @@ class Layout:
 
     tile: tuple[int, ...]
     word: tuple[int, ...]
+    stripes: int = 1
+    """The banks that every word is shared out to."""
+    stripe: int | None = None
+    """Of which of them this is the layout; None for the tensor as a whole."""
 
     @property
     def lanes(self) -> int:
         """How many elements one word holds."""
         return prod(self.word)
+
+    @property
+    def lanes_of_stripe(self) -> int:
+        """How many of these one bank has."""
+        return self.lanes // self.stripes
+
+    def part(self, stripe: int) -> Layout:
+        """How the share of one bank lies there."""
+        return replace(self, stripe=stripe)
 
     def words(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape in words: the grid of tiles, then the words of one tile."""
@@ -34,7 +48,7 @@ class Layout:
 
     def packed(self, shape: Sequence[int]) -> tuple[int, ...]:
         """The shape in elements, as it lies in memory."""
-        return self.words(shape) + self.word
+        return self.words(shape) + (self.word if self.stripe is None else (self.lanes_of_stripe,))
 
 
 def pack(array: Array, layout: Layout) -> Array:
@@ -42,11 +56,16 @@ def pack(array: Array, layout: Layout) -> Array:
     rank = array.ndim
     split = [f for n, t, w in zip(array.shape, layout.tile, layout.word, strict=True) for f in (n // t, t // w, w)]
     order = [*range(0, 3 * rank, 3), *range(1, 3 * rank, 3), *range(2, 3 * rank, 3)]
-    return np.ascontiguousarray(array.reshape(split).transpose(order))
+    whole = array.reshape(split).transpose(order)
+    if layout.stripe is None:
+        return np.ascontiguousarray(whole)
+    words = whole.reshape(*whole.shape[: 2 * rank], layout.lanes_of_stripe, layout.stripes)
+    return np.ascontiguousarray(words[..., layout.stripe])
 
 
 def unpack(array: Array, layout: Layout, shape: Sequence[int]) -> Array:
-    """The tensor of this shape that lies in memory so."""
+    """The tensor of this shape that lies in memory so, in one piece."""
+    assert layout.stripe is None, "one bank has a share of the tensor only"
     rank = len(shape)
     order = [axis for dim in range(rank) for axis in (dim, rank + dim, 2 * rank + dim)]
     return array.reshape(layout.packed(shape)).transpose(order).reshape(tuple(shape))

@@ -1,6 +1,7 @@
 """How a user names a model.
 
-`file.py:function`, `zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
+`file.py:function`, `file.py?name=value` for a task program,
+`zoo:name?key=value`, `file.onnx?dim=size`, `file.mlir`, or a model of a library:
 `hf:gpt2?n_layer=2`, `timm:mixer_s32_224?img_size=32`, `torchvision:resnet18`, `torch.nn:LSTM?input_size=8`.
 """
 
@@ -15,7 +16,8 @@ from urllib.parse import parse_qsl
 from penstock.compiler.errors import PenstockError
 
 _HINT = (
-    "write file.py:function (e.g. examples/digits_mlp.py:model), zoo:name?key=value (e.g. zoo:mlp?hidden=64), "
+    "write file.py:function (e.g. examples/digits_mlp.py:model), file.py of a task program, "
+    "zoo:name?key=value (e.g. zoo:mlp?hidden=64), "
     "file.onnx, file.mlir, or a model of a library: hf:gpt2?n_layer=2, timm:NAME, torchvision:NAME, "
     "torch.nn:LSTM?input_size=8&hidden_size=16"
 )
@@ -25,6 +27,9 @@ LIBRARIES = {"hf": "transformers", "timm": "timm", "torchvision": "torchvision",
 
 
 _FROM_CPU_INDEX = "from PyTorch's CPU index, or torchvision brings CUDA along"
+TASKS = "tasks:"
+"""Before a file that must be a task program, so that nothing of it is ever executed."""
+_ASKED = re.compile(r"\.py:\w+\?")
 _INSTALL = {
     "transformers": "pip install 'penstock[models]'",
     "timm": f"pip install timm torchvision, {_FROM_CPU_INDEX}",
@@ -45,6 +50,24 @@ class FileReference:
 
     def __str__(self) -> str:
         return f"{self.path}:{self.function}"
+
+
+@dataclass(frozen=True)
+class TaskReference:
+    """A task program, which is read and never executed. `options` set constants of the file."""
+
+    path: Path
+    program: str = ""
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        stem = self.path.stem
+        return stem if self.program in ("", stem) else f"{stem}.{self.program}"
+
+    def __str__(self) -> str:
+        query = "&".join(f"{key}={value}" for key, value in self.options)
+        return f"{self.path}" + (f":{self.program}" if self.program else "") + (f"?{query}" if query else "")
 
 
 @dataclass(frozen=True)
@@ -103,7 +126,7 @@ class LinalgReference:
         return str(self.path)
 
 
-ModelReference = FileReference | ZooReference | LibraryReference | OnnxReference | LinalgReference
+ModelReference = FileReference | TaskReference | ZooReference | LibraryReference | OnnxReference | LinalgReference
 
 
 def check_file(path: Path) -> None:
@@ -137,10 +160,22 @@ def parse_reference(text: str) -> ModelReference:
         return OnnxReference(Path(text))
     if text.endswith(".mlir"):
         return LinalgReference(Path(text))
+    if text.startswith(TASKS) or ".py?" in text or text.endswith(".py") or _ASKED.search(text):
+        return _task_reference(text)
     path, colon, function = text.rpartition(":")
     if not colon or not path.endswith(".py") or not function.isidentifier():
         raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
     return FileReference(Path(path), function)
+
+
+def _task_reference(text: str) -> TaskReference:
+    """`file.py`, `file.py?M=64`, `tasks:file.py:program?M=64`."""
+    place, mark, query = text.removeprefix(TASKS).partition("?")
+    options = _options(query, text) if mark and query else ()
+    path, colon, program = place.rpartition(":") if not place.endswith(".py") else (place, "", "")
+    if not path.endswith(".py") or (colon and not program.isidentifier()):
+        raise PenstockError(code="model-reference", what="not a model reference", where=text, hint=_HINT)
+    return TaskReference(Path(path), program, options)
 
 
 def _zoo_reference(text: str) -> ZooReference:

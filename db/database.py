@@ -30,6 +30,7 @@ from penstock.db.repositories.sessions import Sessions
 from penstock.db.repositories.shares import Shares
 from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
+from penstock.db.repositories.trial_pages import TrialPages
 from penstock.db.repositories.trials import Trials
 from penstock.db.schema.tables import STUDY_SCHEMA
 
@@ -60,6 +61,7 @@ class Transaction:
         self.shares = Shares(scope)
         self.artifacts = Artifacts(scope)
         self.trials = Trials(scope)
+        self.trial_pages = TrialPages(scope)
         self.profiles = Profiles(scope)
         self.rung_pairs = RungPairs(scope)
         self.events = Events(scope)

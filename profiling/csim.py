@@ -85,7 +85,9 @@ def _to_memory(values: Array, entry: dict[str, Any]) -> Array:
 
 def _layout(entry: dict[str, Any]) -> Layout | None:
     found = entry["layout"]
-    return Layout(tuple(found["tile"]), tuple(found["word"])) if found else None
+    if not found:
+        return None
+    return Layout(tuple(found["tile"]), tuple(found["word"]), found.get("stripes", 1), found.get("stripe"))
 
 
 def find_compiler() -> str:

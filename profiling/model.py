@@ -24,6 +24,7 @@ from penstock.compiler.platforms import Platform, Resources, total
 from penstock.compiler.schedule import MemoryShape, NestSchedule, load_library
 from penstock.profiling.bandwidth import memory_cycles
 from penstock.profiling.network import Task, TaskChannel, TaskNetwork
+from penstock.profiling.prefetch import prefetch_depths
 from penstock.profiling.protocol import ProfileRequest, ProfilingError
 from penstock.profiling.timeline import FreeTimeline, Timeline, TimelineMemory
 
@@ -64,6 +65,8 @@ class ChannelFigures:
     high_water: int
     least_depth: int
     resources: Resources
+    prefetch: int | None = None
+    """Of a FIFO that loads alone fill: the tokens that cover the time of an access to external memory."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,8 @@ class DesignModel:
         for part, timeline in zip(network.groups, timelines, strict=True):
             ends = part.ends()
             tasks += [_task_figures(task, timeline, self._facts_of(task), before) for task in part.tasks]
-            channels += [self._channel(c, ends[name], timeline) for name, c in part.channels.items()]
+            ahead = prefetch_depths(part, timeline.busy)
+            channels += [self._channel(c, ends[name], timeline, ahead.get(name)) for name, c in part.channels.items()]
             intervals += [*timeline.busy.values(), *_block_intervals(part, ends)]
             before += timeline.latency
         traffic = memory_cycles(network, self.platform, self.clock_mhz)
@@ -155,7 +159,9 @@ class DesignModel:
             memory_cycles=traffic,
         )
 
-    def _channel(self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline) -> ChannelFigures:
+    def _channel(
+        self, channel: TaskChannel, ends: tuple[str, str], timeline: Timeline, prefetch: int | None
+    ) -> ChannelFigures:
         times = timeline.channels[channel.name]
         return ChannelFigures(
             name=channel.name,
@@ -168,6 +174,7 @@ class DesignModel:
             high_water=times.high_water,
             least_depth=times.least_depth,
             resources=self._area(channel, channel.depth),
+            prefetch=prefetch,
         )
 
     def _area(self, channel: TaskChannel, depth: int) -> Resources:

@@ -74,8 +74,6 @@ class Ends:
     writes: tuple[bool, ...]
     counts: tuple[int, ...]
     corners: tuple[Times, ...]
-    external: int
-    """How many of the nests meet external memory."""
 
 
 def ends_of(nests: Sequence[NestSchedule]) -> Ends:
@@ -94,8 +92,7 @@ def ends_of(nests: Sequence[NestSchedule]) -> Ends:
             known = corners.get(port.channel, _NONE)
             many = pattern.count > MAX_TOKENS
             corners[port.channel] = np.concatenate((known, _corners(pattern) + first)) if many else known
-    external = sum([any(p.kind == "external" for p in schedule.ports) for schedule in nests])
-    return Ends(tuple(counts), tuple(writes.values()), tuple(counts.values()), tuple(corners.values()), external)
+    return Ends(tuple(counts), tuple(writes.values()), tuple(counts.values()), tuple(corners.values()))
 
 
 def sample_tokens(network: TaskNetwork, ends: Mapping[str, Ends], known: dict[Hashable, Times]) -> dict[str, Times]:

@@ -23,6 +23,7 @@ from penstock.compiler.simulator import (
 )
 from penstock.compiler.simulator import Channel as SimulatedChannel
 from penstock.compiler.simulator import Network as SimulatedNetwork
+from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.network import Task, TaskNetwork
 from penstock.profiling.sampling import handovers
 
@@ -73,19 +74,18 @@ def simulated_network(network: TaskNetwork, platform: Platform, clock_mhz: float
 
 
 def _kernel(network: TaskNetwork, name: str, platform: Platform, clock_mhz: float) -> SimulatedNetwork:
-    """Every external memory of a task is a port of its own; ports go round the banks of the widest memory."""
+    """All that a task loads or stores goes through one port of its own; the banks are those of the fastest memory."""
     fastest = platform.fastest_memory
     memories: tuple[SimulatedMemory, ...] = ()
     ports: dict[str, MemoryPort] = {}
     if fastest is not None:
         memories = (SimulatedMemory(fastest.name, fastest.ports, fastest.port_gb_s * 8e3 / clock_mhz),)
-        for task in network.tasks:
-            for schedule in task.nests:
-                for port in schedule.ports:
-                    if port.kind == "external":
-                        key = _memory_port(task, port)
-                        bank = ports[key].bank if key in ports else len(ports) % fastest.ports
-                        ports[key] = MemoryPort(key, fastest.name, bank, port.bits)
+        uses = memory_ports(network, platform)
+        for task in (task for task in network.tasks if task.name in uses):
+            bits = {p.bits for n in task.nests for p in n.ports if p.kind == "external"}
+            assert len(bits) == 1, "loads that share a port have words of one width"
+            key = _memory_port(task)
+            ports[key] = MemoryPort(key, fastest.name, uses[task.name].bank, bits.pop())
     processes = tuple(
         SimulatedProcess(task.name, tuple(_phase(task, schedule, bool(memories)) for schedule in task.nests))
         for task in network.tasks
@@ -107,7 +107,7 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
             accesses.append(ChannelAccess(task.channel(port.channel), port.direction, slots, port.stage))
         elif port.kind == "external" and with_memory:
             slots = schedule.in_slots(port.pattern)
-            accesses.append(ChannelAccess(_memory_port(task, port), port.direction, slots, port.stage))
+            accesses.append(ChannelAccess(_memory_port(task), port.direction, slots, port.stage))
         elif port.kind == "block":
             key = (port.channel, port.direction)
             if key not in blocks or blocks[key].stage < port.stage:
@@ -120,8 +120,8 @@ def _phase(task: Task, schedule: NestSchedule, with_memory: bool) -> Phase:
     return Phase(_trips(schedule), schedule.ii, schedule.depth, tuple(accesses), schedule.name)
 
 
-def _memory_port(task: Task, port: PortSchedule) -> str:
-    return f"{task.name}.{port.channel}"
+def _memory_port(task: Task) -> str:
+    return f"{task.name}.memory"
 
 
 def _trips(schedule: NestSchedule) -> tuple[int, ...]:

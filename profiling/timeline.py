@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.compiler.platforms import MEMORY_EFFICIENCY, Platform
+from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.channel_times import ChannelTimes
 from penstock.profiling.in_order import times_in_order
 from penstock.profiling.network import Task, TaskNetwork
@@ -112,7 +113,8 @@ class FreeTimeline:
         self.flushing, self.read_stage = flushing, read_stage
         ends = {task.name: memory.ends_of(task) for task in network.tasks}
         self.samples = sample_tokens(network, ends, memory.samples)
-        self.share = _memory_share(sum([e.external for e in ends.values()]), platform, clock_mhz)
+        whole = _cycles_a_bit(platform, clock_mhz)
+        self.shares = {name: whole / use.share for name, use in memory_ports(network, platform).items()}
         self.names = {task.name: [task.channel(p) for p in ends[task.name].ports] for task in network.tasks}
         self.work = {task.name: self._work(task, ends[task.name]) for task in network.tasks}
         self._busy = {name: work.busy for name, work in self.work.items()}
@@ -124,7 +126,7 @@ class FreeTimeline:
 
     def _work(self, task: Task, ends: Ends) -> Work:
         indices = tuple([self.samples[name] for name in self.names[task.name]])
-        share = self.share if ends.external else 0.0
+        share = self.shares.get(task.name, 0.0)
         key = (id(task.nests), share, *map(id, indices))
         found = self.memory.work.get(key)
         if found is None:
@@ -247,10 +249,9 @@ class FreeTimeline:
         return Timeline(dict(self.times), channels, self._busy, min(firsts, default=0), exact)
 
 
-def _memory_share(users: int, platform: Platform, clock_mhz: float) -> float:
-    """Cycles a bit takes on a port to external memory, when so many nests share the one with the most bandwidth."""
+def _cycles_a_bit(platform: Platform, clock_mhz: float) -> float:
+    """Of a bank of the memory with the most bandwidth that serves one port alone."""
     memory = platform.fastest_memory
-    if not users or memory is None:
+    if memory is None:
         return 0.0  # no memory of its own: the host's link delivers, and is not modelled
-    bytes_per_s = memory.port_gb_s * 1e9 * MEMORY_EFFICIENCY * min(1.0, memory.ports / users)
-    return clock_mhz * 1e6 / 8 / bytes_per_s
+    return clock_mhz / (8e3 * memory.port_gb_s * MEMORY_EFFICIENCY)

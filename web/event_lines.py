@@ -14,6 +14,9 @@ _WORDS = {
     "run.succeed": "done: every step succeeded",
     "run.fail": "a step failed: ending what still runs",
     "run.cancel": "somebody asked to stop",
+    "run.pause": "paused: no further trial starts",
+    "run.resume": "goes on",
+    "run.extend": "further trials were asked for",
     "run.end_failed": "ended as failed",
     "run.end_cancelled": "stopped",
     "step.release": "ready",
@@ -29,7 +32,10 @@ _WORDS = {
     "step.stop": "stopped",
 }
 _BAD = ("run.fail", "run.end_failed", "step.fail", "step.retry", "step.lose", "step.poison")
-_QUIET = ("step.create", "step.release")
+QUIET = ("step.create", "step.release")
+"""Only machines care for these."""
+ORDINARY = ("step.claim", "step.succeed")
+"""Of steps by the hundred these say nothing that their table does not."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +46,12 @@ class EventLine:
     subject: str
     words: str
     bad: bool
+    actor: str
 
 
 def event_lines(events: Sequence[Document]) -> tuple[EventLine, ...]:
     """Lines, the newest first; what only machines care for is left out."""
-    return tuple(_line(event) for event in reversed(events) if event["kind"] not in _QUIET)
+    return tuple(_line(event) for event in reversed(events) if event["kind"] not in QUIET)
 
 
 def _line(event: Document) -> EventLine:
@@ -56,6 +63,7 @@ def _line(event: Document) -> EventLine:
         subject=str(data.get("key") or "run"),
         words=_words(kind, data),
         bad=kind in _BAD,
+        actor=event.get("actor") or "",
     )
 
 

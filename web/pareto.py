@@ -1,4 +1,4 @@
-"""The trade-off of a run as an SVG scatter: two figures per trial, the front, and what does not fit.
+"""The trade-off of a run as a scatter: two figures of each trial, the front, the limits, and what does not fit.
 
 Trials of different evidence are never joined into one front: the front is drawn over the evidence that most
 trials carry, and the others keep their own mark.
@@ -6,17 +6,20 @@ trials carry, and the others keep their own mark.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from penstock.web.axis import Axis, fit_axis
+from penstock.web.chart import LimitLine, Tick, dots_path, stairs_path, x_ticks, y_ticks
 
-WIDTH, HEIGHT = 560, 340
-LEFT, RIGHT, TOP, BOTTOM = 62, 16, 26, 46
 MOST_POINTS = 600
-_ROOM = (3, 4, 6, 8, 11, 16)
-"""Pixels within which one mark stands for all of its kind, tried until there are few enough."""
+MOST_LINKS = 60
+_ROOM = (0.5, 0.8, 1.2, 1.6, 2.2, 3.2)
+"""Of a hundredth of the drawing within which one mark stands for all of its kind, until there are few enough."""
+
+ShowValue = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -33,19 +36,12 @@ class Dot:
 
 @dataclass(frozen=True)
 class Mark:
-    """A trial's place and look on the drawing."""
+    """A trial that is drawn by itself: it leads to the trial's page."""
 
     dot: Dot
     px: float
     py: float
-    style: str
     title: str
-
-
-@dataclass(frozen=True)
-class ParetoTick:
-    at: float
-    text: str
 
 
 @dataclass(frozen=True)
@@ -54,20 +50,22 @@ class Plot:
 
     x_name: str
     y_name: str
-    x_ticks: tuple[ParetoTick, ...]
-    y_ticks: tuple[ParetoTick, ...]
-    marks: tuple[Mark, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    fitting: str
+    misfits: str
     front: str
-    limit_y: float | None
+    marks: tuple[Mark, ...]
+    """Of the front, and the chosen one."""
+    chosen: Mark | None
+    x_limit: LimitLine | None
+    y_limit: LimitLine | None
     evidence: str
     others: int
     left_out: int
-    width: int = WIDTH
-    height: int = HEIGHT
-    left: int = LEFT
-    right: int = WIDTH - RIGHT
-    top: int = TOP
-    bottom: int = HEIGHT - BOTTOM
+    shown: tuple[int, ...]
+    points: str
+    """Of every trial that is drawn its number, place and words, as JSON: what hovering looks at."""
 
 
 def pareto_front(dots: Sequence[Dot]) -> list[Dot]:
@@ -84,8 +82,9 @@ def draw_pareto(
     *,
     x_name: str,
     y_name: str,
-    x_text: Callable[[float], str],
-    y_text: Callable[[float], str],
+    x_text: ShowValue,
+    y_text: ShowValue,
+    x_limit: float | None = None,
     y_limit: float | None = None,
 ) -> Plot | None:
     """The plot, or None while there is nothing to draw."""
@@ -93,25 +92,39 @@ def draw_pareto(
         return None
     evidence = Counter(dot.evidence for dot in dots).most_common(1)[0][0]
     front = pareto_front([dot for dot in dots if dot.feasible and dot.evidence == evidence])
-    x_axis = fit_axis([dot.x for dot in dots], LEFT, WIDTH - RIGHT)
-    y_axis = fit_axis([dot.y for dot in dots], HEIGHT - BOTTOM, TOP, from_zero=True)
+    x_axis = fit_axis([dot.x for dot in dots], 0.0, 100.0)
+    y_axis = fit_axis([dot.y for dot in dots], 100.0, 0.0, from_zero=True)
     on_front = {dot.number for dot in front}
     ordered = sorted(dots, key=lambda dot: (not dot.chosen, dot.number not in on_front, not dot.feasible, dot.x))
     shown = _seen(ordered, on_front, x_axis, y_axis)
-    marks = [_mark(dot, x_axis, y_axis, dot.number in on_front, x_text, y_text) for dot in reversed(shown)]
-    limit = y_axis.pixel(y_limit) if y_limit is not None and y_axis.low < y_limit < y_axis.high else None
+    marks = [Mark(d, x_axis.pixel(d.x), y_axis.pixel(d.y), _title(d, x_text, y_text)) for d in shown]
+    linked = [mark for mark in marks if mark.dot.number in on_front][:MOST_LINKS]
+    plain = [mark for mark in marks if mark.dot.number not in on_front]
     return Plot(
         x_name=x_name + (" (log)" if x_axis.logarithmic else ""),
         y_name=y_name + (" (log)" if y_axis.logarithmic else ""),
-        x_ticks=_ticks(x_axis, x_text),
-        y_ticks=_ticks(y_axis, y_text),
-        marks=tuple(marks),
-        front=_staircase(front, x_axis, y_axis),
-        limit_y=limit,
+        x_ticks=x_ticks(x_axis, x_text),
+        y_ticks=y_ticks(y_axis, y_text),
+        fitting=dots_path((mark.px, mark.py) for mark in plain if mark.dot.feasible),
+        misfits=dots_path((mark.px, mark.py) for mark in plain if not mark.dot.feasible),
+        front=stairs_path((x_axis.pixel(dot.x), y_axis.pixel(dot.y)) for dot in front),
+        marks=tuple(sorted(linked, key=lambda mark: mark.dot.x)),
+        chosen=next((mark for mark in marks if mark.dot.chosen), None),
+        x_limit=_limit(x_axis, x_limit, x_text),
+        y_limit=_limit(y_axis, y_limit, y_text),
         evidence=evidence,
         others=sum(dot.evidence != evidence for dot in dots),
         left_out=len(dots) - len(shown),
+        shown=tuple(mark.dot.number for mark in marks),
+        points=json.dumps([[m.dot.number, m.px, m.py, m.title] for m in marks], separators=(",", ":")),
     )
+
+
+def _limit(axis: Axis, value: float | None, text: ShowValue) -> LimitLine | None:
+    """Drawn where it lies on the drawing; one that is far away says nothing about these trials."""
+    if value is None or not axis.low < value < axis.high:
+        return None
+    return LimitLine(axis.pixel(value), f"limit {text(value)}")
 
 
 def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -> list[Dot]:
@@ -122,40 +135,15 @@ def _seen(dots: Sequence[Dot], on_front: set[int], x_axis: Axis, y_axis: Axis) -
     if len(dots) <= MOST_POINTS:
         return list(dots)
     always = [dot for dot in dots if dot.chosen or dot.number in on_front]
-    places = {(round(x_axis.pixel(d.x)), round(y_axis.pixel(d.y)), d.feasible): d for d in reversed(dots)}
     kept: dict[tuple[int, int, bool], Dot] = {}
     for room in _ROOM:
-        kept = {(x // room, y // room, fits): dot for (x, y, fits), dot in places.items()}
+        kept = {(int(x_axis.pixel(d.x) / room), int(y_axis.pixel(d.y) / room), d.feasible): d for d in reversed(dots)}
         if len(kept) <= MOST_POINTS:
             break
     drawn = {dot.number for dot in always}
     return always + [dot for dot in kept.values() if dot.number not in drawn]
 
 
-def _ticks(axis: Axis, text: Callable[[float], str]) -> tuple[ParetoTick, ...]:
-    return tuple(ParetoTick(axis.pixel(value), text(value)) for value in axis.ticks)
-
-
-def _mark(
-    dot: Dot,
-    x_axis: Axis,
-    y_axis: Axis,
-    on_front: bool,
-    x_text: Callable[[float], str],
-    y_text: Callable[[float], str],
-) -> Mark:
-    style = "cross" if not dot.feasible else "point on-front" if on_front else "point"
+def _title(dot: Dot, x_text: ShowValue, y_text: ShowValue) -> str:
     title = f"trial {dot.number}: {x_text(dot.x)}, {y_text(dot.y)} ({dot.evidence})"
-    if not dot.feasible:
-        title += ", does not fit the platform"
-    return Mark(dot, x_axis.pixel(dot.x), y_axis.pixel(dot.y), style, title)
-
-
-def _staircase(front: Sequence[Dot], x_axis: Axis, y_axis: Axis) -> str:
-    """The front as an SVG path: between two trials only the worse of both is known to be reachable."""
-    if not front:
-        return ""
-    path = f"M{x_axis.pixel(front[0].x)} {y_axis.pixel(front[0].y)}"
-    for dot in front[1:]:
-        path += f"H{x_axis.pixel(dot.x)}V{y_axis.pixel(dot.y)}"
-    return path
+    return title if dot.feasible else title + ", outside the limits"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,12 +12,18 @@ from typing import Any, Protocol
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
 from penstock.web import text
+from penstock.web.course_view import Fall
+from penstock.web.event_lines import event_lines
+from penstock.web.files_view import view_files
 from penstock.web.measurements_view import view_profiles
-from penstock.web.run_view import OptionLabels, StepKinds, view_run
+from penstock.web.run_view import OptionLabels, view_head, view_run
 from penstock.web.rungs_view import view_rungs
-from penstock.web.runs_view import FILTERS, Document, view_runs
-from penstock.web.search_view import ObjectiveViews
-from penstock.web.trials_view import KnownTrials
+from penstock.web.runs_view import FILTERS, RunQuery, view_runs
+from penstock.web.search_view import ObjectiveViews, plot_trials
+from penstock.web.steps_view import StepKinds, step_rows
+from penstock.web.text import Document
+from penstock.web.trial_view import view_trial
+from penstock.web.trials_view import STATES, KnownTrials, view_trials
 
 
 class EvidenceLook(Protocol):
@@ -52,89 +59,131 @@ def environment() -> Environment:
     return made
 
 
+@dataclass(frozen=True)
+class PageFrame:
+    """What every page is given: what evidence there is, the state of the service, whether people sign in, the time."""
+
+    evidence_kinds: EvidenceKinds
+    service: Document
+    has_login: bool
+    now: datetime
+
+
 def render_runs(
+    frame: PageFrame,
     runs: Sequence[Document],
     *,
-    evidence_kinds: EvidenceKinds,
-    service: Document,
-    state: str,
-    cursor: str | None,
+    courses: Mapping[str, Sequence[Fall]],
+    asked: RunQuery,
     next_cursor: str | None,
-    has_login: bool,
-    now: datetime | None = None,
+    platforms: Sequence[str],
 ) -> str:
-    """The list of runs."""
+    """The list of runs. A course is where the best value of a run's search fell."""
     return _page(
+        frame,
         "runs.html",
-        evidence_kinds=evidence_kinds,
-        service=service,
-        has_login=has_login,
-        rows=view_runs(runs, now or datetime.now(UTC)),
-        filters=FILTERS,
-        state=state,
-        cursor=cursor,
-        next_cursor=next_cursor,
+        rows=view_runs(runs, courses, frame.now),
+        asked=asked,
+        tabs=[(name, asked.address(state=name)) for name in FILTERS],
+        here=asked.address(cursor=asked.cursor),
+        newest=asked.address() if asked.cursor else "",
+        older=asked.address(cursor=next_cursor) if next_cursor else "",
+        is_everything=asked.is_everything,
+        platforms=platforms,
     )
 
 
 def render_run(
+    frame: PageFrame,
     run: Document,
     *,
-    evidence_kinds: EvidenceKinds,
     option_labels: OptionLabels,
     step_kinds: StepKinds,
     objectives: ObjectiveViews,
     trials: KnownTrials,
     artifacts: Sequence[Document],
-    events: Sequence[Document],
-    service: Document,
-    has_login: bool,
-    now: datetime | None = None,
+    last_news: str | None,
 ) -> str:
     """One run."""
     view = view_run(
         run,
         trials=trials,
         artifacts=artifacts,
-        events=events,
-        workers_alive=int(service["workers_alive"]),
+        last_news=last_news,
+        workers_alive=int(frame.service["workers_alive"]),
         option_labels=option_labels,
         step_kinds=step_kinds,
         objectives=objectives,
-        now=now or datetime.now(UTC),
+        now=frame.now,
     )
-    return _page("run.html", evidence_kinds=evidence_kinds, service=service, has_login=has_login, view=view)
+    return _page(frame, "run.html", view=view)
 
 
-def render_measurements(
-    profiles: Document,
-    differences: Sequence[Document],
-    *,
-    evidence_kinds: EvidenceKinds,
-    service: Document,
-    has_login: bool,
+def render_log(
+    frame: PageFrame, run: Document, *, step_kinds: StepKinds, artifacts: Sequence[Document], events: Sequence[Document]
 ) -> str:
+    """What happened to a run, and its files."""
+    return _page(
+        frame,
+        "log.html",
+        head=view_head(run, "/log", frame.now),
+        steps=step_rows(run, step_kinds, frame.now),
+        files=view_files(artifacts),
+        events=event_lines(events),
+    )
+
+
+def render_trials(
+    frame: PageFrame, run: Document, trials: KnownTrials, *, objectives: ObjectiveViews, refused: str
+) -> str:
+    """The trials of a run. `refused` says what of the conditions could not be read."""
+    options = run["options"]
+    return _page(
+        frame,
+        "trials.html",
+        head=view_head(run, "/trials", frame.now),
+        table=view_trials(trials),
+        plot=plot_trials(trials.marks, options.get("objectives") or (), objectives, options.get("limits") or ()),
+        states=STATES,
+        refused=refused,
+    )
+
+
+def render_trial(
+    frame: PageFrame,
+    run: Document,
+    trial: Document,
+    *,
+    model: Document | None,
+    front: Sequence[int],
+    objectives: ObjectiveViews,
+) -> str:
+    """One trial."""
+    view = view_trial(trial, model, front, run["options"].get("objectives") or (), objectives)
+    return _page(frame, "trial.html", head=view_head(run, "/trials", frame.now), view=view)
+
+
+def render_measurements(frame: PageFrame, profiles: Document, differences: Sequence[Document]) -> str:
     """What all runs share."""
     return _page(
-        "measurements.html",
-        evidence_kinds=evidence_kinds,
-        service=service,
-        has_login=has_login,
-        profiles=profiles,
-        kept=view_profiles(profiles),
-        rungs=view_rungs(differences),
+        frame, "measurements.html", profiles=profiles, kept=view_profiles(profiles), rungs=view_rungs(differences)
     )
 
 
 def render_problem(document: Mapping[str, Any]) -> str:
     """An error as a page: what, where, which limit, what to do next."""
-    return _page("problem.html", service=None, has_login=False, problem=document)
+    return _page(None, "problem.html", problem=document)
 
 
 def render_login(*, failure: str, next_page: str) -> str:
     """The form that takes a token."""
-    return _page("login.html", service=None, has_login=False, failure=failure, next_page=next_page)
+    return _page(None, "login.html", failure=failure, next_page=next_page)
 
 
-def _page(template: str, **values: Any) -> str:
-    return environment().get_template(template).render(**values)
+def _page(frame: PageFrame | None, template: str, **values: Any) -> str:
+    around: dict[str, Any] = {"service": None, "has_login": False}
+    if frame is not None:
+        around = {
+            "evidence_kinds": frame.evidence_kinds, "service": frame.service, "has_login": frame.has_login,
+        }  # fmt: skip
+    return environment().get_template(template).render(**around, **values)

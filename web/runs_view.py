@@ -3,22 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from urllib.parse import urlencode
 
 from penstock.web import text
+from penstock.web.course_view import Bar, Fall, bars_of, outlook, spark
 from penstock.web.text import Document
 
-METER_WIDTH = 92
-
 # What the tabs above the list stand for; the API's states that each of them asks for.
+SIDE = "replays and checks"
+"""Runs that search nothing: a trial evaluated again, a model looked at. They have a tab of their own."""
 FILTERS: Mapping[str, tuple[str, ...]] = {
     "all": (),
     "active": ("queued", "running", "failing", "cancelling"),
     "succeeded": ("succeeded",),
     "failed": ("failed",),
     "cancelled": ("cancelled",),
+    SIDE: (),
 }
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """What is asked of the list; all of it stands in the address."""
+
+    state: str = "all"
+    words: str = ""
+    platform: str = ""
+    owner: str = ""
+    cursor: str = ""
+
+    def address(self, **changes: str) -> str:
+        """The same with changes; anything but another page begins with the newest."""
+        changed = replace(self, **({"cursor": ""} | changes))
+        asked = {name: value for name, value in asdict(changed).items() if value}
+        return "/runs?" + urlencode(asked)
+
+    @property
+    def is_everything(self) -> bool:
+        return self == RunQuery()
+
+
+_NO_GOOD = (("trials_infeasible", "outside the limits"), ("trials_failed", "failed"))
 
 
 @dataclass(frozen=True)
@@ -33,7 +60,10 @@ class RunRow:
     platform: str
     quantize: str
     progress: str
-    filled: float
+    bars: tuple[Bar, ...]
+    ahead: str
+    spark: str
+    owner: str
     best: str
     evidence: str
     best_share: str
@@ -54,26 +84,17 @@ def style_of(state: str) -> str:
     return "cancelling" if state in ("failing", "cancelling", "paused") else state
 
 
-def view_runs(runs: Sequence[Document], now: datetime) -> list[RunRow]:
-    return [_row(run, now) for run in runs]
+def view_runs(runs: Sequence[Document], courses: Mapping[str, Sequence[Fall]], now: datetime) -> list[RunRow]:
+    return [_row(run, courses.get(run["id"], ()), now) for run in runs]
 
 
 def progress_text(progress: Document) -> str:
-    """7 / 24 trials; before there are trials, the steps."""
-    if progress["trials_total"]:
-        failed = f", {progress['trials_failed']} failed" if progress["trials_failed"] else ""
-        return f"{progress['trials_done']} / {progress['trials_total']}{failed}"
-    return f"{progress['steps_done']} / {progress['steps_total']} steps"
-
-
-def filled_width(run: Document) -> float:
-    """How much of the meter is full: trials are most of the work, the steps around them the rest."""
-    progress = run["progress"]
-    if run["state"] == "succeeded":
-        return METER_WIDTH
-    trials = progress["trials_done"] / progress["trials_total"] if progress["trials_total"] else 0.0
-    steps = progress["steps_done"] / progress["steps_total"] if progress["steps_total"] else 0.0
-    return round(METER_WIDTH * (0.7 * trials + 0.3 * steps), 1)
+    """7 / 24 trials, and how many of them are no good; before there are trials, the steps."""
+    if not progress["trials_total"]:
+        return f"{progress['steps_done']} / {progress['steps_total']} steps"
+    said = f"{progress['trials_done']} / {progress['trials_total']}"
+    bad = [f"{progress[name]} {word}" for name, word in _NO_GOOD if progress[name]]
+    return ", ".join([said, *bad])
 
 
 def best_latency(best: Document | None) -> str:
@@ -92,7 +113,7 @@ def headline(run: Document) -> tuple[Document | None, str]:
     return run["best"], run["best"]["evidence"] if run["best"] else ""
 
 
-def _row(run: Document, now: datetime) -> RunRow:
+def _row(run: Document, falls: Sequence[Fall], now: datetime) -> RunRow:
     options, error = run["options"], run["error"]
     best, share_evidence = headline(run)
     share = best["resource_share"] if best else None
@@ -105,7 +126,10 @@ def _row(run: Document, now: datetime) -> RunRow:
         platform=str(options.get("platform") or ""),
         quantize=str(options.get("quantize") or ""),
         progress=progress_text(run["progress"]),
-        filled=filled_width(run),
+        bars=bars_of(run["progress"]),
+        ahead=outlook(run["progress"]),
+        spark=spark(falls, run["progress"]["trials_done"]),
+        owner=run["owner"] or "",
         best=best_latency(best),
         evidence=best["evidence"] if best else "",
         best_share="" if share is None else text.percent(share),

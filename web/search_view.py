@@ -15,6 +15,8 @@ class ObjectiveView(Protocol):
     """What is drawn of an objective; whoever fills the page knows them all."""
 
     @property
+    def figure(self) -> str: ...
+    @property
     def plotted(self) -> str: ...
     @property
     def axis(self) -> str: ...
@@ -33,11 +35,15 @@ class ObjectiveAxis:
     title: str
     show: Callable[[float], str]
     limit: float | None = None
+    kept_small: str = ""
+    """What the search compares: cycles, where a time is drawn."""
 
     @staticmethod
     def of(objective: ObjectiveView) -> ObjectiveAxis:
         kind = objective.reads_as
-        return ObjectiveAxis(objective.plotted, objective.axis, _SHOW[kind], 1.0 if kind == "share" else None)
+        return ObjectiveAxis(
+            objective.plotted, objective.axis, _SHOW[kind], 1.0 if kind == "share" else None, objective.figure
+        )
 
 
 _SHOW: Mapping[str, Callable[[float], str]] = {
@@ -46,7 +52,7 @@ _SHOW: Mapping[str, Callable[[float], str]] = {
     "bytes": lambda value: text.size(round(value)),
     "number": text.quantity,
 }
-_OLDER = {"latency_us": ObjectiveAxis("latency_cycles", "latency in cycles", text.quantity)}
+_OLDER = {"latency_us": ObjectiveAxis("latency_cycles", "latency in cycles", text.quantity, None, "latency_cycles")}
 """What to draw of records that lack a figure."""
 
 
@@ -78,7 +84,7 @@ def view_search(run: Document) -> Search:
         can_pause=going and not paused and not isinstance(found, dict),
         can_resume=going and paused,
         can_extend=searched and state in ("queued", "running", "succeeded", "failed"),
-        warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start", ())),
+        warm_start=tuple((str(k["run"]), int(k["trial"])) for k in run["summary"].get("warm_start") or ()),
         replayed=found if isinstance(found, dict) else None,
         replay=_replay_lines(found) if isinstance(found, dict) else (),
         checked=checked if isinstance(checked, dict) else None,
@@ -86,27 +92,45 @@ def view_search(run: Document) -> Search:
     )
 
 
-def plot_trials(trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews) -> Plot | None:
+def plot_trials(
+    trials: Sequence[Document], asked: Sequence[str], objectives: ObjectiveViews, limits: Sequence[str] = ()
+) -> Plot | None:
     """The trade-off between the two most important objectives; beside a single one, its usual opposite."""
-    x, y = (_known(axis, trials) for axis in _axes(asked, objectives))
+    x, y = (known_axis(axis, trials) for axis in axes_of(asked, objectives))
     dots: list[Dot] = []
     for trial in trials:
         at, up = trial["figures"].get(x.figure), trial["figures"].get(y.figure)
         if trial["state"] in ("complete", "infeasible") and is_number(at) and is_number(up):
             feasible = trial["state"] == "complete"
             dots.append(Dot(trial["number"], at, up, trial["evidence"] or "", feasible, trial["chosen"]))
-    return draw_pareto(dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show, y_limit=y.limit)
+    return draw_pareto(
+        dots, x_name=x.title, y_name=y.title, x_text=x.show, y_text=y.show,
+        x_limit=_limit_of(x, limits), y_limit=_limit_of(y, limits),
+    )  # fmt: skip
+
+
+def _limit_of(axis: ObjectiveAxis, limits: Sequence[str]) -> float | None:
+    """What the user set, else the platform's. A share is one of the limit that holds, whoever set it."""
+    for limit in limits:
+        name, _, value = limit.partition("<=")
+        if name.strip() in (axis.figure, axis.kept_small) and axis.limit is None:
+            try:
+                return float(value)
+            except ValueError:
+                return None
+    return axis.limit
 
 
 def drawn_figures(asked: Sequence[str], objectives: ObjectiveViews) -> tuple[str, ...]:
     """The figures that the drawing of a run needs of each of its trials."""
-    axes = _axes(asked, objectives)
+    axes = axes_of(asked, objectives)
     return tuple(
         dict.fromkeys([a.figure for a in axes] + [_OLDER[a.figure].figure for a in axes if a.figure in _OLDER])
     )
 
 
-def _axes(asked: Sequence[str], objectives: ObjectiveViews) -> list[ObjectiveAxis]:
+def axes_of(asked: Sequence[str], objectives: ObjectiveViews) -> list[ObjectiveAxis]:
+    """What is drawn across, and what upwards."""
     names = [name for name in asked if name in objectives][:2]
     names += [name for name in ("latency", "resources") if name not in names]
     return [ObjectiveAxis.of(objectives[name]) for name in names[:2]]
@@ -116,7 +140,8 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _known(axis: ObjectiveAxis, trials: Sequence[Document]) -> ObjectiveAxis:
+def known_axis(axis: ObjectiveAxis, trials: Sequence[Document]) -> ObjectiveAxis:
+    """The axis, or what to draw in its place of trials that lack its figure."""
     older = _OLDER.get(axis.figure)
     return axis if older is None or any(axis.figure in trial["figures"] for trial in trials) else older
 

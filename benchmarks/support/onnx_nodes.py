@@ -138,7 +138,10 @@ def _with_product_behind(
     last = helper.make_graph(
         nodes, "g", [_value("x", shape)], [helper.make_empty_tensor_value_info(results[0])], weights
     )
-    found = shape_inference.infer_shapes(_model(last), data_prop=True).graph.output[0]
+    try:
+        found = shape_inference.infer_shapes(_model(last), data_prop=True).graph.output[0]
+    except shape_inference.InferenceError:  # an operator that cannot be fed with what stands before it
+        found = last.output[0]
     sizes = tuple(dim.dim_value for dim in found.type.tensor_type.shape.dim)
     kind = found.type.tensor_type.elem_type
     if kind == TensorProto.BOOL and sizes:
@@ -148,7 +151,7 @@ def _with_product_behind(
         weight = constant(_floats(sizes[-1], 3))
         nodes.append(helper.make_node("MatMul", [results[0], weight], ["behind"], name="behind"))
         return [_value("behind", (*sizes[:-1], 3))]
-    return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes if kind else None)]
+    return [helper.make_tensor_value_info(results[0], kind or TensorProto.FLOAT, sizes if kind else [None])]
 
 
 def _value(name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:

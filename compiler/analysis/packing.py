@@ -20,12 +20,15 @@ from penstock.compiler.layout import Layout
 from penstock.compiler.scalars.number_types import number_type
 
 
-def choose_layout(kind: ITensorType, port_bits: int) -> Layout | None:
-    """The layout that suits a stream, with words of a power of two bits; None where words would hold one element."""
+def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1) -> Layout | None:
+    """The layout that suits a stream, with words of a power of two bits; None where words would hold one element.
+
+    With `stripes` words are as wide as so many ports together, or as there are elements for.
+    """
     number, walk = number_type(kind.dtype), read_walk(kind)
     if not number.is_native or not walk.tiles:
         return None
-    word = _choose_word(walk, port_bits // number.bits)
+    word = _choose_word(walk, stripes * port_bits // number.bits)
     if prod(word) <= 1:
         return None
     tile = list(word)
@@ -37,7 +40,7 @@ def choose_layout(kind: ITensorType, port_bits: int) -> Layout | None:
             break
         tile[dim] *= trip
         previous = dim
-    return Layout(tuple(tile), tuple(word))
+    return Layout(tuple(tile), tuple(word), max(1, prod(word) * number.bits // port_bits) if stripes > 1 else 1)
 
 
 def word_order(kind: ITensorType, layout: Layout) -> ITensorType:

@@ -8,7 +8,7 @@ enough elements does, and a converter leads there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import gcd
+from math import gcd, prod
 
 from xdsl.ir import Attribute
 
@@ -25,6 +25,17 @@ def row_major(shape: Sequence[int], dtype: Attribute, element: Sequence[int] | N
     sizes = tuple(element) if element is not None else (1,) * len(shape)
     loops = [(extent // size, size, dim) for dim, (extent, size) in enumerate(zip(shape, sizes, strict=True))]
     return canonical_itensor(sizes, dtype, loops)
+
+
+def row_major_words(shape: Sequence[int], dtype: Attribute, lanes: int) -> ITensorType:
+    """The order of a tensor in memory, in runs of a power of two of at most so many elements, none across its rows."""
+    element = [1] * len(shape)
+    for dim in range(len(shape) - 1, -1, -1):
+        room = lanes // prod(element)
+        element[dim] = gcd(shape[dim], 1 << (max(room, 1).bit_length() - 1))
+        if element[dim] != shape[dim]:
+            break
+    return row_major(shape, dtype, element)
 
 
 def allows_parts(kind: ITensorType, dim: int, parts: Sequence[Extent]) -> bool:

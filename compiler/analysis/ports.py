@@ -38,6 +38,8 @@ class _Traffic:
     moved_bits: int
     readers: frozenset[int]
     writers: frozenset[int]
+    tasks: frozenset[str]
+    """Those that read it."""
 
     @property
     def groups(self) -> frozenset[int]:
@@ -46,6 +48,10 @@ class _Traffic:
     def clashes(self, other: _Traffic) -> bool:
         """Whether HLS refuses one bundle for both: in a dataflow region one task reads a bundle and one writes it."""
         return bool(self.readers & other.readers or self.writers & other.writers)
+
+    def shares(self, other: _Traffic) -> bool:
+        """Whether one task reads both, one after the other, through one port."""
+        return self.bits == other.bits and bool(self.tasks & other.tasks)
 
 
 def plan_ports(top: stream.TopOp, limit: int, latency: int) -> tuple[AxiPort, ...]:
@@ -62,7 +68,8 @@ def plan_ports(top: stream.TopOp, limit: int, latency: int) -> tuple[AxiPort, ..
 
 
 def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
-    """Arguments of one kernel get bundles of their own; those of different kernels, at different times, share.
+    """Arguments of one kernel get bundles of their own, but for those that one task reads one after the other; those of
+    different kernels, at different times, share.
 
     Only ports of one width share. Where the platform has too few ports, one that is only read and one that is only
     written at the same time share, the least loaded one first: the argument that moves most chooses first. Where that
@@ -73,11 +80,14 @@ def _assign_bundles(traffic: list[_Traffic], limit: int) -> list[int]:
     chosen: dict[int, int] = {}
     for index in sorted(range(len(traffic)), key=lambda i: -traffic[i].moved_bits):
         one = traffic[index]
+        same = [i for i, others in enumerate(members) if any(o.shares(one) for o in others)]
         free = [
             i for i, others in enumerate(members)
             if all(o.bits == one.bits and not o.groups & one.groups for o in others)
         ]  # fmt: skip
-        if free:
+        if same:
+            bundle = same[0]
+        elif free:
             bundle = free[0]
         else:
             allowed = [i for i, others in enumerate(members) if not any(one.clashes(o) for o in others)]
@@ -102,17 +112,18 @@ def _traffic(argument: SSAValue) -> _Traffic:
             accesses.append(operation)
     readers = frozenset(_group(access) for access in accesses if isinstance(access, nest.LoadOp))
     writers = frozenset(_group(access) for access in accesses if isinstance(access, nest.StoreOp))
+    tasks = frozenset(_task(access).sym_name.data for access in accesses if isinstance(access, nest.LoadOp))
     moved = sum(_parent(a).iterations * _bits(a) for a in accesses)
     runs = [_run(a, wide=word is not None) for a in accesses]
     if word is not None:
         bits = prod(word.get_shape()) * _stored_bits(word.element_type)
         run = min((in_a_row * bits for _, in_a_row in runs), default=bits)
-        return _Traffic(bits, words, run, moved, readers, writers)
+        return _Traffic(bits, words, run, moved, readers, writers, tasks)
     scalar = _stored_bits(memory.element_type)
     lanes = min((side_by_side for side_by_side, _ in runs), default=1)
     bits = scalar * min(lanes & -lanes, _WIDEST // scalar)
     run = min((elements * scalar for _, elements in runs), default=bits)
-    return _Traffic(bits, words, max(run, bits), moved, readers, writers)
+    return _Traffic(bits, words, max(run, bits), moved, readers, writers, tasks)
 
 
 def _run(access: MemoryOp, *, wide: bool) -> tuple[int, int]:
@@ -162,9 +173,13 @@ def _parent(access: MemoryOp) -> nest.NestOp:
 
 
 def _group(access: MemoryOp) -> int:
+    return _task(access).group.data
+
+
+def _task(access: MemoryOp) -> stream.TaskOp:
     task = _parent(access).parent_op()
     assert isinstance(task, stream.TaskOp)
-    return task.group.data
+    return task
 
 
 def _stored_bits(kind: Attribute) -> int:

@@ -13,8 +13,10 @@ from typing import Any, Literal
 from penstock.compiler.errors import PenstockError
 
 SCHEMA = "penstock.design/1"
-WeightStore = Literal["rom", "stream"]
+WeightStore = Literal["rom", "stream", "keep"]
 _ALLOCATED = ("dies", "memories", "allocated_for")
+PREFETCH_BITS = 1 << 17
+"""What a load's FIFO may hold where nothing else is decided: seven block RAMs, so that small tensors come at once."""
 WIDEST_PORT = 1024
 """Bits of the widest data bus of m_axi."""
 MEMORY_KINDS = ("registers", "lutram", "srl", "bram", "uram")
@@ -26,7 +28,7 @@ class KernelDesign:
 
     `tile` splits a dim into an outer tile loop and an inner point loop, `unroll` splits the point loop
     into steps and parallel lanes, `order` lists the dims of the tile loops from the outermost in.
-    `weights` says where its parameters lie: on the chip, or in external memory and streamed.
+    `weights` says where its parameters lie: on the chip, or in external memory, sent for every tile or once and kept.
     `bindings` says what an operator is built of where there is a choice: {"arith.addf": "fabric"}.
     """
 
@@ -62,6 +64,10 @@ class Design:
     default_depth: int = 2
     port_bits: int = 512
     """The width of a port to external memory: tensors there are packed into words of at most so many bits."""
+    stripes: int = 1
+    """Over how many banks a tensor may be striped; with more than one, loads share the memory's ports in turn."""
+    prefetch_bits: int = PREFETCH_BITS
+    """How much a load may fetch ahead of its reader; what covers an access to memory it always may."""
     dies: Mapping[str, str] = field(default_factory=dict[str, str])
     """The die that a task stands on; tasks that are not listed stand where the tools put them."""
     memories: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -93,11 +99,15 @@ class Design:
         return _digest(document)[:16]
 
     def to_json(self) -> dict[str, Any]:
-        """The record. Placements and bindings that were not decided are left out."""
+        """The record. Placements, bindings and limits that were not decided are left out."""
         document: dict[str, Any] = {"schema": SCHEMA, **asdict(self)}
         for kernel in document["kernels"].values():
             if not kernel["bindings"]:
                 del kernel["bindings"]
+        if self.prefetch_bits == PREFETCH_BITS:
+            del document["prefetch_bits"]
+        if self.stripes == 1:
+            del document["stripes"]
         return {name: value for name, value in document.items() if value or name not in _ALLOCATED}
 
     def digest(self) -> str:
@@ -114,7 +124,7 @@ class Design:
             raise _error(where, "the record's schema is missing or unknown", limit=f"this version reads {SCHEMA}")
         known = {
             "platform", "clock_mhz", "kernels", "quantize", "groups", "fifo_depths", "default_depth", "port_bits",
-            *_ALLOCATED,
+            "stripes", "prefetch_bits", *_ALLOCATED,
         }  # fmt: skip
         if unknown := sorted(set(fields) - known):
             raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
@@ -153,6 +163,8 @@ class Design:
             fifo_depths=depths,
             default_depth=_positive(fields.get("default_depth", 2), f"{where}.default_depth"),
             port_bits=_positive(fields.get("port_bits", 512), f"{where}.port_bits", 8, WIDEST_PORT),
+            stripes=_positive(fields.get("stripes", 1), f"{where}.stripes"),
+            prefetch_bits=_positive(fields.get("prefetch_bits", PREFETCH_BITS), f"{where}.prefetch_bits", 0),
             dies=dies,
             memories=memories,
             allocated_for=fields.get("allocated_for", ""),
@@ -175,8 +187,8 @@ def _kernel(document: Any, where: str) -> KernelDesign:
     known = {spec.name for spec in dataclass_fields(KernelDesign)}
     if unknown := sorted(set(fields) - known):
         raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
-    if fields.get("weights", "rom") not in ("rom", "stream"):
-        raise _error(f"{where}.weights", f"{fields['weights']!r} is unknown", limit="'rom' or 'stream'")
+    if fields.get("weights", "rom") not in ("rom", "stream", "keep"):
+        raise _error(f"{where}.weights", f"{fields['weights']!r} is unknown", limit="'rom', 'stream' or 'keep'")
     sizes = {name: _numbers(fields.get(name), f"{where}.{name}", least) for name, least in _LEAST.items()}
     bindings = _object(fields.get("bindings", {}), f"{where}.bindings")
     for operation, choice in bindings.items():

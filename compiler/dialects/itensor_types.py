@@ -223,28 +223,40 @@ class ScheduleAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """How a tensor lies in external memory: `#itensor.layout<tile: [16, 16], word: [4, 16]>`."""
+    """How a tensor lies in external memory: `#itensor.layout<tile: [16, 16], word: [4, 16]>`.
+
+    `, stripes: 8` behind it shares every word out to so many banks; `, stripes: 8, stripe: 2` is the share of one.
+    """
 
     name = "itensor.layout"
     tile: ArrayAttr[IntAttr]
     word: ArrayAttr[IntAttr]
+    stripes: IntAttr
+    stripe: ArrayAttr[IntAttr]
+    """Which of the stripes; empty for all of them."""
 
     @staticmethod
     def of(layout: Layout) -> LayoutAttr:
-        return LayoutAttr(ints(layout.tile), ints(layout.word))
+        which = () if layout.stripe is None else (layout.stripe,)
+        return LayoutAttr(ints(layout.tile), ints(layout.word), IntAttr(layout.stripes), ints(which))
 
     @property
     def layout(self) -> Layout:
-        return Layout(unpack(self.tile), unpack(self.word))
+        return Layout(unpack(self.tile), unpack(self.word), self.stripes.data, next(iter(unpack(self.stripe)), None))
 
     def packed(self, kind: ITensorType) -> TensorType:
         """The type in external memory of the tensor that a stream covers."""
-        words = self.layout.words(kind.data_shape())
-        return TensorType(VectorType(kind.dtype, unpack(self.word)), words)
+        layout, shape = self.layout, kind.data_shape()
+        words = layout.words(shape)
+        return TensorType(VectorType(kind.dtype, layout.packed(shape)[len(words) :]), words)
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(f"tile: {list(unpack(self.tile))}, word: {list(unpack(self.word))}")
+            if self.stripes.data > 1:
+                printer.print_string(f", stripes: {self.stripes.data}")
+            for stripe in unpack(self.stripe):
+                printer.print_string(f", stripe: {stripe}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
@@ -253,7 +265,16 @@ class LayoutAttr(ParametrizedAttribute):
             parser.parse_punctuation(":")
             tile = ints(_numbers(parser))
             _expect(parser, "word")
-            return [tile, ints(_numbers(parser))]
+            word, stripes, stripe = ints(_numbers(parser)), 1, list[int]()
+            while parser.parse_optional_punctuation(","):
+                if parser.parse_optional_keyword("stripes"):
+                    parser.parse_punctuation(":")
+                    stripes = parser.parse_integer()
+                else:
+                    parser.parse_keyword("stripe")
+                    parser.parse_punctuation(":")
+                    stripe.append(parser.parse_integer())
+            return [tile, word, IntAttr(stripes), ints(stripe)]
 
     def verify(self) -> None:
         tile, word = unpack(self.tile), unpack(self.word)
@@ -261,3 +282,6 @@ class LayoutAttr(ParametrizedAttribute):
             raise VerifyException(f"layout: tile {tile} and word {word} differ in rank")
         if any(w < 1 or t % w for t, w in zip(tile, word, strict=True)):
             raise VerifyException(f"layout: word {word} does not divide tile {tile}; each size of a word must")
+        stripes, which = self.stripes.data, unpack(self.stripe)
+        if stripes < 1 or prod(word) % stripes or len(which) > 1 or any(not 0 <= one < stripes for one in which):
+            raise VerifyException(f"layout: stripe {list(which)} of {stripes} stripes of a word {word}")

@@ -43,15 +43,16 @@ from xdsl.utils.exceptions import VerifyException
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
 from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term
-from penstock.compiler.dialects.nest_stack import StackOp
+from penstock.compiler.dialects.nest_pick import PickOp
+from penstock.compiler.dialects.nest_stack import StackingAttr, StackOp
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type, vector_type
 
 __all__ = [
     "MemoryOp", "ALWAYS", "ConstantOp", "GuardAttr", "LoadOp", "Loop", "LoopsAttr", "MapOp",
-    "NestDialect", "NestOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp", "WriteOp",
-    "YieldOp", "memory_shape", "memory_word",
+    "NestDialect", "NestOp", "PickOp", "ReadOp", "ReduceOp", "SelectOp", "StackOp", "StoreOp", "Term", "WithinOp",
+    "WriteOp", "YieldOp", "memory_shape", "memory_word",
 ]  # fmt: skip
 
 
@@ -379,8 +380,7 @@ def _verify_address(nest: str, op: Operation, address: AffineMap, trips: Sequenc
 MemoryOp = LoadOp | StoreOp
 """What reaches a memory at an address."""
 
-NestDialect = Dialect(
-    "nest",
-    [NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, MapOp, YieldOp, ReduceOp, ConstantOp],
-    [GuardAttr, LoopsAttr],
-)
+_OPERATIONS = (
+    NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, PickOp, MapOp, YieldOp, ReduceOp, ConstantOp,
+)  # fmt: skip
+NestDialect = Dialect("nest", list(_OPERATIONS), [GuardAttr, LoopsAttr, StackingAttr])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.reference import LinalgReference, ModelReference, parse_reference
+from penstock.compiler.reference import FileReference, LinalgReference, ModelReference, TaskReference, parse_reference
 
 if TYPE_CHECKING:
     from penstock.compiler.program import Program
@@ -28,6 +28,13 @@ def import_model(reference: str, *, weights: bool = True) -> Program:
         from penstock.compiler.frontend.linalg_text import import_linalg
 
         return import_linalg(parsed)
+    if isinstance(parsed, FileReference | TaskReference):  # a task program is read, not executed
+        from penstock.compiler.frontend.tasks_file import import_tasks, task_text
+
+        if isinstance(parsed, TaskReference):
+            return import_tasks(parsed)
+        if task_text(parsed.path) is not None:
+            return import_tasks(TaskReference(parsed.path, parsed.function))
     from penstock.compiler.frontend.importer import import_loaded
     from penstock.compiler.frontend.loader import load_model
 

@@ -26,6 +26,7 @@ from penstock.compiler.reference import (
     LinalgReference,
     ModelReference,
     OnnxReference,
+    TaskReference,
     ZooReference,
     check_file,
 )
@@ -36,7 +37,7 @@ _EVALUATION_KEYS = {"name", "inputs", "labels"}
 
 def load_model(reference: ModelReference, *, weights: bool = True) -> LoadedModel:
     """`weights=False` builds the module with shapes only: large models then need neither time nor memory."""
-    assert not isinstance(reference, LinalgReference)  # text is no PyTorch module
+    assert not isinstance(reference, LinalgReference | TaskReference)  # text is no PyTorch module
     where = str(reference)
     if isinstance(reference, OnnxReference):
         from penstock.compiler.frontend.onnx_graph import load_onnx  # needs the package onnx, which other models do not

@@ -43,7 +43,22 @@ def _within(op: nest.WithinOp, counters: Counters) -> Evaluate:
 
 
 def _stack(op: nest.StackOp, counters: Counters) -> Evaluate:
-    return lambda inputs: np.stack(np.broadcast_arrays(*inputs), axis=-1)
+    by, width = op.by.data, op.width
+    places = np.array([value * width + lane for _, _, value, lane in by.places(width)]).reshape(by.count, by.size)
+
+    def run(inputs: list[Array]) -> Array:
+        side_by_side = np.concatenate(np.broadcast_arrays(*inputs), axis=by.along + 1)
+        windows = np.moveaxis(side_by_side.take(places, axis=by.along + 1), by.along + 2, -1)
+        return windows if by.size > 1 else windows[..., 0]
+
+    return run
+
+
+def _pick(op: nest.PickOp, counters: Counters) -> Evaluate:
+    start, factors = op.factors
+    shape = tuple(op.result.type.get_shape())
+    lanes = start + sum((f * i for f, i in zip(factors, np.indices(shape), strict=True)), np.zeros(shape, np.int64))
+    return lambda inputs: inputs[0].reshape(len(inputs[0]), -1)[:, lanes]
 
 
 def _map(op: nest.MapOp, counters: Counters) -> Evaluate:
@@ -73,6 +88,7 @@ LANE_VALUES: dict[type[Operation], Callable[[Any, Counters], Evaluate]] = {
     nest.ConstantOp: _constant,
     nest.WithinOp: _within,
     nest.StackOp: _stack,
+    nest.PickOp: _pick,
     nest.MapOp: _map,
     nest.ReduceOp: _reduce,
 }

@@ -19,6 +19,7 @@ from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 from xdsl.utils.hints import isa
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.dialects.window import SlideOp
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.interpreter.rows import join_rows, split_rows
@@ -26,6 +27,8 @@ from penstock.compiler.interpreter.windows import slide
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import numpy_dtype
 from penstock.compiler.scalars.operations import evaluate
+from penstock.compiler.tasks.interpret import interpret
+from penstock.compiler.tasks.opened import network_of_op
 
 ValueArrays = dict[SSAValue, Array]
 ValueObserver = Callable[[SSAValue, Array], None]
@@ -63,6 +66,9 @@ def run_many(program: Program, inputs: Sequence[Array], observe: ValueObserver |
                 np.ascontiguousarray(np.broadcast_to(x, (runs, *x.shape[1:]))).reshape(runs, *port.shape)
                 for x, port in zip(outputs, program.signature.outputs, strict=True)
             ]
+        if isinstance(op, ProgramOp):
+            values |= _run_tasks(op, values)
+            continue
         result = execute(op, values)
         values[op.results[0]] = result
         if observe is not None and isinstance(op, linalg.GenericOp):
@@ -116,6 +122,18 @@ def _as_argument(value: Array, kind: Attribute, name: str) -> Array:
             limit=f"the argument is {dtype} of shape {shape}",
         )
     return value.reshape(len(value), *shape)
+
+
+def _run_tasks(op: ProgramOp, values: ValueArrays) -> ValueArrays:
+    """A task program on each of the runs."""
+    network = network_of_op(op)
+    given = dict(zip(network.inputs, [values[value] for value in op.inputs], strict=True))
+    runs = max(len(value) for value in given.values())
+    answers = [interpret(network, {name: x[min(i, len(x) - 1)] for name, x in given.items()}) for i in range(runs)]
+    return {
+        result: np.stack([answer[name] for answer in answers])
+        for result, name in zip(op.results, network.outputs, strict=True)
+    }
 
 
 def execute(op: Operation, values: ValueArrays) -> Array:

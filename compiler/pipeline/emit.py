@@ -14,11 +14,8 @@ from penstock.compiler.platforms import load_platform
 def emit(lowered: Lowered, folder: Path, *, part: str, clock_mhz: float) -> tuple[Path, ...]:
     """hls/, csim/, link/, interface.json, and the IR of every level under ir/."""
     files = emit_code(lowered, folder, part=part, clock_mhz=clock_mhz)
-    levels = {
-        "1-linalg.mlir": lowered.linalg,
-        "2-itensor.mlir": lowered.itensor,
-        "3-stream.mlir": lowered.stream,
-    }
+    above = {"1-linalg.mlir": lowered.linalg, "2-itensor.mlir": lowered.itensor}
+    levels = {**({"1-tasks.mlir": lowered.linalg} if lowered.is_tasks else above), "3-stream.mlir": lowered.stream}
     written: list[Path] = []
     (folder / "ir").mkdir(parents=True, exist_ok=True)
     for name, module in levels.items():

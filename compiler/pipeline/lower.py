@@ -19,12 +19,15 @@ from penstock.compiler.design import Design
 from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.types import tensor_type
 from penstock.compiler.interpreter import itensor as itensor_interpreter
+from penstock.compiler.interpreter import linalg as linalg_interpreter
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.layout import Layout, crop, pack, pad, unpack
-from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes
+from penstock.compiler.pipeline.stages import itensor_passes, last_stage, stream_passes, task_passes
+from penstock.compiler.plan.names import striped_tensor
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import NumberType, number_type
 from penstock.compiler.transforms.pad_dims import PadDims
+from penstock.compiler.transforms.passes import level_of
 
 RunMemories = Callable[[dict[str, Array]], Mapping[str, Array]]
 """Runs one frame: what lies in external memory before it, by argument, and what it leaves there."""
@@ -47,6 +50,11 @@ class Lowered:
         default_factory=dict[str, list[Array]], init=False, repr=False, compare=False
     )
     """What the itensor level answered lately, by its inputs: every other level is held against it, one by one."""
+
+    @cached_property
+    def is_tasks(self) -> bool:
+        """Whether it is a task program, whose own level takes the itensor level's place."""
+        return level_of(self.program.module) == "tasks"
 
     @property
     def linalg(self) -> ModuleOp:
@@ -93,6 +101,8 @@ class Lowered:
         return [answer.copy() for answer in self._answers[key]]
 
     def _run_itensor(self, inputs: Sequence[Array], observe: itensor_interpreter.Observer | None) -> list[Array]:
+        if self.is_tasks:
+            return linalg_interpreter.run(self.program, inputs)
         function = next(op for op in self.itensor.ops if isinstance(op, func.FuncOp))
         waiting = iter(self._shaped(inputs))
         arguments: list[Array] = []
@@ -126,7 +136,8 @@ class Lowered:
         for index, (name, kind) in enumerate(zip(self.top.argument_names, self.top.argument_kinds, strict=True)):
             if kind.data not in ("output", "buffer"):
                 layout = self.top.layout(index)
-                value = values[name.data] if kind.data == "input" else self.padded.params[name.data]
+                whole = striped_tensor(name.data) if layout and layout.stripe is not None else name.data
+                value = values[whole] if kind.data == "input" else self.padded.params[whole]
                 memories[name.data] = pack(value, layout) if layout else value
         return memories
 
@@ -162,6 +173,9 @@ class Lowered:
 
 def lower(program: Program, design: Design) -> Lowered:
     """Apply the design. Each level verifies; a design that does not fit the model is named by layer."""
+    if level_of(program.module) == "tasks":
+        streams = last_stage(program.module, task_passes(design))
+        return Lowered(program, design, program.module, streams, program)
     padded = PadDims(design).run(program)
     itensor = last_stage(padded.module, itensor_passes(design))
     streams = last_stage(itensor, stream_passes(design))

@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from penstock.compiler.design import Design
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.compiler.transforms.lower_tasks import LowerTasks
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 from penstock.compiler.transforms.module_rewrite import ModuleRewrite
 from penstock.compiler.transforms.passes import ModulePass
@@ -31,6 +32,11 @@ def itensor_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
 def stream_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
     """From the itensor level to streams, nests and their directives."""
     return (("streams", LowerToStreams(design)), ("directives", GenerateDirectives(design)))
+
+
+def task_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
+    """From a task program to streams, nests and their directives."""
+    return (("streams", LowerTasks(design)), ("directives", GenerateDirectives(design)))
 
 
 def run_passes(module: ModuleOp, passes: tuple[tuple[str, ModulePass], ...]) -> Iterator[Stage]:

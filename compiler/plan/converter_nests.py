@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import VectorType
+from xdsl.ir import Block
 from xdsl.ir.affine import AffineMap
 
 from penstock.compiler.analysis.converter import ConverterPlan
 from penstock.compiler.analysis.converting import choose_plan
-from penstock.compiler.analysis.nests import Load, NestFacts, NestValue, Place, Read, Statement, StoreFact, Write
+from penstock.compiler.analysis.nests import (
+    Load,
+    NestFacts,
+    NestValue,
+    Other,
+    Place,
+    Read,
+    Statement,
+    StoreFact,
+    Write,
+)
 from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.analysis.walks import LoopOf
+from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
+from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.plan.names import block_name
 
 BLOCKS = 2
@@ -23,18 +37,20 @@ BLOCKS = 2
 
 @dataclass(frozen=True)
 class Process:
-    """A task to be: what its name ends in, and its nest."""
+    """A task to be: what its name ends in, and its nest. One with a `stripe` reads that bank's share of a tensor."""
 
     suffix: str
     nest: NestFacts
+    stripe: int | None = None
 
 
 @dataclass(frozen=True)
 class PartNests:
-    """The processes of a part, and the block channel between them if it has one."""
+    """The processes of a part, and the block channel and the FIFOs between them if it has some."""
 
     processes: tuple[Process, ...]
     block: Place | None = None
+    fifos: tuple[Place, ...] = ()
 
 
 def build_converter(
@@ -92,6 +108,12 @@ def send(
 def push(value: NestValue, targets: Sequence[Place], when: GuardAttr) -> list[Statement]:
     """A token into every FIFO that wants it, in one slot."""
     return [Write(value, target, when) for target in targets]
+
+
+def stack(values: Sequence[NestValue], by: Stacking, result: NestValue) -> Other:
+    """Values of one shape, one behind the other along a dim, and of their lanes the windows that are wanted."""
+    operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in values]).args
+    return Other(nest.StackOp(operands, by), tuple(values), result)
 
 
 def corners(loops: Sequence[LoopOf], kind: ITensorType, skip: int = 0) -> AffineMap:

@@ -21,6 +21,7 @@ from penstock.compiler.names import Names
 from penstock.compiler.plan import names
 from penstock.compiler.plan.frames import Frame
 from penstock.compiler.plan.orders import OrderTable
+from penstock.compiler.plan.pace import PortsFor, bits_a_cycle
 from penstock.compiler.plan.parts import (
     Chunking,
     Computing,
@@ -45,6 +46,7 @@ class Tensors:
 
     port_bits: int
     """The width of a port to external memory; 0 where nothing is packed."""
+    ports_for: PortsFor
     names: dict[SSAValue, str]
     layouts: dict[SSAValue, LayoutAttr | None]
     taken: Names
@@ -66,6 +68,8 @@ class KernelPlanner:
     suffix: str
     done: list[Part] = field(default_factory=list[Part])
     readers: dict[SSAValue, list[Order]] = field(default_factory=dict[SSAValue, list[Order]])
+    paces: dict[SSAValue, float] = field(default_factory=dict[SSAValue, float])
+    """The bits a cycle that the fastest reader of a tensor takes."""
     orders: ValueOrders | None = None
     made: dict[SSAValue, Order] = field(default_factory=dict[SSAValue, Order])
     waiting: dict[tuple[SSAValue, Order], list[Stream]] = field(
@@ -78,7 +82,10 @@ class KernelPlanner:
             self.orders = ValueOrders(self.design, self.graph, self.frame.nodes)
         wanted = [self._wanted(node) for node in members]
         streamed: dict[SSAValue, Order] = {}
-        for pairs in wanted:
+        for node, pairs in zip(members, wanted, strict=True):
+            computing = self.computing[node.layer] if isinstance(node, TensorOp) else None
+            for value, order in pairs:
+                self.paces[value] = max(self.paces.get(value, 0.0), bits_a_cycle(node, computing, order))
             streamed |= {value: order for value, order in pairs if value in self.params}
             for value, order in reversed(pairs):  # of one node's operands the last decides how a tensor is loaded
                 if value not in self.params:
@@ -214,11 +221,11 @@ class KernelPlanner:
     def _lay_out(self, value: SSAValue, order: Order) -> None:
         """The first stream of a tensor decides how it lies in external memory; a ROM's does not lie there."""
         if value not in self.tensors.layouts:
-            self.tensors.layouts[value] = self._layout(order)
+            self.tensors.layouts[value] = self._layout(order, self.tensors.ports_for(self.paces.get(value, 0.0)))
 
-    def _layout(self, order: Order) -> LayoutAttr | None:
+    def _layout(self, order: Order, stripes: int = 1) -> LayoutAttr | None:
         bits = self.tensors.port_bits
-        return self.table.layout(order, bits) if bits else None
+        return self.table.layout(order, bits, stripes) if bits else None
 
     def _load(self, name: str, value: SSAValue, order: Order) -> Stream:
         transfer = self.table.load(order, self.tensors.layouts[value])

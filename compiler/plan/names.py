@@ -86,6 +86,21 @@ def group_suffix(group: int) -> str:
     return f".{kernel_name(group)}"
 
 
+def stripe_name(tensor: str, stripe: int) -> str:
+    """Of one bank's share of a tensor."""
+    return f"{tensor}#{stripe}"
+
+
+def striped_tensor(share: str) -> str:
+    """The tensor that a bank's share is of."""
+    return share.rpartition("#")[0]
+
+
+def shared_port_name(port: str) -> str:
+    """What people call the task of a port that several loads go through."""
+    return f"loads.{port}"
+
+
 def block_name(part: str) -> str:
     """Of the block channel inside a part."""
     return f"{part}.block"

@@ -35,7 +35,7 @@ def build_part(
     """From the FIFOs of its inputs, and of the readers of each output. `memories` are those of its tensors."""
     match does:
         case Loading(transfer):
-            return build_load(name, transfer, memories[0], outputs[0])
+            return build_load(name, transfer, memories, outputs[0])
         case Storing(transfer):
             return build_store(name, transfer, memories[0], inputs[0])
         case Converting(source, target):

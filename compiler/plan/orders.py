@@ -31,11 +31,11 @@ class OrderTable:
             found = self._by_identity[id(kind)] = (kind, order)  # held, so that its identity stays its own
         return found[1]
 
-    def layout(self, order: Order, port_bits: int) -> LayoutAttr | None:
+    def layout(self, order: Order, port_bits: int, stripes: int = 1) -> LayoutAttr | None:
         """The layout in external memory that suits a stream; equal ones are the same object."""
-        key = (order, port_bits)
+        key = (order, port_bits, stripes)
         if key not in self._layouts:
-            layout = choose_layout(order.kind, port_bits)
+            layout = choose_layout(order.kind, port_bits, stripes)
             self._layouts[key] = layout and self._equal.setdefault(layout, LayoutAttr.of(layout))
         return self._layouts[key]
 

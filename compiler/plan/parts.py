@@ -54,6 +54,18 @@ class Transfer:
         kind = self.stream.kind
         return TensorType(kind.dtype, kind.data_shape()) if self.layout is None else self.layout.packed(kind)
 
+    @property
+    def stripes(self) -> tuple[LayoutAttr, ...]:
+        """How the shares of the banks lie there, where it lies in several; none where it lies in one."""
+        if self.layout is None or (layout := self.layout.layout).stripes == 1:
+            return ()
+        return tuple([LayoutAttr.of(layout.part(stripe)) for stripe in range(layout.stripes)])
+
+    @property
+    def tensors(self) -> tuple[TensorType[Attribute], ...]:
+        """The types of what lies in each bank."""
+        return tuple([one.packed(self.stream.kind) for one in self.stripes]) or (self.tensor,)
+
 
 @dataclass(frozen=True, slots=True)
 class Loading:
@@ -205,6 +217,8 @@ class Part:
     outputs: tuple[Stream, ...] = field(init=False)
     label: str = ""
     """The name, safe in C++ and its own in the design: `label_parts` gives it."""
+    ports: tuple[str, ...] = ()
+    """Of a load that shares ports with others: the tasks of these ports, one a bank. `assign_ports` gives them."""
 
     def __post_init__(self) -> None:
         maker = self.inputs[0].maker if isinstance(self.does, FREE) else self
@@ -226,6 +240,11 @@ def label_parts(kernels: Sequence[Sequence[Part]]) -> None:
     for part in (part for parts in kernels for part in parts if not part.free):
         for end in (end for made in part.outputs for end in made.ends()):
             end.channel = channels.take(_channel_of(end))
+
+
+def channel_inside(label: str, fifo: str) -> str:
+    """Of a FIFO between the processes of one part, after the part and what the FIFO carries."""
+    return f"{label}__{fifo.rpartition('.')[2]}"
 
 
 def _channel_of(stream: Stream) -> str:

@@ -17,7 +17,9 @@ from penstock.compiler.plan.frames import Frame, Frames
 from penstock.compiler.plan.kernels import KernelPlanner, Tensors
 from penstock.compiler.plan.names import group_suffix
 from penstock.compiler.plan.orders import OrderTable
+from penstock.compiler.plan.pace import ports_for
 from penstock.compiler.plan.parts import Part, label_parts
+from penstock.compiler.plan.port_tasks import assign_ports
 from penstock.compiler.platforms import Platform
 
 
@@ -60,11 +62,14 @@ class Planner:
             on_chip |= {v: None for v, order in zip(operation.inputs, operands, strict=True) if order is None}
         # where arguments are arrays on the chip nothing is packed: their banks deliver any slice as it is
         port_bits = 0 if self.platform.has_array_arguments else design.port_bits
-        tensors = Tensors(port_bits, dict(self._names), dict(on_chip), Names(self.graph.by_layer))
+        tensors = Tensors(
+            port_bits, ports_for(design, self.platform), dict(self._names), dict(on_chip), Names(self.graph.by_layer)
+        )
         kernels: list[Kernel] = []
         for frame in frames:
             suffix = group_suffix(frame.number) if kernels else ""
             kernel = KernelPlanner(design, self.graph, self._orders, self._params, computing, frame, tensors, suffix)
             kernels.append(Kernel(frame, kernel.parts()))
         label_parts([kernel.parts for kernel in kernels])
+        assign_ports([kernel.parts for kernel in kernels], design, self.platform)
         return Plan(kernels, tensors.layouts)

@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from penstock.compiler.analysis.tasks import Computation, is_reread, task_plan
+from penstock.compiler.design import Design
 from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor, unpack
@@ -31,13 +32,16 @@ from penstock.compiler.plan.parts import (
     Transfer,
     label_parts,
 )
+from penstock.compiler.plan.port_tasks import assign_ports
+from penstock.compiler.platforms import Platform
 
 
-def read_kernels(kernels: Sequence[itensor.KernelOp]) -> list[list[Part]]:
+def read_kernels(kernels: Sequence[itensor.KernelOp], design: Design, platform: Platform) -> list[list[Part]]:
     """The parts of every kernel; their tensors are the values of @main."""
     table = OrderTable()
     parts = [_Reader(kernel, table).parts for kernel in kernels]
     label_parts(parts)
+    assign_ports(parts, design, platform)
     return parts
 
 

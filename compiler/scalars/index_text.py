@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 
 class Sum(str):
@@ -32,3 +33,24 @@ def flat(shape: Sequence[int], index: Sequence[str], *, fold: bool = False) -> s
         if extent > 1:
             position = i if position == "0" else total([times(position, extent, fold=fold), i], fold=fold)
     return position
+
+
+def linear(start: int, factors: Sequence[int], index: Sequence[str]) -> str:
+    """A place that moves by a factor with each index."""
+    terms = [times(i, factor, fold=True) for i, factor in zip(index, factors, strict=True) if factor]
+    return total([*terms, str(start)], fold=True)
+
+
+def unflat(shape: Sequence[int], place: str) -> list[str]:
+    """A row-major place as an index of each dim."""
+    found: list[str] = []
+    for dim, size in enumerate(shape):
+        inner = prod(shape[dim + 1 :])
+        if place.isdigit():
+            found.append(str(int(place) // inner % size))
+        elif size == 1:
+            found.append("0")
+        else:
+            along = place if inner == 1 else f"({place}) / {inner}"
+            found.append(along if prod(shape[:dim]) == 1 else f"({along}) % {size}")
+    return found

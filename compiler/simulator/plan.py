@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 
 import numpy as np
 
 from penstock.compiler.jit import Ints
 from penstock.compiler.platforms import MEMORY_EFFICIENCY
+from penstock.compiler.platforms.sharing import shares
 from penstock.compiler.schedule import TokenPattern
 from penstock.compiler.simulator import layout as at
 from penstock.compiler.simulator.network import Channel, ChannelAccess, Network, Phase, SimulatedProcess
@@ -259,13 +262,21 @@ def fixed_part(pattern: TokenPattern) -> int:
 
 
 def _paces(network: Network) -> dict[str, int]:
-    """Ticks a word for every memory port: all accesses to a bank have equal slots of what it sustains."""
+    """Ticks a word for every memory port: what its bank sustains, shared with the bank's other ports."""
     memories = {m.name: m for m in network.memories}
-    phases = [phase for process in network.processes for phase in process.phases]
-    accesses = {p.name: max(sum(a.channel == p.name for a in f.accesses) for f in phases) for p in network.ports}
+    words = dict.fromkeys((p.name for p in network.ports), 0)
+    at_once = dict(words)
+    for phase in (phase for process in network.processes for phase in process.phases):
+        own = Counter(a.channel for a in phase.accesses if a.channel in words)
+        at_once |= {name: max(at_once[name], count) for name, count in own.items()}
+        for access in phase.accesses:
+            if access.channel in words:
+                words[access.channel] += access.tokens
     paces: dict[str, int] = {}
-    for port in network.ports:
-        users = sum(accesses[p.name] for p in network.ports if (p.memory, p.bank) == (port.memory, port.bank))
-        sustained = Fraction(memories[port.memory].bits_per_cycle) * Fraction(str(MEMORY_EFFICIENCY))
-        paces[port.name] = -(-port.bits * max(1, users) * at.TICKS * sustained.denominator // sustained.numerator)
+    for place in dict.fromkeys((p.memory, p.bank) for p in network.ports):
+        ports = [p for p in network.ports if (p.memory, p.bank) == place]
+        sustained = Fraction(memories[place[0]].bits_per_cycle) * Fraction(str(MEMORY_EFFICIENCY))
+        for port, share in zip(ports, shares([p.bits * words[p.name] for p in ports]), strict=True):
+            pace = port.bits * max(1, at_once[port.name]) * at.TICKS / (sustained * share)
+            paces[port.name] = ceil(pace)
     return paces

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Program
 from penstock.compiler.transforms.check_canonical import CheckCanonical
 from penstock.compiler.transforms.check_supported import CheckSupported
@@ -17,6 +18,7 @@ from penstock.compiler.transforms.inline_constants import InlineConstants
 from penstock.compiler.transforms.insert_requantise import InsertRequantise
 from penstock.compiler.transforms.materialise_parts import MaterialiseParts
 from penstock.compiler.transforms.move_slices import MoveSlices
+from penstock.compiler.transforms.passes import level_of
 from penstock.compiler.transforms.quantise import QuantiseW8A8
 from penstock.compiler.transforms.raise_extracts import RaiseExtracts
 from penstock.compiler.transforms.raise_fills import RaiseFills
@@ -59,9 +61,16 @@ QUANTISE: tuple[Rewrite, ...] = (InsertRequantise(), QuantiseW8A8(), CheckCanoni
 
 def simplify(program: Program) -> Program:
     """The canonical form of an imported program; raises `unsupported-op` with the layer where there is none."""
+    if level_of(program.module) == "tasks":
+        return program  # its author has said what runs where
     return run_rewrites(SIMPLIFY, program)
 
 
 def quantise(program: Program) -> Program:
     """A canonical program in 8-bit integers, canonical again."""
+    if level_of(program.module) == "tasks":
+        raise PenstockError(
+            code="unknown-quantisation", what="a task program says itself what numbers it computes with",
+            where=program.name, hint="leave quantize out, and write int8 or int4 in the program",
+        )  # fmt: skip
     return run_rewrites(QUANTISE, program)

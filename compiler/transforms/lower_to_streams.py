@@ -7,25 +7,27 @@ kernels' parts and builds their nests as facts, which are written here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import ClassVar
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, NoneAttr, StringAttr, VectorType
+from xdsl.dialects.builtin import ArrayAttr, MemRefType, ModuleOp, NoneAttr, StringAttr, TensorType, VectorType
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
-from penstock.compiler.analysis.nests import Place
+from penstock.compiler.analysis.nests import NestFacts, Place
 from penstock.compiler.analysis.packing import layout_of
 from penstock.compiler.design import Design
 from penstock.compiler.dialects import itensor, stream
 from penstock.compiler.dialects.itensor import LayoutAttr
 from penstock.compiler.dialects.stream import BlocksType, StreamType
-from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.dialects.types import tensor_type, vector_type
 from penstock.compiler.names import c_name
 from penstock.compiler.plan import names
 from penstock.compiler.plan.converter_nests import BLOCKS
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
-from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream
+from penstock.compiler.plan.parts import Computing, Loading, Part, Storing, Stream, channel_inside
+from penstock.compiler.plan.port_tasks import first_use
 from penstock.compiler.plan.read import read_kernels
 from penstock.compiler.platforms import load_platform
 from penstock.compiler.transforms.passes import Level, ModulePass
@@ -58,12 +60,15 @@ class _Lowering:
     tasks: list[Operation] = field(default_factory=list[Operation])
     fifos: dict[Stream, Place] = field(default_factory=dict[Stream, Place])
     places: dict[Place, SSAValue] = field(default_factory=dict[Place, SSAValue])
-    memories: dict[SSAValue, Place] = field(default_factory=dict[SSAValue, Place])
+    memories: dict[SSAValue, list[Place]] = field(default_factory=dict[SSAValue, "list[Place]"])
     outputs: list[Place] = field(default_factory=list[Place])
     top: Block = field(default_factory=Block)
     top_names: list[str] = field(default_factory=list[str])
     top_kinds: list[str] = field(default_factory=list[str])
     top_layouts: list[LayoutAttr | None] = field(default_factory=list["LayoutAttr | None"])
+    loading: dict[str, list[tuple[int, NestFacts]]] = field(default_factory=dict[str, "list[tuple[int, NestFacts]]"])
+    """The nests of each port's task in this kernel, with when what they load is wanted."""
+    rank: dict[Part, int] = field(default_factory=dict[Part, int])
 
     def run(self) -> ModuleOp:
         for argument in self.function.body.block.args:
@@ -73,18 +78,26 @@ class _Lowering:
         terminator = self.function.body.block.last_op
         assert terminator is not None
         self.outputs = [
-            self._memory(names.result_name(i), "output", value.type, layout_of(self.function.res_attrs, i))
+            self._memory(names.result_name(i), "output", value.type, layout_of(self.function.res_attrs, i))[0]
             for i, value in enumerate(terminator.operands)
         ]
         kernels = [op for op in self.function.body.block.ops if isinstance(op, itensor.KernelOp)]
-        for number, parts in enumerate(read_kernels(kernels)):
+        platform = load_platform(self.design.platform)
+        for number, parts in enumerate(read_kernels(kernels, self.design, platform)):
             hardware = [part for part in parts if not part.free]
+            self.loading, before = {}, len(self.tasks)
+            self.rank = {part: place for place, part in enumerate(parts)}
             for part in hardware:
                 for made in part.outputs:
                     for end in made.ends():
                         self._channel(end)
             for part in hardware:
                 self._lower(part, number)
+            loading: list[Operation] = []
+            for port, nests in self.loading.items():
+                body = Region(Block(write_nests([one for _, one in sorted(nests, key=itemgetter(0))], self.places)))
+                loading.append(stream.TaskOp(port, names.shared_port_name(port), body, number))
+            self.tasks[before:before] = loading  # C++ runs tasks in this order: loads come before their readers
         self.top.add_ops([*self.channels, *self.tasks])
         taken, kinds = (ArrayAttr([StringAttr(s) for s in texts]) for texts in (self.top_names, self.top_kinds))
         return ModuleOp([stream.TopOp(self.top_name, taken, kinds, Region(self.top), self.top_layouts)])
@@ -104,7 +117,16 @@ class _Lowering:
         if (block := built.block) is not None:
             op = stream.BlocksOp(block.name, BlocksType.of(MemRefType(block.dtype, block.shape), BLOCKS))
             self._outside(op, c_name(block.name), block)
+        for inner in built.fifos:
+            name = channel_inside(part.label, inner.name)
+            depth = self.design.fifo_depths.get(name, self.design.default_depth)
+            kind = StreamType.of(VectorType(inner.dtype, inner.shape), depth)
+            self._outside(stream.StreamOp(name, kind), name, inner)
         for process in built.processes:
+            if process.stripe is not None and part.ports:
+                nest = replace(process.nest, name=f"{part.label}{process.suffix}")
+                self.loading.setdefault(part.ports[process.stripe], []).append((first_use(part, self.rank), nest))
+                continue
             body = Region(Block(write_nests([process.nest], self.places)))
             self.tasks.append(stream.TaskOp(part.label + process.suffix, layer, body, group))
 
@@ -125,7 +147,7 @@ class _Lowering:
                 place = self.memories.get(source)
                 if place is None:  # a streamed parameter: a port for each task that reads it
                     place = self._memory(layer, "parameter", source.type, transfer.layout)
-                return layer, [place]
+                return layer, place
             case Storing(transfer):
                 (result,) = part.tensors
                 use = next(iter(result.uses))
@@ -133,14 +155,24 @@ class _Lowering:
                     return names.result_name(use.index), [self.outputs[use.index]]
                 name = names.spilled_name(part.name)
                 self.memories[result] = self._memory(name, "buffer", result.type, transfer.layout)
-                return part.name, [self.memories[result]]
+                return part.name, self.memories[result]
             case Computing() as does:
                 return part.name, roms(does, [self._name(parameter) for parameter in part.tensors])
             case _:
                 return part.name, []
 
-    def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> Place:
-        """An argument of the top."""
+    def _memory(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> list[Place]:
+        """An argument of the top, or one a bank of a tensor that is striped."""
+        if layout is None or (whole := layout.layout).stripes == 1 or whole.stripe is not None:
+            return [self._argument(name, kind, tensor, layout)]
+        grid, places = tensor_type(tensor).get_shape(), list[Place]()
+        for stripe in range(whole.stripes):
+            share = VectorType(_scalar(tensor), (whole.lanes_of_stripe,))
+            one = LayoutAttr.of(whole.part(stripe))
+            places.append(self._argument(names.stripe_name(name, stripe), kind, TensorType(share, grid), one))
+        return places
+
+    def _argument(self, name: str, kind: str, tensor: Attribute, layout: LayoutAttr | None) -> Place:
         self.top_names.append(name)
         self.top_kinds.append(kind)
         self.top_layouts.append(layout)
@@ -161,3 +193,10 @@ class _Lowering:
         value = self.function.arg_attrs.data[argument.index].data[key]
         assert isinstance(value, StringAttr)
         return value.data
+
+
+def _scalar(tensor: Attribute) -> Attribute:
+    """What the words of a packed tensor are made of."""
+    element = tensor_type(tensor).element_type
+    assert isinstance(element, VectorType)
+    return vector_type(element).element_type

@@ -10,9 +10,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.arg_spec import ArgSpecConvertible
 
 from penstock.compiler.dialects import itensor, stream
+from penstock.compiler.dialects.tasks import ProgramOp
 from penstock.compiler.program import Program
 
-Level = Literal["linalg", "itensor", "stream"]
+Level = Literal["linalg", "tasks", "itensor", "stream"]
 
 
 @dataclass(frozen=True)
@@ -51,4 +52,6 @@ def level_of(module: ModuleOp) -> Level:
             return "stream"
         if isinstance(op, itensor.KernelOp):
             return "itensor"
+        if isinstance(op, ProgramOp):
+            return "tasks"
     return "linalg"

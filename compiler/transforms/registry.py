@@ -14,12 +14,13 @@ from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.transforms.canonicalise import QUANTISE, SIMPLIFY
 from penstock.compiler.transforms.generate_directives import GenerateDirectives
+from penstock.compiler.transforms.lower_tasks import LowerTasks
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 from penstock.compiler.transforms.pad_dims import PadDims
 from penstock.compiler.transforms.passes import Pass
 from penstock.compiler.transforms.write_kernels import WriteKernels
 
-_BELOW: tuple[type[Pass], ...] = (PadDims, WriteKernels, LowerToStreams, GenerateDirectives)
+_BELOW: tuple[type[Pass], ...] = (PadDims, WriteKernels, LowerToStreams, LowerTasks, GenerateDirectives)
 _ABOVE: tuple[type[Pass], ...] = tuple([type(one) for one in (*SIMPLIFY, *QUANTISE)])
 PASSES: Mapping[str, type[Pass]] = {one.name: one for one in (*_ABOVE, *_BELOW)}
 """In the order in which a compilation first comes to them."""

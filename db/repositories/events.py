@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
-from sqlalchemy import RowMapping, func, insert, select, text
+from sqlalchemy import RowMapping, false, func, insert, select, text
 
 from penstock.db.repositories.base import MAX_PAGE, Repository
 from penstock.db.schema.records import Event, Json
@@ -41,9 +41,18 @@ class Events(Repository):
         statement = select(events).where(events.c.run_id == run_id, events.c.id > last_id)
         return self._all(Event, statement.order_by(events.c.id).limit(limit))
 
-    def newest(self, run_id: str, limit: int) -> tuple[Event, ...]:
-        """The last events of the run, oldest first: the end of its log."""
-        statement = select(events).where(events.c.run_id == run_id).order_by(events.c.id.desc()).limit(limit)
+    def newest(
+        self, run_id: str, limit: int, *, without: Sequence[str] = (), ordinary: Sequence[str] = (), of: str = ""
+    ) -> tuple[Event, ...]:
+        """The last events of the run, oldest first: the end of its log.
+
+        Left out are those `without` worth to people, and the `ordinary` ones of steps whose keys begin with `of`.
+        """
+        statement = select(events).where(events.c.run_id == run_id, events.c.kind.not_in(without))
+        if of:
+            own = events.c.data["key"].astext.startswith(of, autoescape=True)
+            statement = statement.where(~(events.c.kind.in_(ordinary) & func.coalesce(own, false())))
+        statement = statement.order_by(events.c.id.desc()).limit(limit)
         return tuple(reversed(self._all(Event, statement)))
 
     def since(self, known: Mapping[str, int], each: int) -> list[tuple[Event, bool]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, insert, literal, null, select, text, update
+from sqlalchemy import ColumnElement, exists, func, insert, literal, null, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 
 from penstock.db.repositories.base import Repository, Scope
@@ -13,7 +13,7 @@ from penstock.db.repositories.events import Events
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, Page, Run
 from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
-from penstock.db.schema.tables import runs
+from penstock.db.schema.tables import runs, steps
 
 _LOCK = text("SELECT * FROM penstock.runs WHERE id = :run FOR NO KEY UPDATE")
 _INTAKE = 0x696E74616B65  # "intake"
@@ -61,12 +61,28 @@ class Runs(Repository):
         states: Sequence[str] = (),
         model_id: str | None = None,
         owner: str | None = None,
+        platform: str | None = None,
+        words: str = "",
+        with_step: Sequence[str] = (),
+        without_step: Sequence[str] = (),
     ) -> Page[Run]:
+        """Runs, the newest first. `words` is a part of a name or the beginning of an id; `with_step` and `without_step`
+        are kinds of steps that tell runs of one sort from others."""
         where: list[ColumnElement[bool]] = [runs.c.state.in_(states)] if states else []
         if model_id:
             where.append(runs.c.model_id == model_id)
         if owner:
             where.append(runs.c.owner == owner)
+        if platform:
+            where.append(runs.c.options["platform"].astext == platform)
+        if words:
+            where.append(
+                or_(runs.c.name.icontains(words, autoescape=True), runs.c.id.startswith(words, autoescape=True))
+            )
+        if with_step:
+            where.append(_has_step(with_step))
+        if without_step:
+            where.append(~_has_step(without_step))
         return self._newest_first(Run, runs, where, cursor, limit)
 
     def count_by_state(self) -> dict[str, int]:
@@ -119,3 +135,7 @@ class Runs(Repository):
         data = {"from": before.state, "to": after.state} | ({"error": dict(error)} if error else {})
         Events(self.scope).add(run_id, f"run.{name}", data)
         return after
+
+
+def _has_step(kinds: Sequence[str]) -> ColumnElement[bool]:
+    return exists().where(steps.c.run_id == runs.c.id, steps.c.kind.in_(kinds))

@@ -112,7 +112,7 @@ class Trials(Repository):
         self, run_id: str, *, kind: str = "trial", cursor: str | None = None, limit: int = 200
     ) -> Page[TrialRow]:
         """A run's trial steps in the order of their making, with what those that are done have found."""
-        statement = _steps_with_trials().where(steps.c.run_id == run_id, steps.c.kind == kind).order_by(steps.c.id)
+        statement = steps_with_trials().where(steps.c.run_id == run_id, steps.c.kind == kind).order_by(steps.c.id)
         if cursor is not None:
             statement = statement.where(steps.c.id > cursor)
         return self._page(TrialRow, statement, limit, lambda row: row["step_id"])
@@ -127,9 +127,11 @@ class Trials(Repository):
         value = func.coalesce(*(_figure(name) for name in figures), 0.0)
         known = or_(*(_figure(name).is_not(None) for name in figures))
         rank = case((known, case((trials.c.state == "complete", 0), else_=1)), else_=2)
-        place = (rank, value, _number())
+        place = (rank, value, trial_number_of_step())
         own = (steps.c.run_id == run_id, steps.c.kind == "trial")
-        statement = _steps_with_trials(rank.label("rank"), value.label("value"), _number().label("at")).where(*own)
+        statement = steps_with_trials(
+            rank.label("rank"), value.label("value"), trial_number_of_step().label("at")
+        ).where(*own)
         if cursor is not None:
             statement = statement.where(tuple_(*place) > tuple_(*_place_of(cursor)))
         found = self.connection.execute(statement.order_by(*place).limit(limit + 1)).mappings().all()
@@ -142,7 +144,7 @@ class Trials(Repository):
         """All trials of a run by number, with those of the figures that they have."""
         statement = (
             select(
-                _number().label("number"),
+                trial_number_of_step().label("number"),
                 func.coalesce(trials.c.state, steps.c.state).label("state"),
                 trials.c.evidence,
                 *(_figure(name) for name in figures),
@@ -164,7 +166,7 @@ class Trials(Repository):
 
     def step_of(self, run_id: str, key: str) -> TrialRow | None:
         """One trial step with what it found."""
-        statement = _steps_with_trials().where(steps.c.run_id == run_id, steps.c.key == key)
+        statement = steps_with_trials().where(steps.c.run_id == run_id, steps.c.key == key)
         return self._first(TrialRow, statement)
 
     def best(self, run_ids: Sequence[str], figure: str, evidence: Sequence[str]) -> dict[str, BestTrial]:
@@ -233,7 +235,8 @@ class Trials(Repository):
         return self.connection.execute(statement).scalar_one()
 
 
-def _steps_with_trials(*more: ColumnElement[Any]) -> Select[Any]:
+def steps_with_trials(*more: ColumnElement[Any]) -> Select[Any]:
+    """Every trial step with what it found, if it has."""
     from_step = ("key", "attempt", "owner", "error", "created_at", "started_at", "finished_at")
     from_trial = ("number", "state", "params", "figures", "evidence", "seconds", "origin", "version")
     return select(
@@ -245,7 +248,7 @@ def _steps_with_trials(*more: ColumnElement[Any]) -> Select[Any]:
     ).join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
 
 
-def _number() -> ColumnElement[int]:
+def trial_number_of_step() -> ColumnElement[int]:
     """Of a trial's step, also while the trial has found nothing; -1 for a step that is numbered in no way."""
     return func.coalesce(trials.c.number, cast(steps.c.payload["number"].astext, Integer), -1)
 

@@ -15,13 +15,17 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import RESOURCE_NAMES
 from penstock.dse.bounds.chains import Chains, after_value, chains_of
 from penstock.dse.bounds.lanes import FewestLanes, fewest_lanes
+from penstock.dse.bounds.needs import needs_of
 from penstock.dse.bounds.operators import LeastBody, Needed, body_of, weighed
+from penstock.dse.bounds.overlap import Overlap, Working
 from penstock.dse.evaluation.energy import energy_table
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
 from penstock.dse.space.fusion import tensor_bits
 
-OPERATORS, CHAIN, PORTS, MEMORY = "operators", "dependences", "ports", "bandwidth"
+OPERATORS, OVERLAP, CHAIN, PORTS, MEMORY = "operators", "waiting", "dependences", "ports", "bandwidth"
+_MOST_OVERLAPPING = 64
+"""Kernels up to which what they wait for is worked out: each may wait for all others."""
 _SLACK = 1e-9
 """Sums of shares are floats: a design that takes all of a resource keeps to it."""
 
@@ -125,7 +129,7 @@ class GoalBounds:
 
     def _operators(self, *, around: bool) -> int:
         """The fewest cycles in which the model's arithmetic is done by what may be used, by bisection."""
-        high = max(one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels)
+        high = max((one.lanes.iterations[-1] + (one.around if around else 0) for one in self.kernels), default=0)
         low = 0
         while low < high:
             middle = (low + high) // 2
@@ -156,8 +160,21 @@ class GoalBounds:
     # -- the terms of each figure
 
     def latency(self) -> LowerBound:
-        terms = {OPERATORS: self._operators(around=True), CHAIN: self.chains.longest, **self._moved(around=True)}
-        return self._of("latency_cycles", terms)
+        return self._latency
+
+    @cached_property
+    def _latency(self) -> LowerBound:
+        operators = self._operators(around=True)
+        terms = {OPERATORS: operators, OVERLAP: self._overlap(operators), CHAIN: self.chains.longest}
+        return self._of("latency_cycles", terms | self._moved(around=True))
+
+    def _overlap(self, least: int) -> int:
+        """Where there are kernels to wait for; else operators alone say as much."""
+        if len(self.kernels) < 2 or len(self.kernels) > _MOST_OVERLAPPING:
+            return 0
+        working = [Working(one.layer, one.lanes, one.needed) for one in self.kernels]
+        needs = needs_of(self.graph, self.bodies)
+        return ceil(Overlap(working, self.chains, needs, self.limits, float(least)).shortest())
 
     def interval(self) -> LowerBound:
         return self._of("interval_cycles", {OPERATORS: self._operators(around=False), **self._moved(around=False)})
@@ -214,6 +231,8 @@ class GoalBounds:
         return LowerBound(figure, terms[name], self._said(name, figure, terms[name]), dict(terms))
 
     def _said(self, name: str, figure: str, value: float) -> str:
+        if not self.kernels and name in (OPERATORS, CHAIN):
+            return "a task program's author has decided what computes at the same time"
         if name == OPERATORS:
             around = figure == "latency_cycles"
             names = self.binding(value - 1, around=around)
@@ -223,6 +242,9 @@ class GoalBounds:
             if not names:
                 amounts = f"{self.evaluator.space.options.max_lanes} lanes"
             return f"the model's arithmetic takes as long with {amounts}"
+        if name == OVERLAP:
+            amounts = f"{self.limits['dsp']:,} dsp and {self.limits['lut']:,} lut"
+            return f"kernels wait for whole rows or sums of each other, and share {amounts}"
         return {
             CHAIN: "results wait for each other along the longest chain of pipelines",
             PORTS: f"the largest tensor outside passes through a port of {self.evaluator.space.port_bits} bits",

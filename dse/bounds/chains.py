@@ -36,7 +36,7 @@ def chains_of(graph: Graph, bodies: Mapping[str, LeastBody]) -> Chains:
     for op in reversed(graph.operations):
         rest[op.layer] = max(_after(op, graph, bodies, rest), default=0)
     after = {layer: bodies[layer].one_term + cycles for layer, cycles in rest.items()}
-    return Chains(before, first, after, max(first[layer] + rest[layer] for layer in first))
+    return Chains(before, first, after, max((first[layer] + rest[layer] for layer in first), default=0))
 
 
 def after_value(value: SSAValue, graph: Graph, bodies: Mapping[str, LeastBody], after: Mapping[str, int]) -> int:

@@ -7,7 +7,7 @@ are built alone, between FIFOs of its own. They are scheduled as the facts that 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -16,10 +16,11 @@ from penstock.compiler.analysis.nests import Place, PlaceKind, accesses_in
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.plan.converter_nests import BLOCKS, PartNests, Process
-from penstock.compiler.plan.names import block_name, channel_name, result_name
+from penstock.compiler.plan.names import block_name, channel_name, result_name, shared_port_name
 from penstock.compiler.plan.nests import build_part, fifo, memory, roms
-from penstock.compiler.plan.parts import Computing, Does, Loading, Part, Storing
+from penstock.compiler.plan.parts import Computing, Does, Loading, Part, Storing, channel_inside
 from penstock.compiler.plan.planner import Planner
+from penstock.compiler.plan.port_tasks import first_use
 from penstock.compiler.platforms import Platform
 from penstock.compiler.program import Program
 from penstock.compiler.scalars.number_types import type_bits
@@ -36,14 +37,26 @@ _PIECE = "piece"
 class _PieceTask:
     suffix: str
     nests: tuple[NestSchedule, ...]
+    stripe: int | None
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a part becomes: its tasks, and the block channel inside it."""
+    """What a part becomes: its tasks, and the block channel and the FIFOs inside it."""
 
     tasks: tuple[_PieceTask, ...]
     block: TaskChannel | None
+    fifos: tuple[TaskChannel, ...]
+
+
+@dataclass(frozen=True)
+class _PortNest:
+    """A nest of a task that loads share: what is loaded by when it is wanted, and its channels' names."""
+
+    wanted: int
+    name: str
+    schedule: NestSchedule
+    renamed: Mapping[str, str]
 
 
 class Assembler:
@@ -57,6 +70,12 @@ class Assembler:
         self._memory: PlaceKind = "array" if platform.has_array_arguments else "external"
         self._pieces: dict[Hashable, _Piece] = {}
         self._bodies: BodyMemory = {}
+        self._port_tasks: dict[Hashable, tuple[Task, object]] = {}
+
+    @property
+    def declared_depths(self) -> dict[str, int]:
+        """A model's channels are all the tool's to size."""
+        return {}
 
     @property
     def pieces(self) -> int:
@@ -77,13 +96,27 @@ class Assembler:
         channels: dict[str, TaskChannel] = {}
         tasks: list[Task] = []
         for group, kernel in enumerate(self.planner(design).plan(design).kernels):
+            loading: dict[str, list[_PortNest]] = {}
+            rank = {part: place for place, part in enumerate(kernel.parts)}
             for part in kernel.parts:
                 if not part.free:
-                    tasks += self._tasks(part, design, channels, group)
+                    tasks += self._tasks(part, design, channels, group, loading, rank)
+            tasks += [self._port_task(port, nests, group) for port, nests in loading.items()]
         return TaskNetwork(in_order(tasks), channels)
 
-    def _tasks(self, part: Part, design: Design, channels: dict[str, TaskChannel], group: int) -> list[Task]:
-        """The tasks of a part; what it pushes into and hands over inside goes to `channels`."""
+    def _tasks(
+        self,
+        part: Part,
+        design: Design,
+        channels: dict[str, TaskChannel],
+        group: int,
+        loading: dict[str, list[_PortNest]],
+        rank: dict[Part, int],
+    ) -> list[Task]:
+        """The tasks of a part; what it pushes into and hands over inside goes to `channels`.
+
+        What it loads through ports that others load through too goes to `loading`, by port.
+        """
         ends = [list(made.ends()) for made in part.outputs]
         readers = tuple([len(one) for one in ends])
         piece = self._pieces.get((part.does, readers))
@@ -104,7 +137,27 @@ class Assembler:
         if piece.block is not None:
             name = renamed[piece.block.name] = block_name(part.name)
             channels[name] = replace(piece.block, name=name)
-        return [Task(part.label + t.suffix, part.name, t.nests, renamed, group) for t in piece.tasks]
+        for inner in piece.fifos:
+            name = renamed[inner.name] = channel_inside(part.label, inner.name)
+            channels[name] = replace(inner, name=name, depth=design.fifo_depths.get(name, design.default_depth))
+        tasks: list[Task] = []
+        for one in piece.tasks:
+            if one.stripe is not None and part.ports:
+                nest = _PortNest(first_use(part, rank), part.label + one.suffix, one.nests[0], renamed)
+                loading.setdefault(part.ports[one.stripe], []).append(nest)
+            else:
+                tasks.append(Task(part.label + one.suffix, part.name, one.nests, renamed, group))
+        return tasks
+
+    def _port_task(self, port: str, nests: list[_PortNest], group: int) -> Task:
+        """One after the other; the same nests, between the same channels, are the same objects every time."""
+        nests = sorted(nests, key=lambda nest: nest.wanted)
+        key = (port, group, tuple([(id(n.schedule), n.name, *n.renamed.values()) for n in nests]))
+        if key not in self._port_tasks:
+            own = tuple([_renamed(nest) for nest in nests])
+            kept = tuple([nest.schedule for nest in nests])  # so that their identities stay theirs
+            self._port_tasks[key] = (Task(port, shared_port_name(port), own, group=group), kept)
+        return self._port_tasks[key][0]
 
     def _piece(self, part: Part, readers: Sequence[int]) -> _Piece:
         """The nests of a part between FIFOs of its own, scheduled."""
@@ -115,14 +168,16 @@ class Assembler:
             outputs.append([fifo(_output_channel(i), order) for i in range(count, count + number)])
             count += number
         built = build_part(_PIECE, part.does, inputs, outputs, self._memories(part.does))
-        tasks = [_PieceTask(p.suffix, (self._schedule(p),)) for p in built.processes]
-        return _Piece(tuple(tasks), None if built.block is None else _block(built.block, built))
+        tasks = [_PieceTask(p.suffix, (self._schedule(p),), p.stripe) for p in built.processes]
+        sizes = [(f.name, prod(f.shape), type_bits(f.dtype)) for f in built.fifos]
+        fifos = [TaskChannel(name, "stream", 2, lanes * bits, lanes=lanes) for name, lanes, bits in sizes]
+        return _Piece(tuple(tasks), None if built.block is None else _block(built.block, built), tuple(fifos))
 
     def _memories(self, does: Does) -> list[Place]:
         """Where the tensors of a part lie."""
         match does:
             case Loading(transfer):
-                return [memory("memory0", self._memory, transfer.tensor)]
+                return [memory(f"memory{i}", self._memory, kind) for i, kind in enumerate(transfer.tensors)]
             case Storing(transfer):
                 return [memory(result_name(0), self._memory, transfer.tensor)]
             case Computing():
@@ -133,6 +188,15 @@ class Assembler:
     def _schedule(self, process: Process) -> NestSchedule:
         schedule = schedule_facts(process.nest, self.library, self._bodies)
         return replace(schedule, name=f"{process.suffix}.{schedule.name}") if process.suffix else schedule
+
+
+def _renamed(nest: _PortNest) -> NestSchedule:
+    """With the network's names for channels, and one of its own for its memory."""
+    ports = [
+        replace(port, channel=nest.name if port.kind == "external" else nest.renamed[port.channel])
+        for port in nest.schedule.ports
+    ]
+    return replace(nest.schedule, name=nest.name, ports=tuple(ports))
 
 
 def _input_channel(index: int) -> str:

@@ -14,10 +14,12 @@ from penstock.compiler.evidence import Evidence
 from penstock.compiler.platforms import Platform, Resources, load_platform
 from penstock.compiler.platforms.routing import routing_of
 from penstock.compiler.program import Program
+from penstock.compiler.transforms.passes import level_of
 from penstock.dse.evaluation.assemble import Assembler
+from penstock.dse.evaluation.assemble_tasks import TaskAssembler
 from penstock.dse.evaluation.caps import allowed_by
 from penstock.dse.evaluation.energy import RunCost, operations_uj, run_cost
-from penstock.dse.evaluation.fitting import IN_MEMORIES, fitted
+from penstock.dse.evaluation.fitting import fitted, may_fit_otherwise
 from penstock.dse.evaluation.objectives import (
     BANDWIDTH_SHARE,
     DEFAULT_GOAL,
@@ -32,6 +34,8 @@ from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
     check_depths,
+    depths_where_paths_meet,
+    prefetched,
     runs_through,
     safe_depths,
     size_design,
@@ -40,6 +44,7 @@ from penstock.dse.memory import allocate_whole
 from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.partition.quick import DieCheck
 from penstock.dse.space.fitted import FITTED, SHARE, Allowance
+from penstock.dse.space.tasks import TaskSpace
 from penstock.dse.space.tiling import Params, TilingOptions, TilingSpace, Value
 from penstock.dse.support.budgets import SIMULATIONS
 from penstock.profiling.model import DesignFigures, DesignModel
@@ -135,6 +140,9 @@ def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
 
 
 _REMEMBERED = 1024
+_IN_MEMORIES = "with memories built otherwise"
+_WHERE_PATHS_MEET = 1 / 8
+"""Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
 NO_MEMORY = ("memory-short", "memory-too-large")
 """Codes of errors that say that there are not enough memories to build a design's."""
 
@@ -167,16 +175,17 @@ class Evaluator:
         return Evaluator(program, board, clock, quantize, options or TilingOptions(), wanted)
 
     def __post_init__(self) -> None:
-        graph = read_graph(self.program.module)
-        if not graph.operations:
+        graph, tasks = read_graph(self.program.module), level_of(self.program.module) == "tasks"
+        if not graph.operations and not tasks:
             raise PenstockError(
                 code="empty-model", what="the model computes nothing", where=self.program.name,
                 hint="submit a model with at least one operation on its inputs",
             )  # fmt: skip
         limits = allowed_by(self.goal, self.platform)
-        space = TilingSpace(graph, self.platform, self.clock_mhz, self.quantize, self.options, limits)
+        kind, assembler = (TaskSpace, TaskAssembler) if tasks else (TilingSpace, Assembler)
+        space = kind(graph, self.platform, self.clock_mhz, self.quantize, self.options, limits)
         object.__setattr__(self, "_space", space)
-        object.__setattr__(self, "_assembler", Assembler(self.program, self.platform, self.clock_mhz))
+        object.__setattr__(self, "_assembler", assembler(self.program, self.platform, self.clock_mhz))
         object.__setattr__(self, "_timing", DesignModel(self.platform, self.clock_mhz))
         object.__setattr__(self, "_dies", DieCheck(self.platform))
         object.__setattr__(self, "_seen", OrderedDict[Hashable, Evaluation]())
@@ -197,7 +206,7 @@ class Evaluator:
         return self.__dict__["_arithmetic_uj"]
 
     @property
-    def assembler(self) -> Assembler:
+    def assembler(self) -> Assembler | TaskAssembler:
         return self.__dict__["_assembler"]
 
     def evaluate(self, params: Params) -> Evaluation:
@@ -205,10 +214,10 @@ class Evaluator:
 
         Many settings mean the same design; one that was modelled lately is not modelled again.
         """
-        design = self.space.design(params)
         if params.get("allocation") == FITTED:
             key: Hashable = tuple(self.space.settings(params).items())
             return self._remembered(key, params, lambda: self._fitted(params))
+        design = self.space.design(params)
         return self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
 
     def answer(self, params: Params) -> tuple[tuple[float, ...], dict[str, float]]:
@@ -231,10 +240,11 @@ class Evaluator:
 
         def model(allowance: Allowance) -> Evaluation:
             design = self.space.fitted(params, allowance)
-            found = self._remembered(self.meaning(design), params, lambda: self._model(design, dict(params)))
-            over = found.figures.resources.share_of(self.may_use)
-            others = max(share for name, share in over.items() if name != "lut")
-            return self._in_memories(found) if 1 < over["lut"] <= 1 + IN_MEMORIES and others <= 1 else found
+            meaning = self.meaning(design)
+            found = self._remembered(meaning, params, lambda: self._model(design, dict(params)))
+            if not may_fit_otherwise(found.figures.resources, self.may_use):
+                return found
+            return self._remembered((_IN_MEMORIES, meaning), params, lambda: self._in_memories(found))
 
         return fitted(model, self.may_use, int(settings[SHARE]), mixed=mixed)
 
@@ -297,7 +307,7 @@ class Evaluator:
         others would be too shallow beside them, these stay as they are. `network` is the design's with what a tool says
         of its pipelines; `simulations` is the budget.
         """
-        kept = dict(keep or {})
+        kept = {**self.assembler.declared_depths, **(keep or {})}
         if evaluation.design.allocated_for:  # memories were found for deeper FIFOs, and will be again
             design = replace(evaluation.design, memories={}, allocated_for="")
             evaluation = replace(evaluation, design=design)
@@ -309,8 +319,9 @@ class Evaluator:
         def sized(network: TaskNetwork) -> DesignSizing:
             start = evaluation.design.fifo_depths if fifos <= set(evaluation.design.fifo_depths) else None
             return size_design(
-                network, self.platform, self.clock_mhz, simulations=simulations, start=start, progress=progress
-            )
+                network, self.platform, self.clock_mhz, simulations=simulations, start=start,
+                most=prefetched(evaluation.figures.channels, evaluation.design.prefetch_bits), progress=progress,
+            )  # fmt: skip
 
         found = sized(network or planned)
         depths, note = dict(found.depths), found.note
@@ -344,11 +355,14 @@ class Evaluator:
         timing: DesignModel = self.__dict__["_timing"]
         network = self.assembler.network(design)
         free = timing.figures(network, bounded=False)
-        depths = safe_depths(free.channels)
-        if design.fifo_depths:
+        depths = safe_depths(free.channels, design.prefetch_bits)
+        if design.fifo_depths or self.assembler.declared_depths:
             _check_named(design.fifo_depths, depths)
-            depths |= design.fifo_depths
+            depths |= {**self.assembler.declared_depths, **design.fifo_depths}
             self._check_depths(network, free, depths)
+        else:
+            room = _WHERE_PATHS_MEET * self.may_use.memory_bits
+            depths = depths_where_paths_meet(network, self.platform, self.clock_mhz, free.channels, depths, room)
         design = design.with_fifo_depths(depths)
         figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits

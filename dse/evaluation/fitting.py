@@ -33,8 +33,22 @@ J = TypeVar("J", bound=Judged)
 
 _TRIES = 6
 _A_LITTLE_LESS = 0.99
-IN_MEMORIES = 0.03
+_IN_MEMORIES = 0.03
 """Of all LUTs, what building memories of something else may save."""
+_MEMORIES = ("bram18", "uram")
+_HALF_FULL = 2
+"""Small or odd memories leave as much of a block empty as they fill: built otherwise, they may take half the bits."""
+_LEAST_LANES = 1 / 64
+_BISECTIONS = 4
+_PARTS = (0.75, 0.5, 0.25, 0.1)
+
+
+def may_fit_otherwise(used: Resources, limits: Resources) -> bool:
+    """Whether a design lacks memories, or very few LUTs, and may not if its memories are built otherwise."""
+    over = used.share_of(limits)
+    if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + _IN_MEMORIES or max(over.values()) <= 1:
+        return False
+    return used.memory_bits <= limits.memory_bits * _HALF_FULL
 
 
 def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mixed: bool) -> J:
@@ -50,16 +64,49 @@ def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mi
         over = found.figures.resources.share_of(wanted)
         if found.feasible and all(one <= 1 for one in over.values()):
             return found
+        if max(over, key=lambda name: over[name]) in _MEMORIES and max(over.values()) > 1:
+            return _with_fewer_lanes(model, allowance, found, wanted)
         changing = mixed and max(over, key=lambda name: over[name]) == "lut" and over["lut"] > 1
         lowered = _lowered(allowance, found, wanted, over, changing=changing)
         if lowered == allowance:
             return found  # nothing that fewer lanes would change
         if changing:
             other = model(replace(allowance, changed=lowered.whole.lut))
-            if other.feasible and all(one <= 1 for one in other.figures.resources.share_of(wanted).values()):
+            if _keeps(other, wanted):
                 return other
         allowance, found = lowered, model(lowered)
     return found
+
+
+def _keeps(found: Judged, wanted: Resources) -> bool:
+    return found.feasible and all(one <= 1 for one in found.figures.resources.share_of(wanted).values())
+
+
+def _with_fewer_lanes(model: Callable[[Allowance], J], allowance: Allowance, found: J, wanted: Resources) -> J:
+    """Memories get fewer as lanes do, but by no rule: by bisection, where the fewest lanes fit at all.
+
+    Where they do not, more lanes may: weights that are kept lie in wider words then, which fill the blocks better.
+    """
+
+    def at(part: float) -> J:
+        whole = allowance.whole
+        return model(replace(allowance, whole=replace(whole, lut=int(whole.lut * part), dsp=int(whole.dsp * part))))
+
+    low, high = _LEAST_LANES, 1.0
+    best = at(low)
+    if not _keeps(best, wanted):
+        for part in _PARTS:
+            if _keeps(other := at(part), wanted):
+                return other
+        return min((best, found), key=lambda one: max(one.figures.resources.share_of(wanted).values()))
+    for _ in range(_BISECTIONS):
+        middle = (low * high) ** 0.5
+        other = at(middle)
+        if _keeps(other, wanted):
+            low, best = middle, other
+        else:
+            high = middle
+    return best
 
 
 def _lowered(
@@ -71,7 +118,7 @@ def _lowered(
     """
     used, whole = found.figures.resources, allowance.whole
     dsp = whole.dsp - max(0, used.dsp - wanted.dsp)
-    excess = max(over[name] for name in ("lut", "ff", "bram18", "uram"))
+    excess = max(over["lut"], over["ff"])
     if changing:
         whole = replace(whole, lut=whole.lut - (used.lut - wanted.lut), dsp=dsp)
     elif excess > 1:

@@ -166,8 +166,8 @@ def _binding(evaluator: Evaluator, chosen: Evaluation) -> list[str]:
     if (limit := _tightest(chosen)) is not None:
         return [f"{limit} binds: it is all but reached. The fullest resource is {first} with {most:.0%}; {rest}."]
     found = [f"No resource binds: the fullest is {first} with {most:.0%} of {_most_of(evaluator, first)}; {rest}."]
-    lanes = evaluator.space.choices[LANES][-1]
-    if amount_of(chosen.params) == LANES and chosen.params.get(LANES) == lanes:
+    lanes = evaluator.space.choices.get(LANES, (None,))[-1]
+    if lanes is not None and amount_of(chosen.params) == LANES and chosen.params.get(LANES) == lanes:
         why = f"the limit on lanes ({lanes})" if evaluator.options.max_lanes is not None else f"its most, {lanes}"
         found.append(f"It has as many lanes as the space offers: {why}.")
     return found
@@ -221,7 +221,7 @@ def _half(evaluator: Evaluator, chosen: Evaluation, tried: Sequence[ExplainedTri
     goal = chosen.figures.latency / 2
     known = [dict(point.figures) for point in tried]
     amount = amount_of(chosen.params)
-    sizes = evaluator.space.choices[amount]
+    sizes = evaluator.space.choices.get(amount, ())
     now = chosen.params.get(amount)
     fastest = chosen.figures.latency
     for size in sizes[sizes.index(now) + 1 :] if now in sizes else ():

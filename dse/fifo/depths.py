@@ -2,7 +2,9 @@
 
 A channel that is the only connection between two parts of the network (a bridge) cannot be part of a cycle of
 waiting tasks, so any depth is safe there; it gets as many slots as its reader needs by the modelled times, so
-that it never waits for want of depth, and at least 2.
+that it never waits for want of depth, and at least 2. Where loads alone fill it that is bounded, for a whole tensor
+would be fetched ahead of a reader that begins late: by what the design allows, and what covers an access to external
+memory (`profiling/prefetch.py`).
 On all other channels, where paths part and meet again, the times must not be trusted with safety: they get room
 for every token of a run, so that their writers never wait at all. Narrow, but certain.
 """
@@ -15,25 +17,39 @@ from functools import lru_cache
 
 import networkx as nx
 
+from penstock.compiler.design import PREFETCH_BITS
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.model import ChannelFigures
 
 LEAST_DEPTH = 2
 
 
-def safe_depths(channels: Iterable[ChannelFigures]) -> dict[str, int]:
-    """A depth for every FIFO, from figures that were modelled without regard to depths."""
+def safe_depths(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
+    """A depth for every FIFO, from figures that were modelled without regard to depths.
+
+    FIFOs that loads alone fill hold at most `prefetch_bits`, or what covers an access to external memory if it is more.
+    """
     listed = list(channels)
     written = Counter(c.writer for c in listed)
     alone = bridges(listed)
 
     def slots(channel: ChannelFigures) -> int:
+        if channel.prefetch is not None:  # whatever else waits, its reader takes all of it in the end
+            ahead = max(channel.prefetch, prefetch_bits // channel.bits) if channel.prefetch else LEAST_DEPTH
+            return min(channel.least_depth, ahead)
         if channel.name not in alone:
             return channel.tokens
         # a writer of several channels must not wait for one of them: the others' readers would wait with it
         return channel.least_depth if written[channel.writer] == 1 else channel.high_water
 
     return {c.name: max(LEAST_DEPTH, slots(c)) for c in listed if c.kind == "stream"}
+
+
+def prefetched(channels: Iterable[ChannelFigures], prefetch_bits: int = PREFETCH_BITS) -> dict[str, int]:
+    """The FIFOs that are as deep as their loads may run ahead, and how deep that is."""
+    listed = list(channels)
+    ahead = {c.name for c in listed if c.prefetch is not None}
+    return {name: depth for name, depth in safe_depths(listed, prefetch_bits).items() if name in ahead}
 
 
 def bridges(channels: Iterable[ChannelFigures]) -> set[str]:
@@ -57,7 +73,8 @@ def check_depths(channels: Iterable[ChannelFigures], depths: Mapping[str, int]) 
     alone = bridges(listed)
     for channel in listed:
         depth = depths.get(channel.name)
-        if channel.kind == "stream" and depth is not None and channel.name not in alone and depth < channel.tokens:
+        free = channel.name in alone or channel.prefetch is not None
+        if channel.kind == "stream" and depth is not None and not free and depth < channel.tokens:
             raise PenstockError(
                 code="unsafe-depth", what=f"depth {depth} on a path that parts and meets again", where=channel.name,
                 limit=f"{channel.tokens} tokens a run", hint=f"give it {channel.tokens}, or leave it to the tool",

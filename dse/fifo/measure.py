@@ -49,10 +49,10 @@ class SimulatedRuns:
                 return alone
         return self._run(depths, self._frames)
 
-    def unbounded(self) -> MeasuredDepths:
-        """The run in which no FIFO is ever full."""
+    def unbounded(self, most: Mapping[str, int] | None = None) -> MeasuredDepths:
+        """The run in which no FIFO is ever full but those that are to have so many slots at `most`."""
         self.count += 1
-        return self._run(dict.fromkeys(self.fifos), self._frames)
+        return self._run({name: (most or {}).get(name) for name in self.fifos}, self._frames)
 
     def deadlock(self, depths: Mapping[str, int | None]) -> Deadlock | None:
         """Who waits for whom with these depths."""

@@ -65,13 +65,14 @@ def size_design(
     most_frames: int = MOST_SIZING_FRAMES,
     simulations: int = SIMULATIONS,
     start: Mapping[str, int] | None = None,
+    most: Mapping[str, int] | None = None,
     progress: SizingProgress = lambda _: None,
 ) -> DesignSizing:
     """The fewest bits of FIFO with which no kernel of a scheduled design ends later; blocks keep their depths.
 
     For `frames` inputs in a row, or for twice as many again and again until three times as many lose nothing; kernels
     that run one after the other do not overlap inputs, and are sized for one. `start` are depths to begin with where
-    they suffice. The budget is one for all kernels, what one leaves is the others'.
+    they suffice, `most` what some may have at most. The budget is one for all kernels, what one leaves is the others'.
     """
     rules, parts = rules_of(platform, clock_mhz), _kernels(network, platform, clock_mhz)
     left, sized = Effort.of(simulations), list[Sizing]()
@@ -79,8 +80,9 @@ def size_design(
     for number, part in enumerate(parts):
         share = left.part(lengths[number] / sum(lengths[number:]))
         where = f"kernel {number + 1} of {len(parts)}: " if len(parts) > 1 else ""
+        inputs = (1, 1) if len(parts) > 1 else (frames, most_frames)
         found = _lasting(
-            part, rules, share, tolerance, least, (1, 1) if len(parts) > 1 else (frames, most_frames), start,
+            part, rules, share, tolerance, least, inputs, start, most or {},
             lambda text, where=where: progress(where + text),
         )  # fmt: skip
         left = left.without(found.simulations, found.work)
@@ -96,6 +98,7 @@ def _lasting(
     least: int,
     frames: tuple[int, int],
     start: Mapping[str, int] | None,
+    limits: Mapping[str, int],
     progress: SizingProgress,
 ) -> Sizing:
     """Depths for so many inputs, or more where a longer run shows that these depths only put a wait off."""
@@ -105,17 +108,19 @@ def _lasting(
     while True:
         last = 2 * now > most
         found = size_fifos(
-            part, rules, tolerance=tolerance, least=least, frames=now, known=known, start=start, progress=progress,
-            effort=effort.without(runs, work).part(1 if last else 0.5),
+            part, rules, tolerance=tolerance, least=least, frames=now, known=known, start=start, most=limits,
+            progress=progress, effort=effort.without(runs, work).part(1 if last else 0.5),
         )  # fmt: skip
         runs, work = runs + found.simulations, work + found.work
-        if last or _lasts(simulator, found.depths, tolerance, 3 * now):
+        if last or _lasts(simulator, found.depths, limits, tolerance, 3 * now):
             return replace(found, simulations=runs, work=work)
         now *= 2
 
 
-def _lasts(simulator: Simulator, depths: Mapping[str, int], tolerance: float, frames: int) -> bool:
-    free = simulator.outcome(dict.fromkeys(depths), frames=frames).frame_ends
+def _lasts(
+    simulator: Simulator, depths: Mapping[str, int], limits: Mapping[str, int], tolerance: float, frames: int
+) -> bool:
+    free = simulator.outcome({name: limits.get(name) for name in depths}, frames=frames).frame_ends
     bound = simulator.outcome(depths, frames=frames).frame_ends
     return len(bound) == len(free) and all(b <= int(f * (1 + tolerance)) for f, b in zip(free, bound, strict=True))
 

@@ -50,32 +50,35 @@ def size_fifos(
     effort: Effort | None = None,
     known: KnownFailures | None = None,
     start: Mapping[str, int] | None = None,
+    most: Mapping[str, int] | None = None,
     progress: SizingProgress = lambda _: None,
 ) -> Sizing:
     """The fewest bits of FIFO with which no frame ends later than with unbounded FIFOs, by at most `tolerance`.
 
     `simulations`, or the `effort` that stands for it, is the budget of shrinking; `frames` runs several inputs in a
     row, so that their distance is kept too. `known` are depths that do not suffice for as many or fewer inputs, `start`
-    such as may suffice.
+    such as may suffice. FIFOs in `most` are to be no deeper, in the run that all is compared with too.
     """
+    limits = most or {}
     bits = {c.name: c.bits for c in network.channels if c.kind == "fifo"}
     measure = SimulatedRuns(network, rules, frames)
     budget = effort or Effort.of(simulations)
-    free = measure.unbounded()
+    free = measure.unbounded(limits)
     if not free.ends:
         stuck = measure.deadlock(dict.fromkeys(measure.fifos))
         raise PenstockError(
             code="deadlock", what=f"the network stops for ever: {stuck}", where=network.name,
-            limit="its FIFOs are unbounded, so no depth helps", hint="break the cycle, or deepen its blocks",
+            limit="its FIFOs are unbounded, so no depth helps" if not limits else f"{len(limits)} FIFOs are limited",
+            hint="break the cycle, or deepen its blocks",
         )  # fmt: skip
     tokens = network.tokens()
-    top = {name: max(least, tokens[name]) for name in bits}
+    top = {name: max(least, min(tokens[name], limits.get(name, tokens[name]))) for name in bits}
     held = {name: max(least, high) for name, high in free.high_water.items()}
     allowed, starts = free.stretched(tolerance), [held]
     measure.allowed = allowed
     for depths in (_planned(network, rules), start):
         if depths is not None:
-            wished = {name: max(least, depths[name]) for name in bits}
+            wished = {name: min(max(least, depths[name]), top[name]) for name in bits}
             if measure(wished).within(allowed):
                 starts.append(wished)
     starts.sort(key=lambda depths: total_bits(depths, bits))

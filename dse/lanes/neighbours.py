@@ -52,7 +52,7 @@ def follow(walks: Mapping[str, KernelWalk], start: TensorOp, graph: Graph) -> di
                 continue
             met.add(other.layer)
             if other.layer in found and not found[other.layer].frame:
-                found[other.layer] = replace(found[other.layer], outer=wanted, fine=walks[start.layer].fine)
+                found[other.layer] = replace(found[other.layer], outer=wanted, most=walks[start.layer].most)
             waiting.append((other, wanted))
     return found
 

@@ -11,6 +11,9 @@ from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.design import KernelDesign, WeightStore
 from penstock.dse.lanes.alignment import divisors
 
+FEW = (1, 2, 4, 8)
+"""Lanes along the outermost dim that are few enough to say so."""
+
 
 @dataclass(frozen=True)
 class KernelWalk:
@@ -19,17 +22,18 @@ class KernelWalk:
     `slowness` favours (above 1) or neglects (below 1) the kernel when the pace is shared out: it counts as so many
     times as slow. `adders` is what its floating-point adders are built of; with `mixed`, operators are built of what
     else there is where their own kind does not suffice. Of lanes that are equally many and fast, `compact` takes those
-    with the fewest words an iteration, not those that add up most. A `fine` walk has no lanes along its outermost dim,
-    so that whatever lanes a neighbour has there, both pass the same slices in the same order. The elementwise
+    with the fewest words an iteration, not those that add up most. With `most`, there are no more lanes than that along
+    the outermost dim: with 1, whatever lanes a neighbour has there, both pass the same slices in the same order; with
+    few, the next kernel waits for few of them at once. The elementwise
     kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
-    what comes in bursts is gone sooner. Along the rows and columns of a `frame` there are no lanes: it passes place by
-    place.
+    what comes in bursts is gone sooner. The rows and columns of a `frame` pass in order, some columns at once if need
+    be.
     """
 
     outer: tuple[int, ...]
     slowness: float = 1.0
     adders: str = "fabric"
-    fine: bool = False
+    most: int | None = None
     whole_tokens: bool = False
     hurry: int = 1
     mixed: bool = False
@@ -37,8 +41,9 @@ class KernelWalk:
     frame: tuple[int, ...] = ()
 
     @property
-    def without_lanes(self) -> tuple[int, ...]:
-        return self.frame or (self.outer[:1] if self.fine else ())
+    def at_most(self) -> tuple[tuple[int, int], ...]:
+        """Dims with the most lanes that they may have."""
+        return () if self.most is None or self.frame else tuple((d, self.most) for d in self.outer[:1])
 
 
 def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:
@@ -47,11 +52,11 @@ def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:
         yield KernelWalk(frame, frame=frame)
         return
     dims = [d for d, trip in enumerate(op.trips) if trip > 1]
-    for fine in (False, True):
+    for most in (None, *FEW):
         for count in (2, 1):
             for outer in permutations(dims, count):
-                if count < len(dims) or count == 1:
-                    yield KernelWalk(outer, fine=fine)
+                if (count < len(dims) or count == 1) and (most is None or most < op.trips[outer[0]]):
+                    yield KernelWalk(outer, most=most)
 
 
 def kernel_design(

@@ -38,7 +38,7 @@ class Places:
         self._steps = _LENGTH / np.sqrt(np.maximum(self.sizes[self._lines] - 1, 1))
         self._changed = np.repeat(np.arange(len(self.names)), self.sizes)
         self._to = np.array([to for size in self.sizes.tolist() for to in range(size)], dtype=np.intp)
-        self._apart = ~np.array(self.ordered)[self._changed]
+        self._apart = ~np.array(self.ordered, bool)[self._changed]
         self._hashed = np.random.default_rng(0).integers(1 << 63, size=len(self.names), dtype=np.uint64)
         self._allowed = [self._meant_by(name) for name in self.names]
 

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
 from penstock.compiler.errors import PenstockError
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.evaluation.objectives import DIES, shortage
 from penstock.dse.lanes.neighbours import follow
-from penstock.dse.space.fitted import BUILT, BURST, COMPACT, FAVOUR, FITTED, SHARE, WALK, Allowance
+from penstock.dse.space.fitted import BUILT, BURST, CAPPED, COMPACT, FAVOUR, FITTED, SHARE, WALK, Allowance
 from penstock.dse.space.grouping import BUDGET, GREEDY
 from penstock.dse.space.tiling import Choices, Value
 
 _ROUNDS = 3
-_MOST_TRIED = 600
-_FOR_ALL_KERNELS = 15_000
-"""Settings times kernels: a model of many kernels takes as many times as long to model."""
+_MOST_TRIED = 1500
+_FOR_ALL_KERNELS = 300_000
+"""Settings times the square of kernels: of many, each setting takes longer to model, and each round has more moves."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
+_MOST_FRUITLESS = 12
 _FOR_WHAT_DOES_NOT_FIT = 24
 _FEW_KERNELS = 12
-_PADDINGS_OF_MANY = 64
+_PADDINGS_OF_MANY = 16
 
 State = dict[str, Value]
 _Rank = tuple[float, ...]
@@ -59,7 +61,7 @@ class _Descent:
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
         self.kernels = len(self.graph.operations)
-        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels))
+        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**2))
         self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
     def run(self, rounds: int) -> Descended:
@@ -73,13 +75,41 @@ class _Descent:
                 len(self.seen) < self.most * _WORTH_ANOTHER and not self._is_enough(min(found, key=_rank))
             ):
                 found.append(self._descend(start, rounds))
-        return Descended(min(found, key=_rank), len(self.seen))
+        return Descended(self._elsewhere(min(found, key=_rank)), len(self.seen))
 
-    def _descend(self, best: Evaluation, rounds: int) -> Evaluation:
-        for op in self.fitting.leading:
+    def _elsewhere(self, best: Evaluation) -> Evaluation:
+        """From the best with a few kernels walked otherwise, for as long as there are settings left."""
+        draw, fruitless = Random(0), 0
+        while len(self.seen) < self.most and fruitless < _MOST_FRUITLESS and not self._is_enough(best):
+            start = self._evaluate(self._shaken(best, draw))
+            fruitless += 1
+            if start is None:
+                continue
+            found = self._descend(start, 1, anchored=False)
+            if _rank(found) < _rank(best):
+                best, fruitless = found, 0
+        return best
+
+    def _shaken(self, best: Evaluation, draw: Random) -> State:
+        state = dict(best.params)
+        for op in draw.sample(self.fitting.leading, min(len(self.fitting.leading), draw.choice((1, 1, 2, 3)))):
+            state[f"{WALK}.{op.layer}"] = draw.choice(self.choices[f"{WALK}.{op.layer}"])
+            if draw.random() < 0.5:
+                state = self._followed(op, state)
+            for kind in (BURST, COMPACT, FAVOUR):
+                if (name := f"{kind}.{op.layer}") in state and draw.random() < 0.3:
+                    state[name] = draw.choice(self.choices[name])
+        if draw.random() < 0.3:
+            state |= self.fitting.smooth
+        return state
+
+    def _descend(self, best: Evaluation, rounds: int, *, anchored: bool = True) -> Evaluation:
+        for op in self.fitting.leading if anchored else ():
             best = self._best_of(self._anchors(op, best), best)
         for _ in range(rounds):
             before = best
+            best = self._best_of(self._capped(best), best)
+            best = self._best_of(self._regrouped(best), best)
             for moves in (self._small_moves, self._other_walks, self._small_moves):
                 for op in self.fitting.leading:
                     best = self._best_of(moves(op, best), best)
@@ -97,7 +127,7 @@ class _Descent:
             kinds += [mixed, {**mixed, **{name: True for name in plain if name.startswith(f"{COMPACT}.")}}]
         found: list[Evaluation] = []
         for state in self._grouped(kinds):
-            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use))):
+            for sizes in ({}, self._sizes(state, Allowance(self.evaluator.may_use)), self.fitting.smooth):
                 evaluation = self._evaluate({**state, **sizes})
                 if evaluation is not None:
                     found.append(evaluation)
@@ -142,16 +172,24 @@ class _Descent:
 
     # -- moves
 
+    def _capped(self, best: Evaluation) -> Iterator[State]:
+        """All kernels with few lanes along their outermost dims, so that each begins soon after the one before."""
+        walks = {name: outer_of(value) for name, value in best.params.items() if name.startswith(f"{WALK}.")}
+        for cap in CAPPED.values():
+            named = {name: outer + cap for name, outer in walks.items()}
+            yield {**best.params, **{name: value for name, value in named.items() if value in self.choices[name]}}
+
     def _anchors(self, op: TensorOp, best: Evaluation) -> list[State]:
         """Walks with one slow dim, for all other kernels to fall in with."""
         name = f"{WALK}.{op.layer}"
-        slow = [value for value in self.choices[name] if len(str(value).removesuffix("-fine")) == 1]
+        slow = [value for value in self.choices[name] if len(outer_of(value)) == 1 and cap_of(value) in ("", "-fine")]
         return [self._followed(op, {**best.params, name: value}) for value in slow]
 
     def _other_walks(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
         """Another order for one kernel: alone, and with all around it in step."""
         name = f"{WALK}.{op.layer}"
-        for value in self.choices[name]:
+        here = cap_of(best.params[name])
+        for value in (value for value in self.choices[name] if cap_of(value) == here):
             alone = {**best.params, name: value}
             yield alone
             yield self._followed(op, alone)
@@ -163,13 +201,36 @@ class _Descent:
     def _small_moves(self, op: TensorOp, best: Evaluation) -> Iterator[State]:
         """The same order with other lanes."""
         walk = f"{WALK}.{op.layer}"
-        here = str(best.params[walk])
-        other = here.removesuffix("-fine") if here.endswith("-fine") else f"{here}-fine"
-        if other in self.choices[walk]:
-            yield {**best.params, walk: other}
+        outer = outer_of(best.params[walk])
+        for cap in CAPPED.values():
+            if (other := outer + cap) != best.params[walk] and other in self.choices[walk]:
+                yield {**best.params, walk: other}
+                yield self._followed(op, {**best.params, walk: other})
         for kind in (BURST, COMPACT, FAVOUR, BUILT):
             name = f"{kind}.{op.layer}"
             yield from ({**best.params, name: v} for v in self.choices.get(name, ()) if v != best.params[name])
+
+    def _regrouped(self, best: Evaluation) -> Iterator[State]:
+        """With more or less memory between the kernels of a group; all kernels of a group made faster or slower.
+
+        Groups run one after the other, so the time of each counts, not just that of the slowest kernel.
+        """
+        budget, groups = best.params.get(BUDGET), best.design.groups
+        if not groups:
+            return
+        yield from ({**best.params, BUDGET: other} for other in self.choices[BUDGET] if other != budget)
+        for group in sorted(set(groups.values())):
+            names = [f"{FAVOUR}.{layer}" for layer in groups if groups[layer] == group]
+            for step in (-1, 1):
+                yield {**best.params, **self._stepped(best.params, names, step)}
+
+    def _stepped(self, params: Mapping[str, Value], names: Iterable[str], step: int) -> State:
+        found: State = {}
+        for name in names:
+            values = self.choices.get(name, ())
+            if name in params and 0 <= (place := values.index(params[name]) + step) < len(values):
+                found[name] = values[place]
+        return found
 
     def _padded(self, best: Evaluation) -> Iterator[State]:
         """Dims as they are, or padded for all that may be used, or for what operators were left of it."""
@@ -178,6 +239,9 @@ class _Descent:
         yield {**best.params, **plain}
         for whole in dict.fromkeys((self.evaluator.may_use, used)):
             yield {**best.params, **self._sizes(best.params, Allowance(whole))}
+        yield {**best.params, **self.fitting.smooth}
+        for name in plain:
+            yield from ({**best.params, name: more} for more in self.choices[name] if more != best.params[name])
 
     def _sizes(self, state: Mapping[str, Value], allowance: Allowance) -> State:
         most = None if self.kernels <= _FEW_KERNELS else _PADDINGS_OF_MANY
@@ -213,3 +277,12 @@ def _rank(evaluation: Evaluation) -> _Rank:
     missed = shortage(evaluation.constraints)[1]
     apart = 0.5 if missed <= 0 < evaluation.constraints.get(DIES, 0.0) else 0.0
     return max(missed, 0.0) + apart, *evaluation.values, max(evaluation.shares.values())
+
+
+def outer_of(walk: Value) -> str:
+    """The dims that a walk goes through slowly, without what it says of their lanes."""
+    return str(walk).partition("-")[0]
+
+
+def cap_of(walk: Value) -> str:
+    return str(walk)[len(outer_of(walk)) :]

@@ -15,6 +15,7 @@ from penstock.dse.search.sampler_kinds import sampler_kind
 from penstock.dse.search.samplers import within
 from penstock.dse.space.fitted import FITTED, SHARE
 from penstock.dse.space.grouping import BUDGET, FUSED, GREEDY
+from penstock.dse.space.tasks import MAPPING
 from penstock.dse.space.tiling import Choices, Params, Value
 from penstock.dse.support.budgets import DEFAULT_GAP
 
@@ -54,6 +55,7 @@ def plan(
     first, modelled = starting_settings(evaluator, choices, enough)
     done = any(one.feasible and one.values[0] <= enough for one in (evaluator.evaluate(params) for params in first[:1]))
     most = trials or usual_trials(choices, len(first))
+    most = len(first) if MAPPING in choices else most
     return SearchPlan(first, modelled, min(most, len(first)) if done else most, bound, enough, done)
 
 
@@ -65,6 +67,8 @@ def starting_settings(
     What is as good as `enough` ends the descent.
     """
     choices = choices or evaluator.space.choices
+    if MAPPING in choices:  # a task program: nothing is tiled
+        return tuple({MAPPING: value} for value in choices[MAPPING]), 0
     found = descend(evaluator, choices, enough=enough)
     settings: list[dict[str, Value]] = []
     if found is not None:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
-from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
+from penstock.dse.lanes.factors import useful_factors
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
-from penstock.dse.lanes.walks import KernelWalk, walks_of
+from penstock.dse.lanes.stores import Stores
+from penstock.dse.lanes.walks import FEW, KernelWalk
 
 FITTED = "fitted"
 SHARE = "limit_share"
@@ -26,10 +28,12 @@ SHARES = (3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
 BURSTS = ("as-paced", "2x", "4x", "8x", "whole")
-_FINE, _MIXED = "-fine", "mixed-"
+_MIXED = "mixed-"
+CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in FEW[1:]}}
+"""How a walk says that its outermost dim has few lanes."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
 MOST_FITTED = 48
-"""Kernels up to which walks are fitted one by one."""
+"""Kernels up to which walks are decided one by one; of more, each has its plainest."""
 
 FittedSetting = Mapping[str, int | str | bool]
 FittedValues = tuple[int | str | bool, ...]
@@ -55,7 +59,7 @@ class Fitting:
     platform: str
     clock_mhz: float
     library: OperatorLibrary
-    weights: WeightStore
+    weights: Stores
     fixed: Mapping[str, KernelDesign]
     most_lanes: int | None
     _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
@@ -82,9 +86,11 @@ class Fitting:
     @cached_property
     def choices(self) -> dict[str, FittedValues]:
         """Every parameter with its values, the simplest first."""
-        if not self.leading or len(self.graph.operations) > MOST_FITTED:
+        if not self.leading:
             return {}
         table: dict[str, FittedValues] = {SHARE: SHARES}
+        if len(self.graph.operations) > MOST_FITTED:
+            return table
         led = {leader.layer for op in self.graph.operations if (leader := self.fitter.leader(op)) is not None}
         for op in self.leading:
             table[f"{WALK}.{op.layer}"] = tuple(dict.fromkeys(walk_name(walk) for walk in self._walks(op)))
@@ -119,6 +125,15 @@ class Fitting:
         return tuple(found)
 
     @cached_property
+    def smooth(self) -> dict[str, int]:
+        """The paddings with which dims have the most divisors: for lanes of any number, as far as there are such."""
+        sizes = self.fitter.dims.sizes
+        return {
+            name: max(more, key=lambda by, number=number: (len(useful_factors(sizes[number] + by)), -by))
+            for name, number, more in self._padded
+        }
+
+    @cached_property
     def defaults(self) -> dict[str, int | str | bool]:
         """What a parameter is where a setting does not say: everything plain, and all of the limits."""
         table = {name: values[0] for name, values in self.choices.items()}
@@ -138,7 +153,7 @@ class Fitting:
         return {name: found.get(number, sizes[number]) - sizes[number] for name, number, _ in self._padded}
 
     def sizes(self, settings: FittedSetting) -> Sizes:
-        more = {number: int(settings[name]) for name, number, _ in self._padded}
+        more = {number: int(settings.get(name, 0)) for name, number, _ in self._padded}
         return {number: self.fitter.dims.sizes[number] + by for number, by in more.items() if by}
 
     def walks(self, settings: FittedSetting) -> dict[str, KernelWalk]:
@@ -148,7 +163,8 @@ class Fitting:
         }
 
     def _walk(self, op: TensorOp, settings: FittedSetting) -> KernelWalk:
-        named = next(walk for walk in self._walks(op) if walk_name(walk) == settings[f"{WALK}.{op.layer}"])
+        walks = self._by_name[op.layer]
+        named = walks[str(settings.get(f"{WALK}.{op.layer}", next(reversed(walks))))]
         built, burst = str(settings.get(f"{BUILT}.{op.layer}", "")), settings.get(f"{BURST}.{op.layer}", BURSTS[0])
         return replace(
             named,
@@ -160,9 +176,14 @@ class Fitting:
             compact=bool(settings.get(f"{COMPACT}.{op.layer}", False)),
         )
 
+    @cached_property
+    def _by_name(self) -> Mapping[str, dict[str, KernelWalk]]:
+        """The first of a name is meant by it."""
+        return {op.layer: {walk_name(walk): walk for walk in reversed(self._walks(op))} for op in self.leading}
+
     def _walks(self, op: TensorOp) -> list[KernelWalk]:
         """A kernel with nothing to walk has one walk as well."""
-        return list(walks_of(op, self.fitter.frames.get(op.layer, ()))) or [KernelWalk(())]
+        return self.fitter.walks(op)
 
     def named(self, walks: Mapping[str, KernelWalk]) -> dict[str, str]:
         """The parameters that say which dims each kernel walks slowly."""
@@ -180,8 +201,9 @@ def worth_saying(params: FittedSetting) -> dict[str, int | str | bool]:
 
 
 def walk_name(walk: KernelWalk) -> str:
-    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes."""
-    return "".join(map(_letter, walk.outer)) + (_FINE if walk.fine else "")
+    """`01`: dims 0 and 1 are walked slowly, in this order; `01-fine`: and the first of them has no lanes; `01-by4`: at
+    most 4."""
+    return "".join(map(_letter, walk.outer)) + CAPPED[walk.most]
 
 
 def _letter(dim: int) -> str:

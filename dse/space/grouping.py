@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from penstock.compiler.analysis.graph import Graph
@@ -16,6 +17,7 @@ GROUPED_BY: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     BUDGET: {"fusion": (GREEDY, EXACT)},
     MOST_GROUPS: {"fusion": (EXACT,)},
 }
+_REMEMBERED = 256
 _MOST_EXACT = 12
 """Kernels up to which the least traffic is looked for: an integer program a design."""
 _BITS_PER_KIB = 8 * 1024
@@ -59,3 +61,19 @@ class Grouping:
         if found is None:  # so few groups need more memory: as many as it takes
             found = greedy_groups(fusion, budget)
         return found if len(set(found.values())) > 1 else {}
+
+
+class KnownGroups:
+    """The latest groups: a fitted setting is asked for again and again with a little less for its operators."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, tuple[dict[str, int], Graph]] = OrderedDict()
+
+    def of(self, grouping: Grouping, design: Design, graph: Graph) -> dict[str, int]:
+        walks = tuple((layer, k.tile, k.unroll, k.order) for layer, k in design.kernels.items())
+        key = (grouping, id(graph), walks)
+        if key not in self._known:
+            self._known[key] = (grouping.groups(graph, design), graph)
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        return self._known[key][0]

@@ -12,11 +12,10 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
-from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
@@ -31,9 +30,11 @@ from penstock.dse.lanes.steps import (
     powers_of_two,
     with_halfway,
 )
+from penstock.dse.lanes.stores import Stores, walked_frames
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
-from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, grouping_choices
+from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
+from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.orders import (
     AS_OTHERS,
     ORDER_CONNECTED,
@@ -60,29 +61,16 @@ Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
 SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _MOST_ORDERED_KERNELS = 3
-_NARROWEST_PORT, _WIDEST_PORT = 32, 512
 _REMEMBERED = 256
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
-
-
-@dataclass(frozen=True)
-class TilingOptions:
-    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
-
-    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
-    max_lanes: int | None = None
-    weights: WeightStore | None = None
-    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
-    per_kernel: bool = True
-    """Whether the search may also shift lanes between kernels."""
 
 
 @dataclass(frozen=True)
 class TilingSpace:
     """The parameters of one model on one platform, and the design that each setting of them means.
 
-    `limits` is what a design may use, where the user leaves less than the platform does: lanes are fitted to it. The
-    parameters and their values are the same whatever it is.
+    Lanes are fitted to `limits`, where the user leaves less than the platform does; the parameters and their values are
+    the same whatever it is.
     """
 
     graph: Graph
@@ -170,13 +158,15 @@ class TilingSpace:
 
     @cached_property
     def port_bits(self) -> int:
-        """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
-        cycle = [memory.port_gb_s * 8000 / self.clock_mhz for memory in self.platform.memories]
-        return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
+        return widest_port(self.platform, self.clock_mhz)
 
     @cached_property
     def weights(self) -> WeightStore:
         return self.options.weights or weights_placement(self.graph, self.platform)
+
+    @cached_property
+    def stores(self) -> Stores:
+        return self.options.stores(self.graph, self.weights, self.may_use)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
@@ -262,7 +252,7 @@ class TilingSpace:
                 continue
             bindings = self._bindings(op, settings)
             order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
-            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.stores.at(op.layer), bindings)
             kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
         design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
@@ -278,7 +268,7 @@ class TilingSpace:
     def _pacing(self) -> Pacing:
         fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
         return Pacing(
-            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.weights, fixed, most
+            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.stores, fixed, most
         )
 
     def fitted(self, params: Params, allowance: Allowance) -> Design:
@@ -293,7 +283,7 @@ class TilingSpace:
     @cached_property
     def fitting(self) -> Fitting:
         return Fitting(
-            self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, self.options.kernels,
+            self.graph, self.platform.name, self.clock_mhz, self.library, self.stores, self.options.kernels,
             self.options.max_lanes,
         )  # fmt: skip
 
@@ -322,9 +312,12 @@ class TilingSpace:
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
             return design
-        most, kib = int(settings.get(MOST_GROUPS, 1)), int(settings["converter_kib"])
-        grouping = Grouping(str(settings["fusion"]), kib, most)
-        return replace(design, groups=grouping.groups(self._padded_graph(sizes), design))
+        grouping = Grouping(str(settings["fusion"]), int(settings["converter_kib"]), int(settings.get(MOST_GROUPS, 1)))
+        return replace(design, groups=self._groups.of(grouping, design, self._padded_graph(sizes)))
+
+    @cached_property
+    def _groups(self) -> KnownGroups:
+        return KnownGroups()
 
     def _padded_graph(self, sizes: Mapping[int, int]) -> Graph:
         key = tuple(sorted(sizes.items()))
@@ -379,11 +372,10 @@ class TilingSpace:
 
     @cached_property
     def spatial(self) -> Mapping[str, LoopOrder]:
-        """The loops along a frame's rows and columns, which are walked one step at a time."""
-        return spatial_loops(self.graph)
+        """The loops along a frame's rows and columns, where these are walked one step at a time."""
+        return walked_frames(self.graph, self.stores)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
-        """Of the loops, padded."""
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
     @cached_property

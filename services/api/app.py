@@ -17,8 +17,12 @@ from fastapi.staticfiles import StaticFiles
 
 from penstock import web
 from penstock.db import Database
-from penstock.services.api import pages, sign_in
+from penstock.services.api import sign_in
 from penstock.services.api.answers.description import describe
+from penstock.services.api.pages import run as run_pages
+from penstock.services.api.pages import runs as runs_pages
+from penstock.services.api.pages import shared as shared_pages
+from penstock.services.api.pages import trials as trials_pages
 from penstock.services.api.plumbing import errors
 from penstock.services.api.plumbing.audit import AuditTrail
 from penstock.services.api.plumbing.auth import authenticate
@@ -44,7 +48,10 @@ DESCRIPTION = (
 DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
-    for part in (health, models, runs, searches, events, results, profiles, accounts, contents, pages, sign_in)
+    for part in (
+        *(health, models, runs, searches, events, results, profiles, accounts, contents),
+        *(runs_pages, run_pages, trials_pages, shared_pages, sign_in),
+    )
 )
 """Everything that answers, but for static files and the description itself."""
 

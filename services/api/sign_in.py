@@ -6,6 +6,7 @@ sites cannot send.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, Form, Path, Query, Request
@@ -18,6 +19,9 @@ from penstock.services.api.plumbing.tokens import digest
 from penstock.web.render import render_login
 
 router = APIRouter(include_in_schema=False)
+
+_PAGES = ("/runs", "/measurements", "/submit", "/compare", "/service")
+_PLAIN = re.compile(r"[a-z0-9_/]{1,100}")
 
 
 @router.get("/login")
@@ -69,9 +73,8 @@ def logout(request: Request, context: Ctx) -> Response:
 def own_page(target: str) -> str:
     """Where to go after signing in: one of our own pages, whatever the link said."""
     path = target.partition("?")[0]
-    known = path in ("/runs", "/measurements") or (
-        path.startswith("/runs/") and is_id(path.removeprefix("/runs/"), "run")
-    )
+    begin, _, rest = path.removeprefix("/").partition("/")
+    known = path in _PAGES or (begin == "runs" and is_id(rest.partition("/")[0], "run") and _PLAIN.fullmatch(rest))
     return target if known and target.isascii() and target.isprintable() else "/runs"
 
 

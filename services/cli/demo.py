@@ -45,8 +45,10 @@ def demo(
     from rich.console import Console
 
     from penstock.profiling.cache import user_cache
-    from penstock.services.cli.client import ModelSource, Service
+    from penstock.services.cli.client import service_exit_codes
     from penstock.services.cli.watching import follow
+    from penstock.services.client.blocking import Client
+    from penstock.services.client.model_source import ModelSource
     from penstock.services.supervisor.borrowed import borrowed_stack
 
     show = Show()
@@ -57,7 +59,12 @@ def demo(
     show.title("A private service: Postgres, Redis, API, worker")
     kept = os.environ.get("PENSTOCK_CACHE") or str(user_cache() / "penstock")  # a second demo builds nothing again
     own = {"PENSTOCK_CACHE": kept, "PENSTOCK_ALLOW_PYTHON_MODELS": "1"}
-    with tools_being_made_ready(), borrowed_stack(**own) as stack, Service(stack.url, stack.token) as service:
+    with (
+        service_exit_codes(),
+        tools_being_made_ready(),
+        borrowed_stack(**own) as stack,
+        Client(stack.url, stack.token) as service,
+    ):
         show.lines(f"{stack.url}, ready in {stack.seconds:.1f} s")
         show.title(f"Submit {named}: w8a8, {trials} trials on {platform}, the best measured ({evidence})")
         submitted = service.submit_model(source)
@@ -67,7 +74,7 @@ def demo(
         show.title("Watch")
         finish(follow(service, run.id, Console(highlight=False), timeout=RUN_SECONDS))
         show.title("The trials; the arrow marks the chosen one")
-        show.lines(*trial_lines(service.trials(run.id)))
+        show.lines(*trial_lines(list(service.trials(run.id))))
         show.title("Fetch and unpack the package")
         folder = fetch(service, run.id, out)
         show.lines(str(folder))

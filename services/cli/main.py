@@ -165,6 +165,9 @@ def _own_version() -> str:
 def _report(error: Exception, line: str, code: Any) -> int:
     if os.environ.get("PENSTOCK_DEBUG"):
         traceback.print_exception(error)
+    if isinstance(error, PenstockError) and error.excerpt:
+        with contextlib.suppress(OSError):
+            print(error.excerpt, file=sys.stderr)
     return _say(line, code if isinstance(code, int) else FAILED)
 
 

@@ -7,7 +7,6 @@ With `--json` a command prints exactly one JSON document on stdout; progress goe
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -18,14 +17,14 @@ from rich.console import Console
 
 from penstock.services.api.answers.schemas import ArtifactOut, RunDetail
 from penstock.services.cli.asked import AskedOptions, takes_run_options
-from penstock.services.cli.client import ModelSource, Service, UsageError
+from penstock.services.cli.client import connect, resolve
 from penstock.services.cli.exit_codes import FAILED, OK
 from penstock.services.cli.progress import best_text, error_line, runs_table
 from penstock.services.cli.watching import exit_code_of, follow
+from penstock.services.client.blocking import Client
+from penstock.services.client.errors import UsageError
 from penstock.services.run_options import MODEL_HELP, SUBMIT
-from penstock.services.settings import Settings
 from penstock.services.step_kinds import STEP_KINDS, StepKey
-from penstock.services.supervisor.home import Home
 
 _PIPE_WIDTH = 240
 
@@ -45,12 +44,10 @@ def submit(
     url: Url = None,
 ) -> int:
     """Hand a model to the service and start a run of it. Prints the run's id and page."""
-    source = ModelSource.parse(model)
     options = {**asked, "name": name}
     given = {option: value for option, value in options.items() if value is not None}
     with connect(url) as service:
-        known = service.submit_model(source)
-        run = service.submit_run(known.id, **given)
+        run = service.submit(model, **given)
         if not wait:
             if as_json:
                 print_json(run)
@@ -144,34 +141,11 @@ def cancel(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:
     return OK
 
 
-def connect(url: str | None = None) -> Service:
-    """The service that the environment, or `--url`, names."""
-    settings = Settings.from_environment()
-    address = url or settings.url
-    return Service(address, os.environ.get("PENSTOCK_TOKEN") or local_token(settings, address))
-
-
-def local_token(settings: Settings, url: str) -> str:
-    """The token that `penstock up` left for its own user, if that service is the one at this address."""
-    running = Home(settings.home).running()
-    return settings.own_token() if running is not None and running.url.rstrip("/") == url.rstrip("/") else ""
-
-
-def resolve(service: Service, run: str) -> str:
-    """The id that the user means: `latest` is the newest run."""
-    if run != "latest":
-        return run
-    newest = next(service.runs(limit=1), None)
-    if newest is None:
-        raise UsageError("there is no run yet: start one with `penstock submit`")
-    return newest.id
-
-
 def print_json(document: BaseModel) -> None:
     print(document.model_dump_json(indent=1))
 
 
-def _watch(service: Service, run: str, *, timeout: float | None, as_json: bool, exit_status: bool) -> int:
+def _watch(service: Client, run: str, *, timeout: float | None, as_json: bool, exit_status: bool) -> int:
     end = follow(service, run, Console(stderr=True), timeout=timeout)
     if as_json:
         print_json(end)
@@ -208,7 +182,7 @@ def _nothing_to_fetch(run: RunDetail) -> int:
     return FAILED
 
 
-def _download(service: Service, file: ArtifactOut, folder: Path) -> Path:
+def _download(service: Client, file: ArtifactOut, folder: Path) -> Path:
     try:
         return service.download(file, folder)
     except OSError as error:

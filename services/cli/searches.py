@@ -9,8 +9,9 @@ import typer
 from rich.console import Console
 
 from penstock.services.api.answers.schemas import RunDetail
+from penstock.services.cli.client import connect, resolve
 from penstock.services.cli.exit_codes import FAILED, OK
-from penstock.services.cli.runs import JsonFlag, RunArgument, Url, connect, print_json, resolve
+from penstock.services.cli.runs import JsonFlag, RunArgument, Url, print_json
 from penstock.services.cli.watching import exit_code_of, follow
 from penstock.services.run_summary import Replayed, RunSummary
 

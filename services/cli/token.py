@@ -62,7 +62,7 @@ def login(
     url: Annotated[str | None, typer.Option(help="The service; else PENSTOCK_URL.")] = None,
 ) -> int:
     """Print a link that signs a browser in, once and within ten minutes: nothing to type."""
-    from penstock.services.cli.runs import connect
+    from penstock.services.cli.client import connect
 
     with connect(url) as service:
         print(service.login_link())

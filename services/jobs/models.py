@@ -13,9 +13,11 @@ from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Model
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.jobs.sources import (
+    check_entry,
     check_linalg,
     check_onnx,
     check_python,
+    is_task_program,
     library_reference,
     zoo_names,
     zoo_source,
@@ -118,7 +120,12 @@ def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[s
     """Kind, source and details, by how the name ends; what cannot be such a file is refused."""
     match name.rpartition(".")[2].lower():
         case "py":
-            _check_source(intake, file, name, entry)
+            source = _source(intake, file, name)
+            if is_task_program(source, name):
+                if entry:
+                    check_entry(entry)
+                return "tasks", f"{name}:{entry}" if entry else name, {"file": name, "function": entry}
+            _check_source(intake, source, name, entry)
             return "python", f"{name}:{entry}", {"file": name, "function": entry}
         case "onnx":
             check_onnx(file.read(1), name)
@@ -136,15 +143,7 @@ def _described(intake: Intake, file: BinaryIO, name: str, entry: str) -> tuple[s
             )
 
 
-def _check_source(intake: Intake, file: BinaryIO, name: str, entry: str) -> None:
-    if not intake.allow_python:
-        raise RefusedError(
-            "python-models-refused",
-            f"{name} would be executed, and this service executes nobody's code",
-            where="field file",
-            hint="submit an ONNX file or a zoo model "
-            f"({', '.join(zoo_names()) or 'none are installed'}), or run your own: `penstock up`",
-        )
+def _source(intake: Intake, file: BinaryIO, name: str) -> bytes:
     source = file.read(intake.most_source_bytes + 1)
     if len(source) > intake.most_source_bytes:
         raise RefusedError(
@@ -153,6 +152,18 @@ def _check_source(intake: Intake, file: BinaryIO, name: str, entry: str) -> None
             where="field file",
             limit=f"at most {intake.most_source_bytes} bytes",
             hint="keep weights out of the source",
+        )
+    return source
+
+
+def _check_source(intake: Intake, source: bytes, name: str, entry: str) -> None:
+    if not intake.allow_python:
+        raise RefusedError(
+            "python-models-refused",
+            f"{name} would be executed, and this service executes nobody's code",
+            where="field file",
+            hint="submit an ONNX file, a task program or a zoo model "
+            f"({', '.join(zoo_names()) or 'none are installed'}), or run your own: `penstock up`",
         )
     check_python(source, name, entry)
 

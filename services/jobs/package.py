@@ -64,7 +64,7 @@ def build_package(
     progress("lowering")
     scheduled = Scheduled.of(program, design)
     lowered = scheduled.lowered
-    refuse_too_large(scheduled.figures, platform, program.name)
+    refuse_too_large(scheduled.built, platform, program.name)
     with tempfile.TemporaryDirectory(prefix="penstock-emit-") as folder:
         emitted = Path(folder)
         progress("emitting C++")

@@ -21,14 +21,20 @@ def main() -> None:
 
 
 def look(source: bytes, file: str) -> dict[str, object]:
-    """`names`, null if an import of everything makes them unknowable; or `reason` and `line`."""
+    """`names`, null if an import of everything makes them unknowable, and `tasks`; or `reason` and `line`."""
     try:
-        names = top_level_names(ast.parse(source, filename=file))
+        tree = ast.parse(source, filename=file)
+        names, tasks = top_level_names(tree), is_task_program(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, SyntaxError):
             return {"reason": error.msg, "line": error.lineno}
         return {"reason": "it is nested too deeply or not text", "line": None}
-    return {"names": None if names is None else sorted(names)}
+    return {"names": None if names is None else sorted(names), "tasks": tasks}
+
+
+def is_task_program(tree: ast.Module) -> bool:
+    """Whether the file says so: it imports the language of task programs."""
+    return any(isinstance(node, ast.ImportFrom) and node.module == "penstock.tasks" for node in tree.body)
 
 
 def top_level_names(tree: ast.Module) -> set[str] | None:

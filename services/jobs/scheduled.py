@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from penstock.compiler.design import Design
 from penstock.compiler.pipeline import Lowered, lower
 from penstock.compiler.platforms import Platform, load_platform
 from penstock.compiler.program import Program
+from penstock.compiler.schedule import load_library
 from penstock.dse.fifo import safe_depths
+from penstock.dse.memory import allocate_whole
+from penstock.dse.memory.items import WHOLE_CHIP
 from penstock.dse.rungs.open_rtl import WholeCore
 from penstock.profiling.model import DesignFigures, DesignModel
 from penstock.profiling.network import TaskNetwork, network_of
@@ -34,8 +37,19 @@ class Scheduled:
     def of_lowered(lowered: Lowered, platform: Platform) -> Scheduled:
         model = DesignModel(platform, lowered.design.clock_mhz)
         network = network_of(lowered.top, model.library)
-        unsized = safe_depths(model.figures(network, bounded=False).channels)
+        free = model.figures(network, bounded=False)
+        unsized = safe_depths(free.channels, lowered.design.prefetch_bits)
         return Scheduled(lowered, platform, network, model.figures(network), unsized)
+
+    @cached_property
+    def built(self) -> DesignFigures:
+        """The figures with memories as the design's record builds them, where it says so."""
+        kinds = self.lowered.design.memories
+        if not kinds:
+            return self.figures
+        library = load_library(self.platform.operators, self.lowered.design.clock_mhz)
+        found = allocate_whole(self.network, library, self.platform.available, kinds)
+        return replace(self.figures, resources=found.used(WHOLE_CHIP))
 
     @cached_property
     def core(self) -> WholeCore:

@@ -27,6 +27,22 @@ _ENTRY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _ONNX_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA})
 
 
+def is_task_program(source: bytes, file: str) -> bool:
+    """Whether a Python file is a task program, which is read and never executed."""
+    return b"penstock.tasks" in source and bool(_looked_at(source, file).get("tasks"))
+
+
+def check_entry(entry: str) -> None:
+    """Refuses what can be no name of a function."""
+    if not _ENTRY.fullmatch(entry):
+        raise RefusedError(
+            "entry-not-found",
+            f"'{entry[:80]}' is no name of a function",
+            where="field entry",
+            hint="use the name of a function that the file defines",
+        )
+
+
 def check_python(source: bytes, file: str, entry: str) -> None:
     """Refuses a file that is not Python or does not define the entry function."""
     if not entry:
@@ -36,13 +52,7 @@ def check_python(source: bytes, file: str, entry: str) -> None:
             where="field entry",
             hint="send it as the form field `entry`; on the command line: file.py:FUNCTION",
         )
-    if not _ENTRY.fullmatch(entry):
-        raise RefusedError(
-            "entry-not-found",
-            f"'{entry[:80]}' is no name of a function",
-            where="field entry",
-            hint="use the name of a function that the file defines",
-        )
+    check_entry(entry)
     said = _looked_at(source, file)
     if "reason" in said:
         line = f", line {said['line']}" if said["line"] else ""

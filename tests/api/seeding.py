@@ -14,6 +14,7 @@ from penstock.db import Database, Transaction, lifecycle
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Model, NewArtifact, Run, Step, TrialSummary
+from penstock.services.run_summary import RunSummary
 from penstock.services.steps.graph import run_steps, trial_steps
 from penstock.services.store import ContentStore
 
@@ -93,7 +94,9 @@ class Seeder:
     def explore(self, run: Run, trials: int) -> None:
         """Finishes import and explore, whose trials are then ready to be claimed."""
         self.finish(run, "import", StepOutcome(result={}, artifacts=[self.file("program.tar", b"linalg" * 900)]))
-        self.finish(run, "explore", StepOutcome(result={}, new_steps=trial_steps(trials, run.options)))
+        found = RunSummary(modelled=3, trials_planned=trials, warm_start=None).written()  # as the step itself writes it
+        steps = trial_steps(trials, run.options)
+        self.finish(run, "explore", StepOutcome(result={}, run_summary=found, new_steps=steps))
 
     def trial(self, run: Run, number: int) -> None:
         summary = summary_of(number)

@@ -65,6 +65,17 @@ def test_linalg_text_is_taken(client: httpx.Client) -> None:
     assert (model["name"], model["kind"], model["source"]) == ("net", "linalg", "net.mlir")
 
 
+def test_a_task_program_is_taken_where_python_is_not(make_client: MakeClient, settings: Settings) -> None:
+    """It is read and never executed; what only mentions the language is Python all the same."""
+    client = make_client(replace(settings, allow_python_models=False))
+    program = b"from penstock.tasks import program\n\n@program\ndef p(): pass\n"
+    model = upload(client, program, "net.py").json()
+    assert (model["name"], model["kind"], model["source"]) == ("net", "tasks", "net.py")
+    check_problem(
+        upload(client, b"# penstock.tasks\n" + b"import os\n", "net.py"), "python-models-refused", 403, "net.py"
+    )
+
+
 def test_python_is_refused_where_settings_do_not_allow_it(make_client: MakeClient, settings: Settings) -> None:
     client = make_client(replace(settings, allow_python_models=False))
     check_problem(upload(client, entry="model"), "python-models-refused", 403, "net.py", "mlp")

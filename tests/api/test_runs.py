@@ -41,6 +41,7 @@ def test_a_run_is_accepted_with_its_graph(client: httpx.Client, seeder: Seeder) 
     assert [(step["key"], step["state"]) for step in run["steps"]][:2] == [("import", "queued"), ("explore", "blocked")]
     assert run["progress"] == {
         "steps_done": 0, "steps_total": 5, "trials_done": 0, "trials_failed": 0, "trials_running": 0, "trials_total": 5,
+        "trials_infeasible": None, "trials_per_minute": None, "seconds_left": None,
     }  # fmt: skip
     assert client.get(run["url"]).json()["id"] == run["id"]
 
@@ -163,8 +164,11 @@ def test_one_run_tells_steps_progress_and_the_best_trial(client: httpx.Client, s
     seeder.claim(run, "trial/0004")
     seen = client.get(f"/v1/runs/{run.id}").json()
     assert seen["state"] == "running"
+    assert seen["progress"].pop("trials_per_minute") > 0
+    assert seen["progress"].pop("seconds_left") > 0
     assert seen["progress"] == {
         "steps_done": 2, "steps_total": 5, "trials_done": 4, "trials_failed": 1, "trials_running": 1, "trials_total": 6,
+        "trials_infeasible": 0,
     }  # fmt: skip
     fitting = [summary_of(number) for number in range(3) if summary_of(number).state == "complete"]
     best = min(fitting, key=lambda summary: summary.figures["latency_cycles"])
@@ -174,6 +178,8 @@ def test_one_run_tells_steps_progress_and_the_best_trial(client: httpx.Client, s
     assert [step["key"] for step in seen["steps"]] == ["import", "explore", "select", "verify", "package"]
     assert seen["steps"][0]["attempts"][0]["outcome"] == "succeed"
     listed = client.get("/v1/runs").json()["items"][0]
+    for moving in ("trials_per_minute", "seconds_left"):
+        assert listed["progress"].pop(moving) > 0
     assert {name: seen[name] for name in listed} == listed
 
 

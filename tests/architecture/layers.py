@@ -23,9 +23,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "compiler compiler.runtime compiler.runtime.penstock_runtime",
         "compiler.scalars",
         "compiler.dialects compiler.design compiler.platforms compiler.zoo",
-        "compiler.analysis compiler.package.xrt",
+        "compiler.analysis compiler.package.xrt compiler.tasks",
         "compiler.interpreter compiler.schedule",
-        "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives",
+        "compiler.plan compiler.simulator compiler.backend compiler.backend.rtl.primitives compiler.tasks.lowering",
         "compiler.transforms",
         "compiler.frontend.libraries compiler.backend.hls compiler.backend.rtl",
         "compiler.frontend",
@@ -47,9 +47,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "services": (
         "services",
         "services.steps.fence services.steps services.supervisor services.api.answers",
-        "services.jobs services.worker",
+        "services.jobs services.worker services.client",
         "services.steps.bodies services.api.plumbing",
-        "services.api.routes services.cli",
+        "services.api.routes services.cli services.api.pages",
         "services.api",
     ),
 }

@@ -144,6 +144,7 @@ sys.meta_path.insert(0, Block())
         "penstock.services.api.app",
         "penstock.services.cli.main",
         "penstock.services.cli.client",
+        "penstock.client",
         "penstock.services.cli.up",
         "penstock.services.supervisor.up",
     ],

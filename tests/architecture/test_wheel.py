@@ -5,6 +5,7 @@ What is installed besides it comes from the environment that the tests run in; o
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -73,8 +74,9 @@ def _no_path_of_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def penstock(python: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([python.with_name("penstock"), *arguments], cwd=folder, capture_output=True, text=True)
+def penstock(python: Path, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [python.with_name("penstock"), *arguments]
+    return subprocess.run(command, cwd=folder, env=os.environ | environment, capture_output=True, text=True)
 
 
 @pytest.mark.slow
@@ -121,7 +123,7 @@ def test_it_serves(python: Path, tmp_path: Path) -> None:
         with up(caller, home / "home", PENSTOCK_STEP_MODULES="penstock.services.steps.bodies") as running:
             assert get(f"{running.url}/v1/health")["workers_alive"] >= 1
             asked = ("submit", "zoo:mlp", "--trials", "2", "--wait", "--url", running.url)
-            submitted = penstock(python, tmp_path, *asked)
+            submitted = penstock(python, tmp_path, *asked, PENSTOCK_HOME=str(home / "home"))
             assert submitted.returncode == 0, submitted.stderr
             assert running.stop()[0] == 0
     finally:

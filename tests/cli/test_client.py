@@ -12,8 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from penstock.client import Client, ModelSource, ServiceError, UsageError
 from penstock.services.api.answers.schemas import ArtifactOut
-from penstock.services.cli.client import ModelSource, Service, ServiceError, UsageError, safe_name
+from penstock.services.cli.client import exit_code_for
+from penstock.services.client.downloads import safe_name
 from penstock.services.settings import Settings
 from tests.api.conftest import MakeClient
 from tests.api.seeding import Seeder
@@ -94,10 +96,10 @@ def test_another_service_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
         assert nonsense in ended.err
     for status in (200, 404):
         transport = httpx.MockTransport(lambda _, status=status: httpx.Response(status, text="<html>"))
-        service = Service("http://127.0.0.1:1", transport=transport)
+        service = Client("http://127.0.0.1:1", transport=transport)
         with pytest.raises(ServiceError, match="not a Penstock service") as error:
             service.run("run_x")
-        assert error.value.exit_code == 6
+        assert exit_code_for(error.value) == 6
 
 
 def test_a_token_is_asked_for(run: Run, make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +223,7 @@ def test_a_damaged_download_is_noticed(settings: Settings, tmp_path: Path, seede
         created_at=seeder.run().created_at, url="/v1/artifacts/art_1",
     )  # fmt: skip
     transport = httpx.MockTransport(lambda _: httpx.Response(200, content=b"evil"))
-    with Service("http://127.0.0.1:1", transport=transport) as service, pytest.raises(ServiceError, match="damaged"):
+    with Client("http://127.0.0.1:1", transport=transport) as service, pytest.raises(ServiceError, match="damaged"):
         service.download(artifact, tmp_path)
     assert list(tmp_path.glob("*report*")) == []
 
@@ -236,13 +238,13 @@ def test_names_of_artifacts_cannot_lead_elsewhere() -> None:
 
 def test_a_busy_service_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = [503, 429, 200]
-    monkeypatch.setattr("time.sleep", lambda _: None)
+    monkeypatch.setattr("penstock.services.client.blocking.time.sleep", lambda _: None)
 
     def answer(_: httpx.Request) -> httpx.Response:
         status = answers.pop(0)
         return httpx.Response(status, json={"items": [], "next_cursor": None}, headers={"Retry-After": "1"})
 
-    with Service("http://127.0.0.1:1", transport=httpx.MockTransport(answer)) as service:
+    with Client("http://127.0.0.1:1", transport=httpx.MockTransport(answer)) as service:
         assert list(service.runs()) == []
     assert answers == []
 

@@ -137,6 +137,8 @@ class _NestRun:
                 return self._within(op)
             case nest.StackOp():
                 return self._stack(op)
+            case nest.PickOp():
+                return self._pick(op)
             case _:
                 raise PenstockError(code="broken-ir", what=f"{op.name} inside a nest", where=self.where)
 
@@ -226,7 +228,21 @@ class _NestRun:
         values = self.values
 
         def act(i: int) -> None:
-            values[op.result] = np.stack([values[value] for value in op.inputs], axis=-1)
+            made = np.empty(tuple(op.result.type.get_shape()), values[op.inputs[0]].dtype)
+            by, ahead = op.by.data, (slice(None),) * op.by.data.along
+            for window, place, number, at in by.places(op.width):
+                goal = made[..., place] if by.size > 1 else made
+                goal[(*ahead, window)] = values[op.inputs[number]][(*ahead, at)]
+            values[op.result] = made
+
+        return act
+
+    def _pick(self, op: nest.PickOp) -> Action:
+        values, shape = self.values, tuple(op.result.type.get_shape())
+        lanes = [op.lanes.data.eval(list(at), [])[0] for at in np.ndindex(shape)]
+
+        def act(i: int) -> None:
+            values[op.result] = values[op.value].reshape(-1)[lanes].reshape(shape)
 
         return act
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import i8
 
 from penstock.compiler.analysis.loops import canonical_itensor
-from penstock.compiler.analysis.parts import allows_parts, divisible, joined, part_of
+from penstock.compiler.analysis.parts import allows_parts, divisible, joined, part_of, row_major_words
 from tests.compiler.test_converter import orders
 
 
@@ -26,6 +28,26 @@ def test_tiled_order_is_converted() -> None:
 def test_elements_shrink_to_what_divides_the_part() -> None:
     rows = canonical_itensor([1, 4], i8, [(8, 1, 0), (4, 4, 1)])
     assert divisible(rows, 1, [(0, 6), (6, 10)]).element_shape == (1, 2)
+
+
+def test_a_cache_comes_in_whole_words() -> None:
+    """512 tokens of 16 heads of 64: a word of 512 bits is the row of a head, one of 2,048 bits four of them."""
+    cache = row_major_words((512, 16, 64), i8, 64)
+    assert cache.element_shape == (1, 1, 64)
+    assert row_major_words((512, 16, 64), i8, 256).element_shape == (1, 4, 64)
+    whole = joined(cache, 0, [(0, 512), (512, 1)])
+    assert whole.element_shape == (1, 1, 64), "the token that is appended comes at the same width"
+    assert whole.data_shape() == (513, 16, 64)
+
+
+@given(st.lists(st.integers(1, 24), min_size=1, max_size=3), st.integers(1, 64))
+def test_words_cover_a_tensor_row_by_row(shape: list[int], lanes: int) -> None:
+    kind = row_major_words(shape, i8, lanes)
+    assert kind.data_shape() == tuple(shape)
+    assert prod(kind.element_shape) <= lanes
+    places = kind.places()
+    assert (places[:, 1:] - places[:, :-1] == 1).all(), "a word is a run in memory"
+    assert (places[:, 0].argsort() == range(len(places))).all()
 
 
 @settings(deadline=None, max_examples=150)

@@ -72,7 +72,8 @@ def check_written(program: Program, design: Design) -> None:
     lowered = lower(program, design)
     graph = read_graph(PadDims(design).run(program).module)
     planned = Planner(graph, load_platform(design.platform)).plan(design)
-    read = read_kernels([op for op in lowered.itensor.walk() if isinstance(op, itensor.KernelOp)])
+    kernels = [op for op in lowered.itensor.walk() if isinstance(op, itensor.KernelOp)]
+    read = read_kernels(kernels, design, load_platform(design.platform))
     wanted = [[described(part) for part in kernel.parts] for kernel in planned.kernels]
     assert [[described(part) for part in parts] for parts in read] == wanted
     labels = {part.label for parts in read for part in parts}

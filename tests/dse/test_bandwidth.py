@@ -96,7 +96,7 @@ def test_an_interval_that_the_bandwidth_cannot_feed_is_refused_before_the_search
 def test_the_explanation_says_whether_external_memory_binds() -> None:
     for platform, inputs, words in (
         (slow(0.002), 16, "External memory binds"),
-        (slow(0.002), 96, "load_x waits for its share of the port"),
+        (slow(0.002), 96, "External memory binds"),
         (slow(0.05, ports=4), 96, "load_x waits for its port, one of 4,"),
         (PLATFORM, 96, "External memory does not bind"),
     ):

@@ -8,13 +8,17 @@ from functools import cache
 from itertools import product
 from math import ceil, prod
 
+import numpy as np
 import pytest
 
 from benchmarks import kernel_designs
+from benchmarks.explore import ExploreCase
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Program
 from penstock.dse.bounds.bound import GoalBounds, lower_bound
 from penstock.dse.bounds.lanes import fewest_lanes
+from penstock.dse.bounds.needs import needs_of, reshaped
+from penstock.dse.bounds.operators import body_of
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.objectives import OBJECTIVES, Goal
 from penstock.dse.search.coordinates import Places
@@ -36,8 +40,6 @@ def network(seed: int) -> Program:
 @pytest.mark.parametrize("seed", range(8))
 def test_no_design_of_a_small_space_is_below_the_bound(seed: int) -> None:
     """Hundreds of settings of each space, drawn evenly, and its best: under no limit, and under tight ones."""
-    import numpy as np
-
     platform = PLATFORMS[seed % len(PLATFORMS)]
     options = TilingOptions(max_lanes=4) if seed % 3 == 0 else TilingOptions()
     free = Evaluator.create(network(seed), platform, options=options)
@@ -62,6 +64,37 @@ def test_the_bound_is_below_every_kept_design_and_near_to_the_best() -> None:
             assert bound.value <= reached, (name, dsp)
             near += name == "gemm" and bound.gap(reached) < 0.03
     assert near >= 6
+
+
+@pytest.mark.parametrize("name", ["attention-small", "residual-one-row"])
+def test_no_design_that_a_search_meets_is_below_what_kernels_wait_for(name: str) -> None:
+    """Softmax, heads, and sums that part and meet again: their rows are needed whole."""
+    evaluator = ExploreCase(name, 1000).evaluator()
+    bound = GoalBounds(evaluator).latency()
+    assert bound.reason.startswith("kernels wait"), "waiting says more than the operators' amounts"
+    places = Places(evaluator.space.choices, evaluator.space.conditions)
+    met = [evaluator.space.fitted_setting() | {n: v[0] for n, v in evaluator.space.fitting.choices.items()}]
+    met += [places.params(tuple(row)) for row in places.at_random(30, np.random.default_rng(0)).tolist()]
+    assert all(bound.value <= one.values[0] for one in map(evaluator.evaluate, met) if one.feasible)
+
+
+def test_a_kernel_waits_for_whole_sums_of_the_one_before_the_last() -> None:
+    """Of one row, the third layer begins when the first has ended; of many, after one of them, or a little less."""
+    for rows, share in ((1, 1.0), (6, 1 / 6)):
+        layers = (Dense(8, False, False), Dense(5, False, False), Dense(4, False, False))
+        evaluator = Evaluator.create(build_network("float32", rows, 7, layers, seed=0), "xcu280")
+        graph, library = evaluator.space.graph, evaluator.assembler.library
+        needs = needs_of(graph, {op.layer: body_of(op, library) for op in graph.operations})
+        first, *_, last = [op.layer for op in graph.operations if op.reductions]
+        assert share * 6 / 7 <= needs.before[last][first].share <= share
+        assert share * 6 / 7 <= needs.after[first][last].share <= share
+
+
+def test_elements_of_a_part_are_followed_through_other_shapes() -> None:
+    assert reshaped((6, 8), (48,), (2, 8)) == (16,)
+    assert reshaped((48,), (6, 8), (48,)) == (6, 8)
+    assert reshaped((48,), (6, 8), (16,)) == (1, 1), "which of them is not known"
+    assert reshaped((4, 6), (1, 4, 6), (3, 1)) == (1, 3, 1)
 
 
 @pytest.mark.parametrize("trips", [(7,), (6, 10), (3, 4, 5), (1, 13, 2)])

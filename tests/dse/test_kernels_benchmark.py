@@ -81,14 +81,15 @@ def test_lanes_on_the_front_beat_each_other_in_nothing():
     assert chosen is not None
     assert chosen.unroll == (1, 1, 10), "of equals the one that adds up most before it keeps anything"
     assert cheapest(front, 19) is None
-    assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, (2,))} == {1}
+    assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, ((2, 1),))} == {1}
+    assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, only=((2, (1,)),))} == {1}
 
 
 def test_neighbours_fall_in_with_a_walk_and_padding_finds_more_even_lanes():
     evaluator = Evaluator.create(program("3mm"), "xcu280")
     graph = evaluator.space.graph
     last = graph.by_layer["mm_3"]
-    walks = {op.layer: KernelWalk((0,)) for op in graph.operations} | {"mm_3": KernelWalk((2,), fine=True)}
+    walks = {op.layer: KernelWalk((0,)) for op in graph.operations} | {"mm_3": KernelWalk((2,), most=1)}
     turned = follow(walks, last, graph)
     assert (turned["mm"].outer, turned["mm_2"].outer) == ((1,), (0,)), "columns times rows"
     fitter = Fitter(graph, "xcu280", 300.0, evaluator.space.library)

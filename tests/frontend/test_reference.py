@@ -32,7 +32,6 @@ def test_models_of_libraries() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("model.py", "not a model reference"),
         ("model.txt:model", "not a model reference"),
         ("model.py:", "not a model reference"),
         ("model.py:a b", "not a model reference"),

@@ -43,7 +43,7 @@ def test_the_demo(tmp_path: Path) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert len(re.findall(r"^\s+(?:→ +|\d)\S* .*\bmodelled\b", answer.stdout, re.M)) >= 5
     assert "csim and interpreter are equal bit for bit" in answer.stdout
-    assert "SystemVerilog and interpreter are equal, bit for bit" in answer.stdout
+    assert "SystemVerilog and interpreter agree, bit for bit" in answer.stdout
     assert re.search(r"cycles, a result every [\d,]+ \[open-rtl\]", answer.stdout)
     assert re.search(r"bitstream bitstream/ulx3s-85f.bit .* could at [\d.]+ MHz \[implemented\]", answer.stdout)
     assert answer.stdout.count("equal the compiler's interpreter, bit for bit") == 2  # emulation, simulated board

@@ -162,7 +162,7 @@ def outputs_of(program: Program, inputs: dict[str, Array]) -> list[Array]:
     module, given = program.module, {**program.params, **inputs}
     arguments = list(arguments_of(module))
     match level_of(module):
-        case "linalg":
+        case "linalg" | "tasks":
             ports = [(name, shape_of(value)) for name, kind, value in arguments if kind == "input"]
             sized = [pad(given[name].reshape(shaped(given[name].shape, s)), s) for name, s in ports]
             kinds = [tensor_type(kind) for kind in function_of(module).function_type.outputs]

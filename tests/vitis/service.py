@@ -31,6 +31,7 @@ class Lab:
 
     up: Up
     tools: Path
+    token: str
     installed: dict[str, Installation] = field(default_factory=dict[str, Installation])
     sizes: int = 12
 
@@ -93,7 +94,8 @@ class Lab:
         return json.loads(self._open(path, body, {"Content-Type": "application/json"}) or b"{}")
 
     def _open(self, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes:
-        asked = urllib.request.Request(self.up.url + path, data=body, headers=dict(headers))
+        known = {"Authorization": f"Bearer {self.token}"} | dict(headers)
+        asked = urllib.request.Request(self.up.url + path, data=body, headers=known)
         with urllib.request.urlopen(asked, timeout=600) as answer:
             return answer.read()
 
@@ -118,6 +120,6 @@ def lab() -> Iterator[Lab]:
     }  # fmt: skip
     try:
         with up(myself(), home / "home", **settings) as running:
-            yield Lab(running, tools)
+            yield Lab(running, tools, (home / "home" / "token").read_text().strip())
     finally:
         remove(home)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from penstock import web
 from penstock.web import text
 from penstock.web.axis import fit_axis
+from penstock.web.course_view import bars_of, draw_course, falls_of, outlook
 from penstock.web.event_lines import event_lines
-from penstock.web.graph import GraphNode, draw_graph, joint_state
 from penstock.web.pareto import Dot, draw_pareto, pareto_front
+from penstock.web.steps_view import joint_state
 
 FOLDER = Path(web.__file__).parent
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -78,29 +80,44 @@ def test_the_front_joins_only_one_evidence_and_only_what_fits() -> None:
     ]  # fmt: skip
     plot = draw_pareto(dots, x_name="x", y_name="y", x_text=str, y_text=str, y_limit=1.0)
     assert plot is not None
-    styles = {mark.dot.number: mark.style for mark in plot.marks}
-    assert styles == {0: "point on-front", 1: "point on-front", 2: "point", 3: "cross"}
+    assert [mark.dot.number for mark in plot.marks] == [0, 1]
+    assert (plot.fitting.count("M"), plot.misfits.count("M")) == (1, 1)
     assert (plot.evidence, plot.others) == ("modelled", 1)
-    assert plot.limit_y is not None
+    assert plot.y_limit is not None
     assert draw_pareto([], x_name="x", y_name="y", x_text=str, y_text=str) is None
 
 
-@given(st.integers(0, 2000))
-def test_trials_fit_into_their_box(count: int) -> None:
-    node = GraphNode("trials", "running", "", "")
-    drawing = draw_graph([node, node], [("succeeded", "")] * count, node, [node] * 3)
-    box = drawing.boxes[2]
-    assert len(box.cells) == min(count, 600)
-    assert all(cell.x + cell.side <= box.x + box.width for cell in box.cells)
-    assert all(cell.y + cell.side <= box.y + box.height for cell in box.cells)
-    assert drawing.boxes[-1].x + drawing.boxes[-1].width <= drawing.width
+@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=60), st.floats(0.01, 0.1))
+def test_the_course_only_falls_and_ends_at_the_best(values: list[float], bound: float) -> None:
+    marks = [{"number": n, "state": "complete", "figures": {"x": value}} for n, value in enumerate(values)]
+    falls = falls_of(marks, "x")
+    reached = [value for _, value in falls]
+    assert reached == sorted(set(reached), reverse=True)
+    assert reached[-1] == min(values)
+    course = draw_course(falls, len(values), "x", str, bound, "")
+    assert (course is None) == (len(values) < 2)
+    places = [float(y) for y in re.findall(r"[V ]([0-9.e-]+)", course.line)] if course else []
+    assert all(0 <= y <= 100 for y in places)
+
+
+def test_a_bar_holds_every_trial_once() -> None:
+    progress = {
+        "trials_total": 10, "trials_done": 7, "trials_failed": 1, "trials_infeasible": 2, "trials_running": 1,
+        "trials_per_minute": 90.0, "seconds_left": 120.0,
+    }  # fmt: skip
+    bars = bars_of(progress)
+    assert [(bar.state, bar.count) for bar in bars] == [
+        ("good", 4), ("infeasible", 2), ("failed", 1), ("running", 1), ("to come", 2),
+    ]  # fmt: skip
+    assert bars[-1].start + bars[-1].width == pytest.approx(100)
+    assert outlook(progress) == "90 trials a minute, about 2 min left for trials"
 
 
 @pytest.mark.parametrize(
     ("states", "joint"),
     [
         ([], "pending"), (["queued"], "queued"), (["succeeded", "queued"], "running"), (["failed"], "failed"),
-        (["succeeded", "failed"], "succeeded"), (["infeasible"], "succeeded"), (["running", "failed"], "running"),
+        (["succeeded", "failed"], "succeeded"), (["running", "failed"], "running"),
         (["cancelled", "cancelled"], "cancelled"),
     ],
 )  # fmt: skip

@@ -75,7 +75,7 @@ def emit_hls(
         path.write_text(text)
     for port in ports:
         if port.kind == "parameter" and parameters is not None:
-            data = np.ascontiguousarray(parameters[port.name].astype(port.dtype))
+            data = np.ascontiguousarray(parameters[port.tensor].astype(port.dtype))
             data = pack(data, port.layout) if port.layout else data
             (packed / f"{port.argument}.bin").write_bytes(data.tobytes())
     if not any(packed.iterdir()):

@@ -31,7 +31,7 @@ from penstock.compiler.dialects.directives import MemoryDeclaration
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import memref_type, vector_type
-from penstock.compiler.scalars.index_text import flat, times, total
+from penstock.compiler.scalars.index_text import flat, linear, times, total, unflat
 
 
 @dataclass
@@ -104,8 +104,8 @@ class NestCpp:
                 self._store(op)
             case nest.SelectOp():
                 self._select(op)
-            case nest.WithinOp():
-                self._within(op)
+            case nest.WithinOp() | nest.PickOp():
+                self._wires(op)
             case nest.StackOp():
                 self._stack(op)
             case nest.MapOp():
@@ -238,20 +238,31 @@ class NestCpp:
             inside, outside = self._at(op.inside, index), self._at(op.outside, index)
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
-    def _within(self, op: nest.WithinOp) -> None:
-        place, lanes = self._linear(op.place.data.results, (1,)), lane_shape(op.result)
-        if lanes == (1,):
-            self._single(op.result, "within", f"{place} < {op.size.data}")
+    def _wires(self, op: nest.WithinOp | nest.PickOp) -> None:
+        """Lanes of lanes, and which of them are padding."""
+        shape, picked = lane_shape(op.result), isinstance(op, nest.PickOp)
+        if prod(shape) == 1:
+            self._single(op.result, "lane" if picked else "within", self._lane(op, ["0"] * len(shape)))
             return
-        self._declare(op.result, "within")
-        with self.out.lanes(lanes) as index:
-            self.out.add(f"{self._at(op.result, index)} = {total([place, *index])} < {op.size.data};")
+        self._declare(op.result, "lanes" if picked else "within")
+        with self.out.lanes(shape) as index:
+            self.out.add(f"{self._at(op.result, index)} = {self._lane(op, index)};")
 
     def _stack(self, op: nest.StackOp) -> None:
         self._declare(op.result, "window")
-        for number, value in enumerate(op.inputs):
-            with self.out.lanes(lane_shape(value)) as index:
-                self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
+        by = op.by.data
+        others = [1 if dim == by.along else size for dim, size in enumerate(lane_shape(op.inputs[0]))]
+        with self.out.lanes(others) as index:
+            for window, place, number, at in by.places(op.width):
+                made, taken = list(index), list(index)
+                made[by.along], taken[by.along] = str(window), str(at)
+                goal = self._at(op.result, [*made, *([str(place)] if by.size > 1 else [])])
+                self.out.add(f"{goal} = {self._at(op.inputs[number], taken)};")
+
+    def _lane(self, op: nest.WithinOp | nest.PickOp, index: Sequence[str]) -> str:
+        if isinstance(op, nest.PickOp):
+            return self._at(op.value, unflat(lane_shape(op.value), linear(*op.factors, index)))
+        return f"{total([self._linear(op.place.data.results, (1,)), *index])} < {op.size.data}"
 
     def _map(self, op: nest.MapOp) -> None:
         label = "total" if any(is_start(v) for v in op.inputs) else "term" if is_reduced(op.result) else "y"

@@ -16,6 +16,7 @@ from penstock.compiler.dialects import nest, stream
 from penstock.compiler.dialects.directives import AxiAttr, BanksAttr, interfaces_of, word_of
 from penstock.compiler.dialects.types import memref_type
 from penstock.compiler.layout import Layout
+from penstock.compiler.plan.names import striped_tensor
 from penstock.compiler.scalars.number_types import NumberType, number_type
 
 BorderShapes = tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]
@@ -70,6 +71,11 @@ class TopPort:
         return f"{self.qualifier}{self.word} (*){rows}" if rows else f"{self.qualifier}{self.word} *"
 
     @property
+    def tensor(self) -> str:
+        """The model's name of what lies there, whole or a bank's share of it."""
+        return striped_tensor(self.name) if self.layout is not None and self.layout.stripe is not None else self.name
+
+    @property
     def dtype(self) -> str:
         """What interface.json says of the host's array."""
         return self.number.dtype.name
@@ -109,6 +115,8 @@ class TopPort:
         """For people: what the argument is, in one line."""
         layout = self.layout
         where = f", tiles of {_times(layout.tile)} in words of {_times(layout.word)}" if layout else ""
+        if layout is not None and layout.stripe is not None:
+            where += f", share {layout.stripe} of {layout.stripes}"
         return f"{self.kind} {self.name}: {_times(self.shape)} x {self.dtype}{where}"
 
 
@@ -122,10 +130,10 @@ def ports_of(top: stream.TopOp) -> tuple[TopPort, ...]:
     names = cpp_names(top).values
     arguments = zip(top.body.block.args, top.argument_names, top.argument_kinds, interfaces_of(top), strict=True)
     for index, (value, name, kind, interface) in enumerate(arguments):
-        met[kind.data] += 1
+        memory, layout = memref_type(value), top.layout(index)
+        met[kind.data] += not (layout and layout.stripe)  # the shares of all banks are one tensor
         if value.first_use is None:
             continue
-        memory, layout = memref_type(value), top.layout(index)
         element, lanes = memory.element_type, tuple[int, ...]()
         if (word := word_of(memory)) is not None:
             lanes, element = tuple(word.get_shape()), word.element_type
@@ -157,9 +165,13 @@ def interface_of(top: stream.TopOp, ports: Sequence[TopPort], valid: BorderShape
     """
 
     def describe(port: TopPort) -> dict[str, Any]:
-        layout = {"tile": list(port.layout.tile), "word": list(port.layout.word)} if port.layout else None
+        layout: dict[str, Any] | None = None
+        if port.layout:
+            layout = {"tile": list(port.layout.tile), "word": list(port.layout.word)}
+            if port.layout.stripe is not None:
+                layout |= {"stripes": port.layout.stripes, "stripe": port.layout.stripe}
         entry: dict[str, Any] = {
-            "name": port.name, "argument": port.argument, "position": positions[port.value], "index": port.index,
+            "name": port.tensor, "argument": port.argument, "position": positions[port.value], "index": port.index,
             "shape": list(port.shape), "dtype": port.dtype,
             "layout": layout, "packed_shape": list(port.packed_shape),
             "bundle": f"gmem{port.axi.bundle.data}" if port.banks is None else None,

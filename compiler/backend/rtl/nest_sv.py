@@ -23,7 +23,7 @@ from penstock.compiler.dialects.affine import coefficients, projected_dims
 from penstock.compiler.dialects.nest import GuardAttr
 from penstock.compiler.dialects.stream import BlocksType
 from penstock.compiler.dialects.types import vector_type
-from penstock.compiler.scalars.index_text import total
+from penstock.compiler.scalars.index_text import linear, total
 
 
 @dataclass
@@ -139,6 +139,8 @@ class NestSv(NestParts):
                 self._within(op)
             case nest.StackOp():
                 self._stack(op)
+            case nest.PickOp():
+                self._pick(op)
             case nest.ConstantOp():
                 literal = literal_of(op.value)
                 shape = _shape(op.result)
@@ -242,13 +244,31 @@ class NestSv(NestParts):
         stage = max(value.stage or 0 for value in values)
         found = ValueRange(min(v.range.low for v in values), max(v.range.high for v in values))
         self.stages.declare(name, found.width, prod(shape))
-        with self.out.lanes(shape[:-1], f"{name}_lane") as index:
+        by, given = op.by.data, values[0].shape
+        others = [1 if dim == by.along else size for dim, size in enumerate(given)]
+        with self.out.lanes(others, f"{name}_lane") as index:
             body = LaneBody(self.stages, self.out)
-            for number, value in enumerate(values):
-                goal = lane(name, prod(shape), flat(shape, [*index, str(number)]))
-                source = Scalar.of(value, flat(value.shape, index))
+            for window, place, number, at in by.places(op.width):
+                made, taken = list(index), list(index)
+                made[by.along], taken[by.along] = str(window), str(at)
+                goal = lane(name, prod(shape), flat(shape, [*made, *([str(place)] if by.size > 1 else [])]))
+                source = Scalar.of(values[number], flat(given, taken))
                 self.out.add(f"assign {goal} = {source.term(stage, body)};")
         self.values[op.result] = LaneVector(name, shape, prod(shape), found, values[0].bits, stage)
+
+    def _pick(self, op: nest.PickOp) -> None:
+        """Wires."""
+        value, shape, name = self.values[op.value], _shape(op.result), self.stages.fresh("lanes")
+        start, factors = op.factors
+        self.stages.declare(name, value.range.width, prod(shape))
+        with self.out.lanes(shape, f"{name}_lane") as index:
+            body = LaneBody(self.stages, self.out)
+            source = Scalar.of(value, linear(start, factors, index))
+            goal = lane(name, prod(shape), flat(shape, index))
+            self.out.add(f"assign {goal} = {source.term(value.stage or 0, body)};")
+        self.values[op.result] = LaneVector(
+            name, shape, prod(shape), value.range, value.bits, value.stage, value.literal
+        )
 
     def _map(self, op: nest.MapOp) -> None:
         shape, kept = _shape(op.result), self.kept.get(op)

@@ -4,7 +4,6 @@ are a board, real or simulated."""
 from __future__ import annotations
 
 import ctypes
-import math
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -116,6 +115,6 @@ def _pointers(arrays: Sequence[Array]) -> ctypes.Array[ctypes.c_void_p]:
 
 def _read_parameter(root: Path, entry: Mapping[str, Any]) -> Array:
     values = np.fromfile(root / entry["file"], entry["dtype"])
-    if values.size != math.prod(entry["shape"]):
+    if values.size != memory_for(entry).size:
         raise PackageError(f"{entry['file']} holds {values.size} values, not {entry['shape']}", "run --self-test")
     return values

@@ -2,11 +2,13 @@
 
 `interface.json` gives a layout {"tile": t, "word": w} for each memory that is not in plain C order: a tensor of shape
 n lies there as [n/t ..., t/w ..., w ...]. Where it gives `valid`, the accelerator's tensor is larger than the model's:
-zeros lie behind an input, and what lies behind a result means nothing.
+zeros lie behind an input, and what lies behind a result means nothing. Where a layout has `stripes`, the tensor lies in
+so many memories: `stripe` is which of them this is, and of every word it has each so many-th element.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,12 +28,15 @@ def to_memory(values: Array, entry: Mapping[str, Any]) -> Array:
         sizes = [_parts(n, t, w) for n, t, w in zip(shape, layout["tile"], layout["word"])]
         array = array.reshape([part for dim in sizes for part in dim])
         array = array.transpose([3 * dim + level for level in range(3) for dim in range(len(shape))])
+        if stripes := layout.get("stripes"):
+            array = array.reshape(-1, math.prod(layout["word"]) // stripes, stripes)[..., layout["stripe"]]
     return np.ascontiguousarray(array)
 
 
 def memory_for(entry: Mapping[str, Any]) -> Array:
-    """An empty memory for a result."""
-    return np.zeros(tuple(entry["shape"]), entry["dtype"]).reshape(-1)
+    """An empty memory for a result, or for what is sent there."""
+    stripes = (entry.get("layout") or {}).get("stripes", 1)
+    return np.zeros(math.prod(entry["shape"]) // stripes, entry["dtype"])
 
 
 def from_memory(memory: Array, entry: Mapping[str, Any]) -> Array:

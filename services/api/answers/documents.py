@@ -8,9 +8,10 @@ from typing import Any
 
 from penstock.compiler.evidence import EVIDENCE
 from penstock.db import Transaction
+from penstock.db.repositories.trial_pages import TrialTally
 from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
-from penstock.db.schema.states import RUN_TERMINAL, StepState
+from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
@@ -60,11 +61,15 @@ def run_list(tx: Transaction, runs: Sequence[Run]) -> list[RunOut]:
     Runs that have chosen show that: for the best trial all trials of a run must be read.
     """
     ids = [run.id for run in runs]
+    tallies = tx.trial_pages.tally([run.id for run in runs if run.state not in RUN_TERMINAL])
     models = tx.models.by_ids(sorted({run.model_id for run in runs}))
     counts = tx.steps.counts_by_kind(ids)
     best = best_trials(tx, [run for run in runs if _chosen(run) is None])
     return [
-        RunOut.model_validate(_run_fields(run, models[run.model_id], counts[run.id], best.get(run.id))) for run in runs
+        RunOut.model_validate(
+            _run_fields(run, models[run.model_id], counts[run.id], best.get(run.id), tallies.get(run.id))
+        )
+        for run in runs
     ]
 
 
@@ -96,7 +101,7 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     steps = tx.steps.list_except(run.id, TRIAL)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
     return RunDetail.model_validate(
-        _run_fields(run, model, counts, best)
+        _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
         | {
             "summary": dict(run.summary),
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
@@ -198,13 +203,17 @@ def trial_state(step_state: str) -> str:
 
 
 def _run_fields(
-    run: Run, model: Model, counts: Mapping[tuple[str, str], int], best: BestTrial | None
+    run: Run,
+    model: Model,
+    counts: Mapping[tuple[str, str], int],
+    best: BestTrial | None,
+    tally: TrialTally | None,
 ) -> dict[str, Any]:
     fields = ("id", "name", "state", "owner", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),
-        "progress": _progress(run, counts),
+        "progress": _progress(run, counts, tally),
         "best": _best(best),
         "chosen": _chosen(run),
         "error": error_out(run.error),
@@ -244,21 +253,34 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _progress(run: Run, counts: Mapping[tuple[str, str], int]) -> Progress:
+def _progress(run: Run, counts: Mapping[tuple[str, str], int], tally: TrialTally | None) -> Progress:
     trials = {state: count for (kind, state), count in counts.items() if kind == TRIAL}
     steps = dict.fromkeys(StepState, 0)
     for (kind, state), count in counts.items():
         if kind != TRIAL:
             steps[StepState(state)] += count
     known = sum(trials.values())
+    done = trials.get(StepState.SUCCEEDED, 0) + trials.get(StepState.FAILED, 0)
+    total = max(_asked_trials(run), known) if run.state not in RUN_TERMINAL else known
+    pace = _trials_a_second(run, tally)
     return Progress(
         steps_done=steps[StepState.SUCCEEDED],
         steps_total=sum(steps.values()),
-        trials_done=trials.get(StepState.SUCCEEDED, 0) + trials.get(StepState.FAILED, 0),
+        trials_done=done,
         trials_failed=trials.get(StepState.FAILED, 0),
+        trials_infeasible=tally.infeasible if tally else None,
         trials_running=trials.get(StepState.RUNNING, 0),
-        trials_total=max(_asked_trials(run), known) if run.state not in RUN_TERMINAL else known,
+        trials_total=total,
+        trials_per_minute=round(60 * pace, 3) if pace else None,
+        seconds_left=round((total - done) / pace, 1) if pace and total > done else None,
     )
+
+
+def _trials_a_second(run: Run, tally: TrialTally | None) -> float | None:
+    """Of late; None where nothing ended in these minutes, or nothing is meant to."""
+    if tally is None or run.paused or run.state not in (RunState.QUEUED, RunState.RUNNING):
+        return None
+    return tally.recent / tally.recent_seconds if tally.recent > 1 and tally.recent_seconds > 0 else None
 
 
 def _asked_trials(run: Run) -> int:

@@ -86,7 +86,7 @@ class ErrorOut(Given):
 class ModelOut(Given):
     id: str
     name: str
-    kind: Literal["python", "onnx", "linalg", "zoo", "library"]
+    kind: Literal["python", "tasks", "onnx", "linalg", "zoo", "library"]
     source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
     size: int | None
@@ -108,8 +108,13 @@ class Progress(Given):
     steps_total: int
     trials_done: int = Field(description="trials that ended, whether they fit the platform, do not, or failed")
     trials_failed: int
+    trials_infeasible: int | None = Field(
+        None, description="trials that ended and do not keep every limit; in lists null for runs that are over"
+    )
     trials_running: int
     trials_total: int
+    trials_per_minute: float | None = Field(None, description="of the last three minutes; null: none ended")
+    seconds_left: float | None = Field(None, description="until the last trial ends, at that pace; null: not known")
 
 
 class Best(Given):

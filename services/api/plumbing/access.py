@@ -43,6 +43,10 @@ ACCESS: Mapping[str, Need] = {
     "who_am_i": "read",
     "runs_page": "page",
     "run_page": "page",
+    "run_log_page": "page",
+    "trials_page": "page",
+    "trials_csv": "page",
+    "trial_page": "page",
     "measurements_page": "page",
     # one's own models and runs; everybody's with admin
     "submit_model": "submit",

@@ -7,7 +7,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
@@ -169,6 +169,8 @@ def install(app: FastAPI) -> None:
 
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
+        if error.status_code == 303:  # a page that asks to sign in first
+            return RedirectResponse((error.headers or {})["Location"], 303)
         return respond(from_http(error, request), request)
 
     def on_refusal(request: Request, error: Exception) -> Response:

@@ -21,7 +21,7 @@ from penstock.services.api.routes.models import intake
 from penstock.services.jobs import runs
 from penstock.services.jobs.models import find_model
 from penstock.services.jobs.runs import find_run
-from penstock.services.run_options import RunOptions
+from penstock.services.run_options import PlainText, RunOptions
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 
@@ -59,13 +59,21 @@ def list_runs(
     cursor: RunCursor = None,
     state: Annotated[list[RunStateName] | None, Query(description="only runs in these states")] = None,
     model: Annotated[str | None, Query(max_length=64, description="only runs of this model")] = None,
+    words: Annotated[
+        PlainText, Query(max_length=200, description="a part of the name, or the beginning of the id")
+    ] = "",
+    owner: Annotated[PlainText | None, Query(max_length=200, description="only runs of this owner")] = None,
+    platform: Annotated[PlainText | None, Query(max_length=64, description="only runs for this platform")] = None,
 ) -> RunList:
     """Runs, the newest first."""
     check_cursor(cursor, "run")
     with context.database.begin() as tx:
         if model is not None:
             find_model(tx, model, where="query.model")
-        page = tx.runs.list(cursor=cursor, limit=limit, states=state or (), model_id=model)
+        page = tx.runs.list(
+            cursor=cursor, limit=limit, states=state or (), model_id=model, owner=owner, platform=platform,
+            words=words,
+        )  # fmt: skip
         return RunList(items=run_list(tx, page.items), next_cursor=page.next_cursor)
 
 

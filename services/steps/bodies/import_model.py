@@ -16,6 +16,7 @@ from typing import Any, cast
 from penstock import IMPORT_ROOT
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.context import make_context
+from penstock.compiler.reference import TASKS
 from penstock.compiler.saved_program import FILES, load_checked
 from penstock.db.schema.records import Json
 from penstock.profiling.tool_runner import ToolCommand, ToolOutcome, ToolResult, clean_environment
@@ -107,7 +108,8 @@ def _source(context: StepContext) -> tuple[str, Path | None]:
     folder.mkdir()
     (folder / name).write_bytes(context.store.read_bytes(model.sha256))
     function = model.details.get("function")
-    return f"{MODEL}/{name}" + (f":{function}" if function else ""), folder
+    prefix = TASKS if model.kind == "tasks" else ""  # such a file is read, and never executed
+    return f"{prefix}{MODEL}/{name}" + (f":{function}" if function else ""), folder
 
 
 def _refusal(out: Path, source: str) -> PenstockError | None:

@@ -54,7 +54,7 @@ def verify(context: StepContext) -> StepResult:
     scheduled = scheduled_design(context, keep=True)
     lowered, platform = scheduled.lowered, scheduled.platform
     program, design = lowered.program, lowered.design
-    refuse_too_large(scheduled.figures, platform, program.name)
+    refuse_too_large(scheduled.built, platform, program.name)
     context.progress(None, "emitting C++")
     emitted = context.folder / "emitted"
     emit(lowered, emitted, part=platform.part, clock_mhz=design.clock_mhz)

@@ -1,0 +1,167 @@
+"""What a program must be as a whole: a writer and a reader a stream, puts as gets, a port a tensor, no circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from penstock.compiler.tasks.network import Instances, TaskInstance, tokens
+from penstock.compiler.tasks.source import TaskError
+from penstock.compiler.tasks.tree import Store, StreamEnd, TaskBody, memories_of, walk
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a channel: which instance, at which port, how many tokens a run."""
+
+    instance: TaskInstance
+    port: StreamEnd
+    count: int
+
+    @property
+    def node(self) -> ast.AST:
+        return self.port.sites[0].node
+
+
+@dataclass
+class ChannelEnds:
+    """Both ends of every channel; more than one of a kind is a mistake."""
+
+    puts: dict[str, list[End]] = field(default_factory=dict[str, list[End]])
+    gets: dict[str, list[End]] = field(default_factory=dict[str, list[End]])
+
+
+def check(network: Instances) -> ChannelEnds:
+    """The ends of every channel, or the first mistake."""
+    ends = _ends(network)
+    _check_ends(network, ends)
+    _check_tensors(network)
+    check_acyclic(network, ends)
+    return ends
+
+
+def _ends(network: Instances) -> ChannelEnds:
+    ends = ChannelEnds()
+    counted: dict[TaskBody, list[tuple[StreamEnd, bool, int]]] = {}
+    for one in network.instances:
+        if one.body not in counted:
+            counted[one.body] = [(port, puts, count) for (port, puts), count in tokens(one.body).items()]
+        for port, puts, count in counted[one.body]:
+            (ends.puts if puts else ends.gets).setdefault(one.channels[port], []).append(End(one, port, count))
+    return ends
+
+
+def _check_ends(network: Instances, ends: ChannelEnds) -> None:
+    source = network.source
+    for side, verb, other in ((ends.puts, "put into", "reader"), (ends.gets, "got from", "writer")):
+        for name, users in side.items():
+            if len(users) > 1:
+                first, second = users[0], users[1]
+                raise source.error(
+                    second.node, f"{name} is {verb} by two: {first.instance.name} and {second.instance.name}",
+                    "a stream has one writer and one reader: declare an array of streams, one for each",
+                    f"the first is at {source.line_of(first.node)}",
+                )  # fmt: skip
+            if name not in (ends.gets if side is ends.puts else ends.puts):
+                raise source.error(
+                    users[0].node, f"{name} has no {other}: {users[0].instance.name} waits for ever"
+                    if other == "writer" else f"{name} has no reader: what {users[0].instance.name} puts stays in it",
+                    "put into it from a task" if other == "writer" else "get from it in a task, or do not put",
+                )  # fmt: skip
+    for name, (put,) in ends.puts.items():
+        (get,) = ends.gets[name]
+        if put.count != get.count:
+            raise source.error(
+                put.node,
+                f"{put.instance.name} puts {put.count} tokens into {name}, {get.instance.name} gets {get.count}",
+                "let the loops around the put and the get make as many rounds",
+                f"the get is at {source.line_of(get.node)}",
+            )  # fmt: skip
+        if put.instance is get.instance:
+            raise source.error(
+                put.node,
+                f"{put.instance.name} puts into {name} and gets from it itself",
+                "keep it in a variable or an array",
+            )
+
+
+def _check_tensors(network: Instances) -> None:
+    """A tensor is a memory with a port: one instance meets it."""
+    met: dict[str, TaskInstance] = {}
+    for one in network.instances:
+        for memory in one.body.tensors:
+            other = met.setdefault(memory.name, one)
+            if other is not one:
+                raise network.source.error(
+                    one.task.node, f"the tensor {memory.name} is met by {other.name} and {one.name}",
+                    "let one task load it and send it on through streams (or one gather and store it)",
+                    "a tensor has one port",
+                )  # fmt: skip
+    for body in network.bodies:
+        stored = {s.memory for s in walk(body.statements) if isinstance(s, Store)}
+        for statement in walk(body.statements):
+            for memory in memories_of(statement):
+                if (
+                    memory.is_tensor
+                    and memory in stored
+                    and not (isinstance(statement, Store) and statement.memory is memory)
+                ):
+                    raise network.source.error(
+                        network.program.tensors[memory.name].node, f"{memory.name} is loaded and stored",
+                        "take the input and the output as two tensors",
+                    )  # fmt: skip
+    if not network.outputs:
+        raise network.source.error(
+            network.program.tasks[0].node, "the program stores nothing", "store a result: C[i, j] = ..."
+        )
+    for name, tensor in network.program.tensors.items():
+        if name not in met:
+            raise network.source.error(tensor.node, f"no task meets the tensor {name}", "load it, or leave it out")
+
+
+def check_acyclic(network: Instances, ends: ChannelEnds) -> None:
+    """Tasks that wait for each other's tokens in a circle are shown with their lines."""
+    after: dict[TaskInstance, list[tuple[TaskInstance, End]]] = {}
+    for name, (put,) in ends.puts.items():
+        after.setdefault(put.instance, []).append((ends.gets[name][0].instance, put))
+    done: set[TaskInstance] = set()
+    for root in network.instances:
+        if root in done:
+            continue
+        path: list[tuple[TaskInstance, End | None]] = [(root, None)]
+        iterators = [iter(after.get(root, ()))]
+        on_path = {root}
+        while iterators:
+            step = next(iterators[-1], None)
+            if step is None:
+                iterators.pop()
+                finished, _ = path.pop()
+                on_path.discard(finished)
+                done.add(finished)
+                continue
+            goal, put = step
+            if goal in on_path:
+                raise _circle(
+                    network, [end for one, end in [*path[[p for p, _ in path].index(goal) + 1 :]] if end] + [put]
+                )
+            if goal not in done:
+                path.append((goal, put))
+                on_path.add(goal)
+                iterators.append(iter(after.get(goal, ())))
+
+
+def _circle(network: Instances, ends: Iterable[End]) -> TaskError:
+    """Streams that lead back to where they come from. Each task is one pipeline, which cannot wait for itself."""
+    ends = list(ends)
+    steps = [
+        f"{end.instance.name} puts {end.instance.channels[end.port]} ({network.source.line_of(end.node)})"
+        for end in ends
+    ]
+    shown = " → ".join(steps[:8])
+    return network.source.error(
+        ends[0].node,
+        f"streams lead in a circle: {shown}",
+        "let tokens flow one way, or keep the state in one task",
+        "circles of streams are not built yet, whether they stop or not",
+    )

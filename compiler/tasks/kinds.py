@@ -1,0 +1,61 @@
+"""Types of the language: numbers, tiles of them, and where a tensor's parts lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+WIDEST_TOKEN = 4096
+"""Bits of a token, which is as wide as channels of the tools can be."""
+
+DTYPES: dict[str, str] = {f"int{bits}": f"i{bits}" for bits in range(2, 33)} | {"bool": "i1", "float32": "f32"}
+"""What a program calls a number, and what the IR does."""
+NAMES = {ir: name for name, ir in DTYPES.items()}
+
+
+def bits_of(dtype: str) -> int:
+    return int(dtype[1:])
+
+
+def is_float(dtype: str) -> bool:
+    return dtype.startswith("f")
+
+
+@dataclass(frozen=True)
+class TileKind:
+    """A number, or a tile of numbers."""
+
+    dtype: str
+    shape: tuple[int, ...] = ()
+
+    @property
+    def lanes(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def bits(self) -> int:
+        return bits_of(self.dtype) * self.lanes
+
+    def of(self, dtype: str) -> TileKind:
+        return TileKind(dtype, self.shape)
+
+    def __str__(self) -> str:
+        shape = f"[{', '.join(map(str, self.shape))}]" if self.shape else ""
+        return NAMES[self.dtype] + shape
+
+
+def joined(left: str, right: str) -> str:
+    """What two numbers are computed as: floats win, and integers are at least 32 bits wide."""
+    if is_float(left) or is_float(right):
+        return "f32"
+    return f"i{max(32, bits_of(left), bits_of(right))}"
+
+
+@dataclass(frozen=True)
+class GridLayout:
+    """How a tensor's dims lie over a grid: each replicated (None), or cut along a grid axis."""
+
+    axes: tuple[int | None, ...]
+
+    def __str__(self) -> str:
+        return "".join("R" if axis is None else f"S{axis}" for axis in self.axes)

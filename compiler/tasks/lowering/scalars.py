@@ -1,0 +1,118 @@
+"""Scalar operations of the language as bodies of the IR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr, IntegerType
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from penstock.compiler.dialects import nest
+from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float
+from penstock.compiler.tasks.tree import Apply, Const, Expr
+
+_INTEGER: dict[str, Callable[..., Operation]] = {
+    "add": arith.AddiOp, "sub": arith.SubiOp, "mul": arith.MuliOp, "min": arith.MinSIOp, "max": arith.MaxSIOp,
+    "and": arith.AndIOp, "or": arith.OrIOp, "xor": arith.XOrIOp, "shr": arith.ShRSIOp, "shl": arith.ShLIOp,
+}  # fmt: skip
+_FLOAT: dict[str, Callable[..., Operation]] = {
+    "add": arith.AddfOp, "sub": arith.SubfOp, "mul": arith.MulfOp, "div": arith.DivfOp, "min": arith.MinimumfOp,
+    "max": arith.MaximumfOp,
+}  # fmt: skip
+_FUNCTION: dict[str, Callable[[SSAValue], Operation]] = {
+    "exp": math.ExpOp, "sqrt": math.SqrtOp, "tanh": math.TanhOp, "abs": math.AbsFOp,
+}  # fmt: skip
+_PREDICATES = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+def type_of(dtype: str) -> Attribute:
+    return Float32Type() if is_float(dtype) else IntegerType(bits_of(dtype))
+
+
+def attribute(value: float, dtype: str) -> IntegerAttr[IntegerType] | FloatAttr[Float32Type]:
+    if is_float(dtype):
+        return FloatAttr(float(value), Float32Type())
+    return IntegerAttr(int(value), IntegerType(bits_of(dtype)))
+
+
+def shape_of(kind: TileKind) -> tuple[int, ...]:
+    """The lanes of a value: a number is a row of one."""
+    return kind.shape or (1,)
+
+
+def body_of(value: Apply) -> tuple[Region, Sequence[Expr]]:
+    """The operation on scalars, and the arguments that are no constants."""
+    given = [one for one in value.args if not isinstance(one, Const)]
+    block = Block(arg_types=[type_of(one.kind.dtype) for one in given])
+    scalars, rest = list[SSAValue](), iter(block.args)
+    for one in value.args:
+        if isinstance(one, Const):
+            scalars.append(_add(block, arith.ConstantOp(attribute(one.value, one.kind.dtype))))
+        else:
+            scalars.append(next(rest))
+    result = _compute(block, value, scalars)
+    block.add_op(nest.YieldOp(result))
+    return Region(block), given
+
+
+def combining(op: str, dtype: str) -> Region:
+    """Two lanes as one."""
+    block = Block(arg_types=[type_of(dtype)] * 2)
+    made = (_FLOAT if is_float(dtype) else _INTEGER)[op](*block.args)
+    block.add_op(made)
+    block.add_op(nest.YieldOp(made.results[0]))
+    return Region(block)
+
+
+def _add(block: Block, op: Operation) -> SSAValue:
+    block.add_op(op)
+    return op.results[0]
+
+
+def _compute(block: Block, value: Apply, given: Sequence[SSAValue]) -> SSAValue:
+    dtype = value.args[-1].kind.dtype
+    floats = is_float(dtype)
+    op = value.op
+    if op == "cast":
+        return _cast(block, given[0], dtype, value.kind.dtype)
+    if op == "where":
+        return _add(block, arith.SelectOp(given[0], given[1], given[2]))
+    if op in _PREDICATES:
+        name = _PREDICATES[op]
+        if floats:
+            return _add(block, arith.CmpfOp(given[0], given[1], "une" if name == "ne" else f"o{name}"))
+        return _add(block, arith.CmpiOp(given[0], given[1], name if name in ("eq", "ne") else f"s{name}"))
+    if op == "neg":
+        if floats:
+            return _add(block, arith.NegfOp(given[0]))
+        return _add(block, arith.SubiOp(_constant(block, 0, dtype), given[0]))
+    if op == "abs" and not floats:
+        return _add(block, arith.MaxSIOp(given[0], _add(block, arith.SubiOp(_constant(block, 0, dtype), given[0]))))
+    if op == "sigmoid":
+        grown = _add(block, math.ExpOp(_add(block, arith.NegfOp(given[0]))))
+        one = _constant(block, 1, dtype)
+        return _add(block, arith.DivfOp(one, _add(block, arith.AddfOp(one, grown))))
+    if floats and op in _FUNCTION:
+        return _add(block, _FUNCTION[op](given[0]))
+    return _add(block, (_FLOAT if floats else _INTEGER)[op](*given))
+
+
+def _constant(block: Block, value: float, dtype: str) -> SSAValue:
+    return _add(block, arith.ConstantOp(attribute(value, dtype)))
+
+
+def _cast(block: Block, value: SSAValue, have: str, want: str) -> SSAValue:
+    if is_float(have) and is_float(want):
+        return value
+    if is_float(want):
+        if have == "i1":
+            value = _add(block, arith.ExtUIOp(value, IntegerType(32)))
+        return _add(block, arith.SIToFPOp(value, Float32Type()))
+    goal = IntegerType(bits_of(want))
+    if is_float(have):
+        whole = _add(block, arith.FPToSIOp(value, IntegerType(32)))
+        return whole if want == "i32" else _add(block, arith.TruncIOp(whole, goal))
+    if bits_of(have) > bits_of(want):
+        return _add(block, arith.TruncIOp(value, goal))
+    return _add(block, arith.ExtUIOp(value, goal) if have == "i1" else arith.ExtSIOp(value, goal))

@@ -1,0 +1,24 @@
+"""The network of an operation that holds a task program: read and checked once, however often it is asked for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from penstock.compiler.dialects.tasks import ProgramOp
+from penstock.compiler.tasks.check import check
+from penstock.compiler.tasks.network import Instances, read_network
+from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.words import tensor_words
+
+
+def network_of_op(op: ProgramOp) -> Instances:
+    return open_network(op.file.data, op.text, op.entry.data, tuple(sorted(op.given_options.items())))
+
+
+@lru_cache(maxsize=8)
+def open_network(file: str, text: str, entry: str, options: tuple[tuple[str, str], ...]) -> Instances:
+    """A program that was read and checked, or the first mistake."""
+    network = read_network(ProgramText(file, text), entry, dict(options))
+    check(network)
+    tensor_words(network)
+    return network

@@ -1,0 +1,298 @@
+"""What expressions of a task have besides: its place in the grid, ends of streams, and memories."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from penstock.compiler.tasks.affine import Affine, Test, Tests, as_affine, plain
+from penstock.compiler.tasks.expressions import RUNTIME, Expressions, ReadValue, bound, names_in
+from penstock.compiler.tasks.kinds import TileKind
+from penstock.compiler.tasks.source import ProgramText
+from penstock.compiler.tasks.tree import (
+    Assign,
+    Decision,
+    Expr,
+    Fetch,
+    Get,
+    Memory,
+    Stmt,
+    StreamEnd,
+    StreamSite,
+    Var,
+    When,
+)
+from penstock.compiler.tasks.values import (
+    Condition,
+    StreamArray,
+    TaskDef,
+    TaskProgram,
+)
+
+MOST_STATEMENTS = 20_000
+_MOST_UNROLLED = 4096
+_MOST_CHOICES = 256
+_DEEPEST = 32
+_FILL_LANES = 64
+
+
+class TaskExpressions(Expressions):
+    """Expressions of one instance. What its place decides is noted."""
+
+    def __init__(self, source: ProgramText, program: TaskProgram, task: TaskDef, place: tuple[int, ...]) -> None:
+        super().__init__(source, dict(program.constants), {})
+        self.program, self.task, self.place = program, task, place
+        self.places = frozenset(task.places)
+        self.out: list[Stmt] = []
+        self.arrays: dict[str, Memory] = {}
+        self.kinds: dict[str, TileKind] = {}
+        self.ports: dict[tuple[str, tuple[int, ...]], StreamEnd] = {}
+        self.decisions: list[tuple[Decision, object]] = []
+        self.loop_names: dict[int, str] = {}
+        self.count, self.temporaries = 0, 0
+        self.depth, self.calls, self.base = 0, 0, 0
+        self.known_at: dict[str, int] = {}
+        """How deep in loops names were set to numbers that are known."""
+        self.settling, self.noted = False, set[int]()
+        self.indexed_names = arrays_of(task.node)
+
+    def _settle(self, node: ast.expr, read: Any) -> Any:
+        """What an expression is for this place, noted where another place may decide otherwise."""
+        names = names_in(node)
+        if self.settling or not names & self.places:
+            return read(self, node)
+        self.settling = True
+        try:
+            found = read(self, node)
+        finally:
+            self.settling = False
+        if any(isinstance(self.names.get(name), (*RUNTIME, Memory)) for name in names):
+            for name in names & self.places:  # values of the task are in it: the place itself is what matters
+                self._note_place(name)
+            return found
+        bindings, trips = bound(self.names, node), dict(self.trips)
+
+        def decide(place: tuple[int, ...]) -> object:
+            known = bindings | dict(zip(self.task.places, place, strict=True))
+            return read(Expressions(self.source, known, trips), node)
+
+        self.decisions.append((decide, found))
+        return found
+
+    def _note_place(self, name: str) -> None:
+        axis = self.task.places.index(name)
+        if axis not in self.noted:
+            self.noted.add(axis)
+            self.decisions.append((lambda place: place[axis], self.place[axis]))
+
+    def _name(self, node: ast.Name) -> ReadValue:
+        if node.id in self.places and not self.settling:
+            self._note_place(node.id)
+        return super()._name(node)
+
+    def _temporary(self) -> str:
+        self.temporaries += 1
+        return f".{self.temporaries}"
+
+    def _loop(self, trip: int, name: str) -> int:
+        loop = len(self.trips)
+        self.trips[loop], self.loop_names[loop] = trip, name
+        return loop
+
+    def chosen(self, node: ast.IfExp, test: ReadValue) -> ReadValue:
+        """A value that a counter chooses."""
+        if not isinstance(test, Condition) or len(test.tests) != 1:
+            raise self.error(node, "a choice by more than one comparison", "choose in two steps, or with if")
+        parts: list[tuple[Tests, list[Stmt], ReadValue]] = []
+        for tests, side in ((test.tests, node.body), ((test.tests[0].opposite,), node.orelse)):
+            before, self.out = self.out, []
+            value = self.value(side)
+            parts.append((tests, self.out, value))
+            self.out = before
+        values = self._alike(node, [value for _, _, value in parts])
+        shape = self._common(node, values)
+        name = self._temporary()
+        for (tests, made, _), value in zip(parts, values, strict=True):
+            self.out.append(When(tests, (*made, Assign(name, self._spread(node, value, shape)))))
+        return Var(name, TileKind(values[0].kind.dtype, shape))
+
+    def method(self, node: ast.Call, on: ast.Attribute) -> ReadValue:
+        if on.attr == "put":
+            raise self.error(node, "put has no value", "let it stand alone on a line")
+        if on.attr == "try_get":
+            raise self.error(
+                node, "try_get is not supported: what it finds depends on time, and a program's answer must not",
+                "get() waits for the token",
+            )  # fmt: skip
+        if on.attr != "get":
+            raise self.error(on, f".{on.attr}() is no part of the language", "streams have put and get")
+        if node.args or node.keywords:
+            raise self.error(node, "get takes no arguments")
+        stream, choices = self._ends(node, on.value)
+        name = self._temporary()
+        for tests, port in choices:
+            got = Get(name, port, stream.kind)
+            self.out.append(When(tests, (got,)) if tests else got)
+        return Var(name, stream.kind)
+
+    def _ends(self, node: ast.AST, on: ast.expr) -> tuple[StreamArray, list[tuple[Tests, StreamEnd]]]:
+        """The channel that is meant, or one for each round where a counter chooses."""
+        base, index = (on.value, on.slice) if isinstance(on, ast.Subscript) else (on, None)
+        stream = self.value(base)
+        if not isinstance(stream, StreamArray):
+            raise self.error(on, f"{self.say(stream)} is no stream")
+        if index is None:
+            if stream.dims:
+                raise self.error(
+                    on, f"{stream.name} is an array of {list(stream.dims)} streams", f"index it: {stream.name}[i]"
+                )
+            return stream, [((), self._port(node, stream, (), StreamSite(None, {}, node)))]
+        self.settling, before = True, self.settling
+        found = self.value(index)
+        self.settling = before
+        items = found if isinstance(found, tuple) else (found,)
+        bindings = {k: v for k, v in bound(self.names, index).items() if k not in self.places}
+        counters = sorted({loop for one in items if isinstance(one, Affine) for loop, _ in one.terms})
+        if prod(self.trips[loop] for loop in counters) > _MOST_CHOICES:
+            raise self.error(on, "a counter chooses among too many streams", limit=f"at most {_MOST_CHOICES}")
+        choices: list[tuple[Tests, StreamEnd]] = []
+        for rounds in product(*(range(self.trips[loop]) for loop in counters)):
+            known = dict(zip(counters, rounds, strict=True))
+            settled = {name: _at(value, known) for name, value in bindings.items()}
+            at = tuple(plain(_fixed(as_affine(one), known)) if isinstance(one, int | Affine) else one for one in items)
+            tests = tuple(Test(loop, "eq", number) for loop, number in known.items())
+            choices.append((tests, self._port(node, stream, at, StreamSite(index, settled, node))))
+        return stream, choices
+
+    def _port(self, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], site: StreamSite) -> StreamEnd:
+        check_index(self.source, node, stream, at, self.place)
+        port = self.ports.get((stream.name, at))
+        if port is None:
+            port = self.ports[stream.name, at] = StreamEnd(f"{stream.name}{len(self.ports)}", stream.name, at)
+        port.sites.append(site)
+        return port
+
+    def indexed(self, node: ast.Subscript, found: ReadValue) -> ReadValue:
+        if not isinstance(found, Memory):
+            return super().indexed(node, found)
+        index, block, kept = self._index(node, found)
+        kind = TileKind(found.dtype, kept)
+        name = self._temporary()  # loads happen in the order of the text, as gets do
+        self.out.append(Assign(name, Fetch(found, index, block, kind)))
+        return Var(name, kind)
+
+    def whole(self, node: ast.AST, memory: Memory) -> Expr:
+        name, kind = self._temporary(), TileKind(memory.dtype, memory.shape)
+        start = (Affine(0),) * len(memory.shape)
+        self.out.append(Assign(name, Fetch(memory, self._shifted(memory, start), memory.shape, kind)))
+        return Var(name, kind)
+
+    def _shifted(self, memory: Memory, index: Sequence[Affine]) -> tuple[Affine, ...]:
+        if not memory.is_tensor:
+            return tuple(index)
+        layout = self.task.layouts.get(memory.name)
+        for axis in layout.axes if layout is not None else ():
+            if axis is not None:
+                self._note_place(self.task.places[axis])
+        return tuple(one.plus(Affine(start)) for one, start in zip(index, memory.offset, strict=True))
+
+    def _index(
+        self, node: ast.Subscript, memory: Memory
+    ) -> tuple[tuple[Affine, ...], tuple[int, ...], tuple[int, ...]]:
+        """Where a block begins, its extents, and the shape that is left when plain indices are gone."""
+        items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if len(items) > len(memory.shape):
+            raise self.error(node, f"{len(items)} indices for {memory.dtype}{list(memory.shape)}")
+        index: list[Affine] = []
+        block: list[int] = []
+        kept: list[int] = []
+        for dim, size in enumerate(memory.shape):
+            item = items[dim] if dim < len(items) else ast.Slice()
+            low, extent = self._range(item, size)
+            least, most = low.extremes(self.trips)
+            if least < 0 or most + extent > size:
+                raise self.error(
+                    node, f"index {dim} reaches {least} to {most + extent - 1}",
+                    "correct the index, or the loop's bounds",
+                    f"{memory.name} has {size} there",
+                )  # fmt: skip
+            index.append(low)
+            block.append(extent)
+            if isinstance(item, ast.Slice):
+                kept.append(extent)
+        return self._shifted(memory, index), tuple(block), tuple(kept)
+
+    def _range(self, item: ast.expr, size: int) -> tuple[Affine, int]:
+        def read(e: Expressions, node: ast.expr) -> ReadValue:
+            return e.value(node)
+
+        if not isinstance(item, ast.Slice):
+            at = self._settle(item, read)
+            if isinstance(at, bool) or not isinstance(at, int | Affine):
+                raise self.error(
+                    item, f"the index is {self.say(at)}", "indices are sums of counters and numbers; tables of values "
+                    "that depend on data are not supported",
+                )  # fmt: skip
+            return as_affine(at + size if isinstance(at, int) and at < 0 else at), 1
+        if item.step is not None:
+            raise self.error(item, "a slice with a step", "load the whole, and take lanes of it: x[::2]")
+        low = self._settle(item.lower, read) if item.lower else 0
+        high = self._settle(item.upper, read) if item.upper else size
+        if not isinstance(low, int | Affine) or not isinstance(high, int | Affine):
+            raise self.error(item, "the ends of a slice are sums of counters and numbers")
+        extent = as_affine(high).plus(as_affine(low), -1)
+        if extent.terms or extent.const < 1:
+            raise self.error(item, "the slice's length must be the same in every round", "write x[k * 4 : k * 4 + 4]")
+        return as_affine(low), extent.const
+
+
+def check_index(
+    source: ProgramText, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], place: tuple[int, ...]
+) -> None:
+    """An index of an array of streams that is not there is named with the instance."""
+    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in at)
+    if not whole or len(at) != len(stream.dims) or any(not 0 <= i < n for i, n in zip(at, stream.dims, strict=True)):
+        raise source.error(
+            node, f"{stream.name}[{', '.join(map(str, at))}] is no stream",
+            "leave that one out with an if on the place",
+            f"{stream.name} has {list(stream.dims)}; this is instance {place}",
+        )  # fmt: skip
+
+
+def site_index(
+    source: ProgramText, program: TaskProgram, task: TaskDef, site: StreamSite, place: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """The channel that a site names for another instance."""
+    if site.index is None:
+        return ()
+    names = {**site.bindings, **dict(zip(task.places, place, strict=True))}
+    found = Expressions(source, names, {}).value(site.index)
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _at(value: ReadValue, counters: Mapping[int, int]) -> ReadValue:
+    return plain(_fixed(value, counters)) if isinstance(value, Affine) else value
+
+
+def _fixed(value: Affine, counters: Mapping[int, int]) -> Affine:
+    found = Affine(value.const)
+    for loop, factor in value.terms:
+        found = found.plus(Affine(factor * counters[loop]) if loop in counters else Affine(0, ((loop, factor),)))
+    return found
+
+
+def arrays_of(function: ast.FunctionDef) -> set[str]:
+    """Names whose elements are set, or chosen by a loop's counter: memories, not tiles."""
+    counters: set[str] = set()
+    for one in ast.walk(function):
+        if isinstance(one, ast.For) and isinstance(one.iter, ast.Call) and isinstance(one.iter.func, ast.Name):
+            counters |= names_in(one.target) if one.iter.func.id != "unroll" else set()
+    return {
+        one.value.id
+        for one in ast.walk(function)
+        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name)
+        and (isinstance(one.ctx, ast.Store) or names_in(one.slice) & counters)
+    }  # fmt: skip

@@ -1,0 +1,226 @@
+"""Values of a task: tiles of numbers, what is computed of them lane by lane, and how they are cast and repeated."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from penstock.compiler.tasks.affine import Affine, Remainder
+from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float, joined
+from penstock.compiler.tasks.source import ProgramText, TaskError
+from penstock.compiler.tasks.tree import Apply, Const, Expr, Fetch, Fold, Join, Memory, Shuffle, Var
+from penstock.compiler.tasks.values import (
+    Builtin,
+    StreamArray,
+    TensorArgument,
+)
+
+ReadValue = Any
+"""A number, a tuple, an `Affine`, a type, a declared thing, or an expression of the task."""
+
+MOST_LANES = 1 << 14
+RUNTIME = (Const, Var, Fetch, Apply, Shuffle, Join, Fold)
+
+
+class TileValues:
+    """What can be made of values. `names` is what the text's names mean, `trips` the loops around."""
+
+    def __init__(self, source: ProgramText, names: dict[str, ReadValue], trips: dict[int, int]) -> None:
+        self.source, self.names, self.trips = source, names, trips
+
+    def error(self, node: ast.AST, what: str, hint: str = "", limit: str = "") -> TaskError:
+        return self.source.error(node, what, hint, limit)
+
+    def say(self, value: ReadValue) -> str:
+        match value:
+            case Affine() | Remainder():
+                return "a number that depends on a loop's counter"
+            case Memory():
+                return f"{value.dtype}{list(value.shape)}"
+            case TileKind():
+                return f"the type {value}"
+            case StreamArray():
+                return f"the stream {value.name}"
+            case Builtin():
+                return f"the word {value.name}"
+            case _ if isinstance(value, RUNTIME):
+                return f"a value of type {value.kind}"
+            case _:
+                return repr(value)[:60]
+
+    def runtime(self, node: ast.AST, value: ReadValue) -> Expr:
+        """The value as one of the task."""
+        match value:
+            case bool():
+                return Const(int(value), TileKind("i1"))
+            case int():
+                if not -(1 << 31) <= value < 1 << 31:
+                    raise self.error(node, f"{value} does not fit 32 bits")
+                return Const(value, TileKind("i32"))
+            case float():
+                return Const(value, TileKind("f32"))
+            case _ if isinstance(value, RUNTIME):
+                return value
+            case Memory():
+                return self.whole(node, value)
+            case Affine() | Remainder():
+                raise self.error(
+                    node, "a loop's counter is no value", "keep a variable of your own and add 1 to it each round"
+                )
+            case _:
+                raise self.error(node, f"{self.say(value)} is no value")
+
+    def whole(self, node: ast.AST, memory: Memory) -> Expr:
+        raise self.error(node, f"{memory.name} is no value here")
+
+    def cast(self, node: ast.AST, value: ReadValue, kind: TileKind) -> ReadValue:
+        if isinstance(value, int | float) and not isinstance(value, bool) and not kind.shape:
+            number = float(value) if is_float(kind.dtype) else int(value)
+            if isinstance(number, int) and not -(1 << (bits_of(kind.dtype) - 1)) <= number < 1 << bits_of(kind.dtype):
+                raise self.error(node, f"{number} does not fit {kind}")
+            return Const(_wrapped(number, kind.dtype) if isinstance(number, int) else number, kind)
+        made = self.runtime(node, value)
+        if kind.shape and made.kind.shape != kind.shape:
+            made = self._spread(node, made, kind.shape)
+        if made.kind.dtype == kind.dtype:
+            return made
+        return Apply("cast", (made,), made.kind.of(kind.dtype))
+
+    def apply(self, node: ast.AST, op: str, values: list[ReadValue]) -> Expr:
+        """An operation on values, each lane by itself; the smaller shape is repeated."""
+        args = self._alike(node, values, widen=op not in ("and", "or", "xor"))
+        dtype = args[0].kind.dtype
+        if op in ("exp", "sqrt", "tanh", "sigmoid", "div") and not is_float(dtype):
+            raise self.error(
+                node, f"{'/' if op == 'div' else op} of {args[0].kind}", "cast it: float32(x)" if op != "div" else
+                "use >> for powers of two, or cast to float32",
+            )  # fmt: skip
+        if op in ("floordiv", "mod", "pow"):
+            raise self.error(
+                node, f"{op} of values is no part of the language", "divide by powers of two with >>, or in float32"
+            )
+        if op in ("shl", "shr", "and", "or", "xor") and is_float(dtype):
+            raise self.error(node, f"{op} of {args[0].kind}", "cast it to an integer first")
+        shape = self._common(node, args)
+        args = [self._spread(node, one, shape) for one in args]
+        result = "i1" if op in ("==", "!=", "<", "<=", ">", ">=") else dtype
+        return Apply(op, tuple(args), TileKind(result, shape))
+
+    def _alike(self, node: ast.AST, values: list[ReadValue], widen: bool = True) -> list[Expr]:
+        """With numbers of one type: a written number takes the type of what it meets."""
+        args = [self.runtime(node, value) for value in values]
+        own = [
+            a.kind.dtype
+            for a, v in zip(args, values, strict=True)
+            if not isinstance(v, int | float) or isinstance(v, bool)
+        ]
+        if any(isinstance(v, float) for v in values):
+            own.append("f32")
+        if not own:
+            own = [a.kind.dtype for a in args]
+        if set(own) == {"i1"} and not widen:
+            dtype = "i1"
+        else:
+            dtype = own[0]
+            for other in own:
+                dtype = joined(dtype, other)
+            if not widen and len(set(own)) == 1:
+                dtype = own[0]
+        return [self.cast(node, v if isinstance(v, int | float) and not isinstance(v, bool) else a, TileKind(dtype))
+                for a, v in zip(args, values, strict=True)]  # fmt: skip
+
+    def _common(self, node: ast.AST, args: list[Expr]) -> tuple[int, ...]:
+        rank = max(len(a.kind.shape) for a in args)
+        shape: list[int] = []
+        for dim in range(rank):
+            sizes = {a.kind.shape[dim - rank] for a in args if len(a.kind.shape) >= rank - dim} - {1}
+            if len(sizes) > 1:
+                raise self.error(node, f"shapes do not fit: {' and '.join(str(a.kind) for a in args)}")
+            shape.append(sizes.pop() if sizes else 1)
+        if math.prod(shape) > MOST_LANES:
+            raise self.error(
+                node, f"{math.prod(shape)} lanes at a time", "loop over parts of it", f"at most {MOST_LANES}"
+            )
+        return tuple(shape)
+
+    def _spread(self, node: ast.AST, value: Expr, shape: tuple[int, ...]) -> Expr:
+        """Repeated along the dims that it lacks, as NumPy does."""
+        have = value.kind.shape
+        if have == shape:
+            return value
+        own = (1,) * (len(shape) - len(have)) + have
+        if len(own) != len(shape) or any(o not in (1, s) for o, s in zip(own, shape, strict=True)):
+            raise self.error(node, f"a value of type {value.kind} does not fill {list(shape)}")
+        if isinstance(value, Const):
+            return Const(value.value, TileKind(value.kind.dtype, shape))
+        lanes = [0]
+        for size, goal in zip(own, shape, strict=True):
+            lanes = [base * size + (place if size > 1 else 0) for base in lanes for place in range(goal)]
+        return Shuffle(value, tuple(lanes), TileKind(value.kind.dtype, shape))
+
+    def _shape(self, node: ast.AST, value: ReadValue) -> tuple[int, ...]:
+        match value:
+            case Memory() | TensorArgument() if getattr(value, "shape", None) or isinstance(value, TensorArgument):
+                return value.shape if isinstance(value, Memory) else value.kind.shape
+            case tuple():
+                return (len(value),)
+            case _ if isinstance(value, RUNTIME) and value.kind.shape:
+                return value.kind.shape
+            case _:
+                raise self.error(node, f"{self.say(value)} has no length")
+
+    def _matmul(self, node: ast.AST, left: ReadValue, right: ReadValue) -> ReadValue:
+        a, b = self.runtime(node, left), self.runtime(node, right)
+        (m, k), (rows, n) = _matrix(a.kind.shape, row=True), _matrix(b.kind.shape, row=False)
+        if len(a.kind.shape) not in (1, 2) or len(b.kind.shape) not in (1, 2) or k != rows:
+            raise self.error(node, f"matmul of {a.kind} and {b.kind}: the inner dims differ")
+        if m * k * n > MOST_LANES:
+            raise self.error(
+                node, f"matmul of {a.kind} and {b.kind} is {m * k * n} products at a time",
+                "loop over rows, columns or parts of the sum, and multiply smaller tiles", f"at most {MOST_LANES}",
+            )  # fmt: skip
+        dtype = joined(a.kind.dtype, b.kind.dtype)
+        spots = [(i, j, p) for i in range(m) for j in range(n) for p in range(k)]
+        shape = (m, n, k)
+        one = Shuffle(a, tuple(i * k + p for i, _, p in spots), TileKind(a.kind.dtype, shape))
+        other = Shuffle(b, tuple(p * n + j for _, j, p in spots), TileKind(b.kind.dtype, shape))
+        products = Apply(
+            "mul",
+            (self.cast(node, one, TileKind(dtype)), self.cast(node, other, TileKind(dtype))),
+            TileKind(dtype, shape),
+        )
+        sums = Fold("add", products, 2, TileKind(dtype, (m, n)))
+        wanted = a.kind.shape[:-1] + b.kind.shape[1:]
+        return sums if wanted == (m, n) else Shuffle(sums, tuple(range(m * n)), TileKind(dtype, wanted))
+
+    def _where(self, node: ast.Call, test: ReadValue, one: ReadValue, other: ReadValue) -> ReadValue:
+        if isinstance(test, bool):
+            return one if test else other
+        condition = self.runtime(node, test)
+        if condition.kind.dtype != "i1":
+            raise self.error(node, f"where asks a condition, not a value of type {condition.kind}")
+        one, other = self._alike(node, [one, other])
+        shape = self._common(node, [condition, one, other])
+        parts = [self._spread(node, part, shape) for part in (condition, one, other)]
+        return Apply("where", tuple(parts), TileKind(one.kind.dtype, shape))
+
+    def _stacked(self, node: ast.Call, many: ReadValue) -> ReadValue:
+        if not isinstance(many, tuple) or not many:
+            raise self.error(node, "stack takes a list of values")
+        values = self._alike(node, list(many))
+        if len({v.kind for v in values}) != 1:
+            raise self.error(node, "stack takes values of one type", limit=", ".join(str(v.kind) for v in values)[:120])
+        return Join(tuple(values), TileKind(values[0].kind.dtype, (len(values), *values[0].kind.shape)))
+
+
+def _wrapped(number: int, dtype: str) -> int:
+    bits = bits_of(dtype)
+    return number & 1 if bits == 1 else (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def _matrix(shape: tuple[int, ...], *, row: bool) -> tuple[int, int]:
+    if len(shape) == 2:
+        return shape[0], shape[1]
+    size = shape[0] if shape else 0
+    return (1, size) if row else (size, 1)

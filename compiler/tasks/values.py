@@ -1,0 +1,105 @@
+"""What names of a task program stand for while it is read: types, streams, tensors, tasks, functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from penstock.compiler.tasks.affine import Tests
+from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
+
+BUILTINS = frozenset({
+    "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
+    "transpose", "stack", "broadcast", "sum", "Layout", "Stream", "task", "program",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A word of the language."""
+
+    name: str
+
+
+@dataclass(eq=False, frozen=True)
+class OwnFunction:
+    """A Python function of the file, which is inlined where it is called."""
+
+    node: ast.FunctionDef
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Tests on counters, known round by round."""
+
+    tests: Tests
+
+
+@dataclass(eq=False, frozen=True)
+class StreamArray:
+    """A declared stream, or an array of them. A depth of 0 is left to the tool."""
+
+    name: str
+    kind: TileKind
+    depth: int
+    dims: tuple[int, ...]
+    node: ast.AST = field(compare=False)
+
+    def channel(self, index: tuple[int, ...]) -> str:
+        return "_".join([self.name, *map(str, index)])
+
+
+@dataclass(frozen=True)
+class StreamKind:
+    """`Stream[T, shape, depth]` before it has a name."""
+
+    kind: TileKind
+    depth: int
+    dims: tuple[int, ...] = ()
+
+
+@dataclass(eq=False, frozen=True)
+class TensorArgument:
+    """An argument of the program."""
+
+    name: str
+    kind: TileKind
+    node: ast.AST = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Placed:
+    """`T[shape] @ Layout(...)`, or a layout alone."""
+
+    layout: GridLayout
+    kind: TileKind | None = None
+
+
+@dataclass(eq=False, frozen=True)
+class TaskDef:
+    """A task over a grid: `places` are what its body calls an instance's place."""
+
+    name: str
+    grid: tuple[int, ...]
+    places: tuple[str, ...]
+    layouts: Mapping[str, GridLayout]
+    node: ast.FunctionDef
+    line: str
+
+
+@dataclass(eq=False, frozen=True)
+class TaskProgram:
+    """A program as it was read: `constants` are all static names that its tasks may use."""
+
+    name: str
+    tensors: Mapping[str, TensorArgument]
+    streams: Mapping[str, StreamArray]
+    tasks: tuple[TaskDef, ...]
+    constants: Mapping[str, object]
+
+
+def words() -> dict[str, object]:
+    """The language's own names."""
+    kinds: dict[str, object] = {name: TileKind(ir) for name, ir in DTYPES.items()}
+    return kinds | {name: Builtin(name) for name in BUILTINS}

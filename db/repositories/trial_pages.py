@@ -1,0 +1,143 @@
+"""Trials as people look at them: a table that is sorted and filtered by anything, a search's course and its pace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Double, Float, and_, case, cast, false, func, or_, select, text
+
+from penstock.db.repositories.base import Repository
+from penstock.db.repositories.trials import TrialRow, steps_with_trials, trial_number_of_step
+from penstock.db.schema.tables import steps, trials
+
+_RECENT = text("interval '3 minutes'")
+_BELOW, _ABOVE, _IS = "<=", ">=", "="
+
+
+@dataclass(frozen=True)
+class TrialFilter:
+    """A figure or parameter compared with a value, as `dsp_share<=0.5` or `order=connected`."""
+
+    name: str
+    relation: str
+    value: str
+
+
+@dataclass(frozen=True)
+class TrialTally:
+    """How a search comes along, as far as its ended trials tell."""
+
+    run_id: str
+    infeasible: int
+    ended: int
+    recent: int
+    """Ended in the last three minutes."""
+    recent_seconds: float
+    """What these took; less than three minutes where the first trial ended later."""
+
+
+class TrialPages(Repository):
+    def page(
+        self,
+        run_id: str,
+        *,
+        sort: str = "",
+        falling: bool = False,
+        states: Sequence[str] = (),
+        filters: Sequence[TrialFilter] = (),
+        offset: int = 0,
+        limit: int = 100,
+    ) -> tuple[int, tuple[TrialRow, ...]]:
+        """How many trials there are of the kind asked for, and some of them. What lacks the figure comes last."""
+        state = func.coalesce(trials.c.state, steps.c.state)
+        where: list[ColumnElement[bool]] = [steps.c.run_id == run_id, steps.c.kind == "trial"]
+        if states:
+            where.append(state.in_(states))
+        where += [_holds(one) for one in filters]
+        joined = select(func.count()).join_from(steps, trials, trials.c.step_id == steps.c.id, isouter=True)
+        count = self.connection.execute(joined.where(*where)).scalar_one()
+        order: list[ColumnElement[Any]] = []
+        if sort:
+            number, words = _number_in(sort), _text_in(sort)
+            order = [number.is_(None) & words.is_(None), *(v.desc() if falling else v.asc() for v in (number, words))]
+            order[1:] = [one.nulls_last() for one in order[1:]]
+            order.insert(0, case((trials.c.state == "complete", 0), (trials.c.state.is_not(None), 1), else_=2))
+        number = trial_number_of_step()
+        order.append(number.desc() if falling and not sort else number)
+        rows = self._all(TrialRow, steps_with_trials().where(*where).order_by(*order).offset(offset).limit(limit))
+        return count, rows
+
+    def names(self, run_id: str) -> tuple[list[str], list[str]]:
+        """Every figure and every parameter that any trial of the run has."""
+        found: list[list[str]] = []
+        for column in (trials.c.figures, trials.c.params):
+            key = func.jsonb_object_keys(column).label("key")
+            rows = self.connection.execute(select(key).where(trials.c.run_id == run_id).distinct())
+            found.append(sorted(str(row[0]) for row in rows))
+        return found[0], found[1]
+
+    def tally(self, run_ids: Sequence[str]) -> dict[str, TrialTally]:
+        """For each run that has ended trials."""
+        newer = trials.c.created_at > func.now() - _RECENT
+        first = func.greatest(func.min(trials.c.created_at), func.now() - _RECENT)
+        statement = (
+            select(
+                trials.c.run_id,
+                func.count().filter(trials.c.state == "infeasible").label("infeasible"),
+                func.count().label("ended"),
+                func.count().filter(newer).label("recent"),
+                cast(func.extract("epoch", func.now() - first), Float).label("recent_seconds"),
+            )
+            .where(trials.c.run_id.in_(run_ids))
+            .group_by(trials.c.run_id)
+        )
+        return {tally.run_id: tally for tally in self._all(TrialTally, statement)}
+
+    def falls(self, run_ids: Sequence[str], figure: str) -> dict[str, list[tuple[int, float]]]:
+        """For each run where in its search the best value of a figure fell, and to what: few rows, however many
+        trials."""
+        value = cast(trials.c.figures[figure].astext, Double)
+        best = func.min(value).over(partition_by=trials.c.run_id, order_by=trials.c.number)
+        known = and_(
+            trials.c.run_id.in_(run_ids),
+            trials.c.state == "complete",
+            func.jsonb_typeof(trials.c.figures[figure]) == "number",
+        )
+        inner = (
+            select(trials.c.run_id, trials.c.number, value.label("value"), best.label("best")).where(known).subquery()
+        )
+        before = func.lag(inner.c.best).over(partition_by=inner.c.run_id, order_by=inner.c.number)
+        outer = select(inner, before.label("before")).subquery()
+        fell = or_(outer.c.before.is_(None), outer.c.best < outer.c.before)
+        statement = select(outer.c.run_id, outer.c.number, outer.c.best).where(fell)
+        found: dict[str, list[tuple[int, float]]] = {}
+        for run_id, number, reached in self.connection.execute(statement.order_by(outer.c.run_id, outer.c.number)):
+            found.setdefault(run_id, []).append((number, reached))
+        return found
+
+
+def _holds(one: TrialFilter) -> ColumnElement[bool]:
+    """Whether a trial passes; one that does not have what is asked for does not."""
+    words = _text_in(one.name)
+    try:
+        asked = float(one.value)
+    except ValueError:
+        return words == one.value if one.relation == _IS else false()
+    number = _number_in(one.name)
+    if one.relation == _IS:
+        return or_(number == asked, words == one.value)
+    return number <= asked if one.relation == _BELOW else number >= asked
+
+
+def _number_in(name: str) -> ColumnElement[float | None]:
+    """A figure or a parameter as a number; NULL where it is none."""
+    both = (trials.c.figures[name], trials.c.params[name])
+    return case(*((func.jsonb_typeof(value) == "number", cast(value.astext, Double)) for value in both), else_=None)
+
+
+def _text_in(name: str) -> ColumnElement[str | None]:
+    """A parameter that is no number."""
+    value = trials.c.params[name]
+    return case((func.jsonb_typeof(value) != "number", value.astext), else_=None)

@@ -1,0 +1,147 @@
+"""The trials of a run: a table that is sorted and filtered in its address, the same as CSV, and one trial."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.responses import Response, StreamingResponse
+
+from penstock.db import Database, Transaction
+from penstock.db.repositories.trial_pages import TrialFilter
+from penstock.db.schema.records import Run
+from penstock.dse.evaluation.objectives import OBJECTIVES
+from penstock.services.api.answers.documents import chosen_trial, run_detail, trial_detail, trial_out
+from penstock.services.api.answers.params import RunId
+from penstock.services.api.answers.trials import front_out
+from penstock.services.api.pages.frame import Entered, Framed, page
+from penstock.services.api.pages.run import model_trial, run_document, trial_marks
+from penstock.services.api.plumbing.context import Ctx
+from penstock.services.jobs.runs import find_run, no_trial
+from penstock.services.run_options import PlainText
+from penstock.services.step_kinds import TRIAL, StepKey
+from penstock.web.render import render_trial, render_trials
+from penstock.web.runs_view import Document
+from penstock.web.trials_view import PAGE_ROWS, STATES, KnownTrials, TrialQuery
+
+router = APIRouter(include_in_schema=False)
+
+CSV_ROWS = 500
+_MOST_PAGES = 10_000
+_FILTER = re.compile(r"([A-Za-z_][\w.]{0,119})(<=|>=|=)(\S{1,80})")
+
+QueryText = Annotated[PlainText, Query(max_length=1000)]
+
+
+def _asked(
+    sort: QueryText = "",
+    falling: Annotated[str, Query(max_length=5)] = "",
+    state: Annotated[str, Query(max_length=20)] = "all",
+    where: QueryText = "",
+    columns: QueryText = "",
+    page: Annotated[int, Query(ge=0, le=_MOST_PAGES)] = 0,
+) -> TrialQuery:
+    names = tuple(name.strip() for name in columns.split(",") if name.strip())
+    return TrialQuery(
+        "" if sort == "number" else sort[:120], bool(falling), state if state in STATES else "all", where.strip(),
+        names, page,
+    )  # fmt: skip
+
+
+AskedOfTable = Annotated[TrialQuery, Depends(_asked)]
+
+
+def filters_of(where: str) -> tuple[tuple[TrialFilter, ...], str]:
+    """What the words ask for, and in a sentence which of them could not be read."""
+    found: list[TrialFilter] = []
+    for word in where.split():
+        match = _FILTER.fullmatch(word)
+        if match is None:
+            return (), f"'{word[:80]}' is no condition: write NAME<=VALUE, NAME>=VALUE or NAME=VALUE, without blanks"
+        found.append(TrialFilter(*match.groups()))
+    return tuple(found), ""
+
+
+@router.get("/runs/{run_id}/trials")
+def trials_page(run_id: RunId, framed: Framed, context: Ctx, query: AskedOfTable) -> Response:
+    """The table, with the trade-off above it."""
+    conditions, refused = filters_of(query.where)
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        detail = run_detail(tx, run)
+        matching, rows = _rows(tx, run, query, conditions, PAGE_ROWS)
+        trials = KnownTrials(trial_marks(tx, run), rows, model_trial(tx, run, detail), query, matching)
+    return page(render_trials(framed, run_document(detail), trials, objectives=OBJECTIVES, refused=refused))
+
+
+@router.get("/runs/{run_id}/trials.csv", dependencies=[Entered])
+def trials_csv(run_id: RunId, context: Ctx, query: AskedOfTable) -> Response:
+    """Every trial that the table would show, page after page, with all its figures and parameters."""
+    conditions, _ = filters_of(query.where)
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+    headers = {"Content-Disposition": f'attachment; filename="{run.id}-trials.csv"', "Cache-Control": "no-store"}
+    lines = _lines(context.database, run, query, conditions)
+    return StreamingResponse(lines, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+@router.get("/runs/{run_id}/trials/{number}")
+def trial_page(
+    run_id: RunId, number: Annotated[int, Path(ge=0, le=2**31 - 1)], framed: Framed, context: Ctx
+) -> Response:
+    """One trial with its design, and why it was not taken."""
+    with context.database.begin() as tx:
+        run = find_run(tx, run_id)
+        row = tx.trials.step_of(run.id, str(StepKey(TRIAL, number)))
+        if row is None:
+            raise no_trial(run_id, number)
+        found, detail = tx.trials.by_number(run.id, number), run_detail(tx, run)
+        model = model_trial(tx, run, detail)
+        front = [one.number for one in front_out(tx, run, None).items]
+    trial = trial_detail(row, chosen_trial(run), found.design if found else None).model_dump(mode="json")
+    return page(render_trial(framed, run_document(detail), trial, model=model, front=front, objectives=OBJECTIVES))
+
+
+def _rows(
+    tx: Transaction, run: Run, query: TrialQuery, conditions: Sequence[TrialFilter], limit: int
+) -> tuple[int, list[Document]]:
+    matching, rows = tx.trial_pages.page(
+        run.id, sort=query.sort, falling=query.falling, states=STATES[query.state], filters=conditions,
+        offset=query.page * limit, limit=limit,
+    )  # fmt: skip
+    chosen = chosen_trial(run)
+    return matching, [trial_out(row, chosen).model_dump(mode="json") for row in rows]
+
+
+def _lines(database: Database, run: Run, query: TrialQuery, conditions: Sequence[TrialFilter]) -> Iterator[str]:
+    """CSV as it comes from the database, so that a long search is never in memory as a whole."""
+    with database.begin() as tx:
+        figures, params = tx.trial_pages.names(run.id)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(["trial", "state", "chosen", "evidence", *figures, *params, "seconds", "error"])
+    for number in range(_MOST_PAGES):
+        with database.begin() as tx:
+            _, rows = _rows(tx, run, replace(query, page=number), conditions, CSV_ROWS)
+        for row in rows:
+            writer.writerow(
+                [row["number"], row["state"], row["chosen"], row["evidence"] or ""]
+                + [row["figures"].get(name, "") for name in figures]
+                + [_plain(row["params"].get(name, "")) for name in params]
+                + [row["seconds"] if row["seconds"] is not None else "", _plain((row["error"] or {}).get("what", ""))]
+            )
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+        if len(rows) < CSV_ROWS:
+            return
+
+
+def _plain(value: object) -> object:
+    """Text that a spreadsheet takes for text, whatever it begins with."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@" and value else value

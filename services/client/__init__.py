@@ -1,0 +1,1 @@
+"""The client of the REST API. Its public names stand in `penstock/client.py`."""

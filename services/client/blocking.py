@@ -1,0 +1,247 @@
+"""The client for programs that wait for each answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from penstock.services.api.answers.schemas import (
+    ArtifactOut,
+    EventOut,
+    HealthOut,
+    MeOut,
+    ModelOut,
+    PlatformOut,
+    RunDetail,
+    RunOut,
+    TrialDetail,
+    TrialFront,
+    TrialOut,
+)
+from penstock.services.client import calls
+from penstock.services.client.calls import LONGEST_POLL_SECONDS, ApiCall
+from penstock.services.client.downloads import CHUNK, Incoming
+from penstock.services.client.errors import ServiceError, refusal, unreachable
+from penstock.services.client.event_lines import SILENCE_SECONDS, EventReader
+from penstock.services.client.finding import CONNECT_SECONDS, find_service, headers_for
+from penstock.services.client.limits import LimitFound, compare_limits, limits_of
+from penstock.services.client.model_source import ModelSource, opened
+from penstock.services.client.patience import RETRIES, Patience, pause_before_retry
+from penstock.services.client.states import chosen_of, is_over, run_id, started
+
+D = TypeVar("D", bound=BaseModel)
+
+
+class Client:
+    """One service. Requests that may be repeated safely are, a few times, while it is busy for a moment.
+
+    Without a `url` it is the one of PENSTOCK_URL, else one's own `penstock up`; likewise `token` and PENSTOCK_TOKEN.
+    """
+
+    def __init__(
+        self, url: str | None = None, token: str | None = None, *, transport: httpx.BaseTransport | None = None
+    ) -> None:
+        self.url, token = find_service(url, token)
+        # No proxies from the environment: the service is near, and a token must not go astray.
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers_for(token), transport=transport, trust_env=False,
+        )  # fmt: skip
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    # the service
+    def health(self) -> HealthOut:
+        return self._ask(calls.health())
+
+    def me(self) -> MeOut:
+        return self._ask(calls.me())
+
+    def login_link(self) -> str:
+        """An address that signs a browser in, once."""
+        return self._ask(calls.login_link()).url
+
+    def platforms(self) -> list[PlatformOut]:
+        return self._ask(calls.platforms()).items
+
+    # models
+    def submit_model(self, source: ModelSource | str, name: str = "", *, key: str = "") -> ModelOut:
+        """Hand a model in. `key` makes a repetition, from this process or another, the same submission."""
+        known = ModelSource.parse(source) if isinstance(source, str) else source
+        return self._ask(calls.submit_model(known, name, key))
+
+    def model(self, model: str) -> ModelOut:
+        return self._ask(calls.model(model))
+
+    def models(self) -> Iterator[ModelOut]:
+        """The newest first; pages are fetched as they are needed."""
+        cursor: str | None = None
+        while True:
+            page = self._ask(calls.models(cursor))
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def check_model(self, model: str, *, key: str = "", **options: Any) -> RunDetail:
+        """A run that says what is known of a model before any search."""
+        return self._ask(calls.check_model(model, options, key))
+
+    # runs
+    def submit_run(self, model: str, *, key: str = "", **options: Any) -> RunDetail:
+        return self._ask(calls.submit_run(model, options, key))
+
+    def submit(self, model: ModelSource | str, *, key: str = "", **options: Any) -> RunDetail:
+        """Hand a model in and start a run of it."""
+        return self.submit_run(self.submit_model(model, key=key and f"{key}-model").id, key=key, **options)
+
+    def run(self, run: str, *, wait: int = 0, after: int | None = None) -> RunDetail:
+        """One run. With `wait`, answers when it ended, or when something happened after event `after`."""
+        return self._ask(calls.run(run, wait, after))
+
+    def runs(self, *, limit: int = 20, state: str = "", model: str = "") -> Iterator[RunOut]:
+        """The newest first; pages are fetched as they are needed."""
+        cursor: str | None = None
+        left = limit
+        while left > 0:
+            page = self._ask(calls.runs(left, state, model, cursor))
+            yield from page.items
+            left -= len(page.items)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def wait(self, run: RunOut | str, *, timeout: float | None = None) -> RunDetail:
+        """The run at its end. Short outages are borne; StillRunningError when the time is over."""
+        patience, found = Patience(timeout), started(run) or self.run(run_id(run))
+        while not is_over(found):
+            longest = patience.left(found.id, found.state, LONGEST_POLL_SECONDS)
+            try:
+                found = self.run(found.id, wait=longest, after=found.last_event_id)
+                patience.answered()
+            except ServiceError as error:
+                time.sleep(patience.bear(error))
+        return found
+
+    def events(self, run: str, *, after: int = 0) -> Iterator[EventOut]:
+        """What happens to a run, as it happens, to its end; taken up again after a break without a gap."""
+        reader, patience = EventReader(after), Patience()
+        while not reader.ended:
+            try:
+                for event in self._stream(run, reader):
+                    patience.answered()
+                    yield event
+            except ServiceError as error:
+                time.sleep(patience.bear(error))
+
+    def cancel(self, run: str) -> RunDetail:
+        return self._ask(calls.change(run, "cancel"))
+
+    def pause(self, run: str) -> RunDetail:
+        return self._ask(calls.change(run, "pause"))
+
+    def resume(self, run: str) -> RunDetail:
+        return self._ask(calls.change(run, "resume"))
+
+    def extend(self, run: str, trials: int, *, key: str = "") -> RunDetail:
+        return self._ask(calls.extend(run, trials, key))
+
+    # what a run found
+    def trials(self, run: str) -> Iterator[TrialOut]:
+        """Every trial, by number; pages are fetched as they are needed."""
+        cursor: str | None = None
+        while True:
+            page = self._ask(calls.trials(run, cursor))
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def trial(self, run: str, number: int) -> TrialDetail:
+        return self._ask(calls.trial(run, number))
+
+    def replay(self, run: str, number: int) -> RunDetail:
+        """The run that evaluates the trial again."""
+        return self._ask(calls.replay(run, number))
+
+    def front(self, run: str, objectives: Sequence[str] = ()) -> TrialFront:
+        """The trials that no other one beats."""
+        return self._ask(calls.front(run, objectives))
+
+    def compare_limits(self, run: RunDetail, limits: Sequence[str] | None = None) -> list[LimitFound]:
+        """The run's limits, or others, each against the chosen design."""
+        wanted = limits_of(run, limits)
+        return compare_limits(run, self.trial(run.id, chosen_of(run).trial), wanted) if wanted else []
+
+    def artifacts(self, run: str) -> list[ArtifactOut]:
+        return self._ask(calls.artifacts(run)).items
+
+    def download(self, artifact: ArtifactOut, folder: Path | str) -> Path:
+        """Fetches an artifact into `folder` under its own name: whole, with the right hash, or not at all."""
+        incoming = Incoming(artifact, Path(folder))
+        if incoming.is_there:
+            return incoming.target
+        with incoming:
+            try:
+                with self._http.stream("GET", artifact.url, timeout=_timeout(30.0)) as response:
+                    if not response.is_success:
+                        response.read()
+                        raise refusal(response)
+                    for chunk in response.iter_bytes(CHUNK):
+                        incoming.write(chunk)
+            except httpx.HTTPError as error:
+                raise unreachable(self.url, error) from error
+            return incoming.keep()
+
+    def _stream(self, run: str, reader: EventReader) -> Iterator[EventOut]:
+        try:
+            with self._http.stream(
+                "GET", calls.events_path(run), headers=reader.headers, timeout=_timeout(SILENCE_SECONDS)
+            ) as response:
+                if not response.is_success:
+                    response.read()
+                    raise refusal(response)
+                reader.ended = response.status_code == 204
+                for line in response.iter_lines():
+                    event = reader.feed(line)
+                    if event is not None:
+                        yield event
+        except httpx.HTTPError as error:
+            raise unreachable(self.url, error) from error
+
+    def _ask(self, call: ApiCall[D]) -> D:
+        retries = RETRIES
+        with ExitStack() as stack:
+            files = None
+            if call.file is not None:
+                file = stack.enter_context(opened(call.file))
+                files = {"file": (call.file.name, file, "application/octet-stream")}
+            while True:
+                try:
+                    response = self._http.request(
+                        call.method, call.path, params=dict(call.params), json=call.body, data=dict(call.form) or None,
+                        files=files, headers=dict(call.headers), timeout=_timeout(call.seconds),
+                    )  # fmt: skip
+                except httpx.HTTPError as error:
+                    raise unreachable(self.url, error) from error
+                if response.is_success or response.status_code in call.accept:
+                    return call.read(response)
+                time.sleep(pause_before_retry(response, retries))
+                retries -= 1
+
+
+def _timeout(seconds: float) -> httpx.Timeout:
+    return httpx.Timeout(seconds, connect=CONNECT_SECONDS)

@@ -1,0 +1,43 @@
+"""Which service is meant, and by whose token: what was said, else the environment, else one's own `penstock up`."""
+
+from __future__ import annotations
+
+import os
+
+import httpx
+
+from penstock.services.client.errors import UsageError
+from penstock.services.settings import Settings
+from penstock.services.supervisor.home import Home
+
+CONNECT_SECONDS = 5.0
+
+
+def find_service(url: str | None, token: str | None) -> tuple[str, str]:
+    """Its address and a token. PENSTOCK_URL and PENSTOCK_TOKEN stand in for what is None."""
+    settings = Settings.from_environment()
+    address = checked_url(settings.url if url is None else url)
+    if token is None:
+        token = os.environ.get("PENSTOCK_TOKEN") or _local_token(settings, address)
+    return address, token
+
+
+def checked_url(url: str) -> str:
+    try:
+        parsed = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise UsageError(f"'{url}' is no address of a service: {error}") from None
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise UsageError(f"'{url}' is no address of a service: write http://HOST:PORT")
+    return url.rstrip("/")
+
+
+def headers_for(token: str) -> dict[str, str]:
+    headers = {"Accept": "application/json", "User-Agent": "penstock-client"}
+    return headers | ({"Authorization": f"Bearer {token}"} if token else {})
+
+
+def _local_token(settings: Settings, url: str) -> str:
+    """The token that `penstock up` left for its own user, if that service is the one at this address."""
+    running = Home(settings.home).running()
+    return settings.own_token() if running is not None and running.url.rstrip("/") == url else ""

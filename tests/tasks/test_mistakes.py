@@ -1,0 +1,98 @@
+"""Wrong programs: each is refused at its line, and says what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.compiler.errors import PenstockError
+from tests.tasks.programs import read
+
+HEAD = """
+@program
+def p(A: int8[8], B: int32[8]):
+    s = Stream[int8]
+    t = Stream[int32][2]
+"""
+LOAD = """
+    @task
+    def load():
+        for i in range(8):
+            s.put(A[i])
+"""
+STORE = """
+    @task
+    def store():
+        for i in range(8):
+            B[i] = s.get()
+"""
+WRONG = {
+    "puts and gets differ": (
+        LOAD + STORE.replace("range(8)", "range(7)"), "puts 8 tokens into s, store gets 7", "s.put"
+    ),
+    "two put": (LOAD + LOAD.replace("load", "again").replace("A[i]", "1") + STORE, "s is put into by two", "s.put(1)"),
+    "nobody gets": (LOAD, "s has no reader", "s.put"),
+    "nobody puts": (STORE, "s has no writer", "s.get"),
+    "no such stream": (LOAD + STORE + "\n    @task\n    def more(): t[2].put(1)", "t[2] is no stream", "t[2].put"),
+    "a circle": (
+        LOAD + STORE + "\n    @task\n    def f():\n        t[0].put(t[1].get())\n\n    @task\n    def g():\n"
+        "        t[1].put(t[0].get())",
+        "streams lead in a circle", "t[",
+    ),
+    "too far": (LOAD.replace("A[i]", "A[i + 1]") + STORE, "index 0 reaches 1 to 8", "A[i + 1]"),
+    "a loop without end": (
+        LOAD + STORE.replace("for i in range(8)", "while True"), "rounds are not known", "while True"
+    ),
+    "a condition on data": (
+        LOAD + "\n    @task\n    def store():\n        for i in range(8):\n            x = s.get()\n"
+        "            if x > 0:\n"
+        "                B[i] = x", "not known before a run", "x > 0",
+    ),
+    "an import": ("\n    import os", "has no place in a program", "import os"),
+    "a wrong shape": (LOAD.replace("s.put(A[i])", "s.put(A[0:4])") + STORE, "s carries int8", "s.put(A[0:4])"),
+    "two meet a tensor": (
+        LOAD + STORE + "\n    @task\n    def more():\n        for i in range(8):\n            B[i] = 0",
+        "is met by", "def more",
+    ),
+    "a wrong layout": (
+        "\n    @task(grid=(3,))\n    def f(p, A: int8[8] @ Layout('S0')):\n        pass",
+        "cannot be cut in 3", "A: int8",
+    ),
+    "an unknown name": (LOAD.replace("A[i]", "a[i]") + STORE, "'a' is not defined", "a[i]"),
+    "try_get": (LOAD + STORE.replace("s.get", "s.try_get"), "try_get is not supported", "s.try_get"),
+    "a table that depends on data": (LOAD.replace("A[i]", "A[A[i]]") + STORE, "the index is", "A[i]"),
+    "a sum that begins as a number": (
+        LOAD + "\n    @task\n    def store():\n        x = 0\n        for i in range(8):\n            x += s.get()\n"
+        "            B[i] = x", "is a number before the loop", "x += s.get()",
+    ),
+    "a type that changes": (
+        LOAD + "\n    @task\n    def store():\n        for i in range(8):\n            x = 0\n"
+        "            B[i] = s.get() + x",
+        "set in a loop without a type", "x = 0",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_program_is_refused_at_its_place(name: str) -> None:
+    body, said, place = WRONG[name]
+    with pytest.raises(PenstockError) as caught:
+        read(HEAD + body)
+    error = caught.value
+    assert error.code == "bad-task-program"
+    assert said in error.what
+    line, caret = error.excerpt.splitlines()
+    assert place in line
+    assert caret.strip() == "^"
+    assert error.hint or error.limit
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x = (", "@program\ndef p(", "x = 9 ** 9 ** 9", "\0", "import os", "x = [1 for i in range(10 ** 9)]",
+     "@program\ndef p(A: int8[10 ** 12]): pass", "x = " + "(" * 3000, "lambda: 0", "class X: pass",
+     "@program\ndef p(A: int8[4]):\n    @task(grid=(9999, 9999))\n    def f(i, j): pass"],
+)  # fmt: skip
+def test_what_is_no_program(text: str) -> None:
+    with pytest.raises(PenstockError) as caught:
+        read(text)
+    assert caught.value.where

@@ -1,0 +1,55 @@
+"""What is going on with a run, in two sentences: whether it is alive, how far it is, what it waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from penstock.web import text
+from penstock.web.course_view import outlook
+from penstock.web.text import Document
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is going on, for somebody who just opened the page."""
+
+    tone: str
+    headline: str
+    detail: str
+
+
+def story_of(run: Document, last_news: str | None, workers_alive: int, now: datetime) -> Story:
+    state, progress = run["state"], run["progress"]
+    lasted = text.between(run["started_at"], run["finished_at"], now)
+    if state == "succeeded":
+        return Story("good", "Done", f"It took {lasted}.")
+    if state == "cancelled":
+        return Story("warn", "Stopped", "Somebody stopped this run. What it had found is kept.")
+    if state == "failed":
+        return Story("bad", "Failed", f"It ran for {lasted}." if lasted else "It never started.")
+    news = f"Last news {text.age(last_news, now)}." if last_news else ""
+    if state in ("failing", "cancelling"):
+        why = "A step failed" if state == "failing" else "Somebody stopped this run"
+        return Story("warn", "Stopping", f"{why}; what is still running is being ended. {news}")
+    if run["paused"]:
+        running = f"{progress['trials_running']} trials still come to their end. " if progress["trials_running"] else ""
+        return Story("warn", "Paused", f"{running}No trial starts until somebody resumes the run. {news}")
+    if not workers_alive:
+        return Story(
+            "warn",
+            "Waiting: no worker is alive",
+            f"Nothing moves until one starts; nothing is lost meanwhile. The command penstock up starts one. {news}",
+        )
+    if run["waiting_for"]:
+        return Story("warn", "Waiting", f"{run['waiting_for'][:1].upper()}{run['waiting_for'][1:]}. {news}")
+    if state == "queued":
+        return Story("busy", "Waiting for a worker", "A worker will take the first step in a moment.")
+    running = [step["key"] for step in run["steps"] if step["state"] == "running"]
+    doing = ", ".join(running)
+    if progress["trials_running"]:
+        count = progress["trials_running"]
+        doing = f"{progress['trials_done']} of {progress['trials_total']} trials done, {count} being tried"
+        ahead = outlook(progress)
+        doing += f"; {ahead}" if ahead else ""
+    return Story("busy", "Working", f"{doing[:1].upper()}{doing[1:]}. {news}" if doing else news)
