@@ -44,6 +44,7 @@ def filled(path: str) -> str:
         "artifact_id": "art_x",
         "number": "1",
         "ticket": "t",
+        "sha256": "0" * 64,
     }.items():
         path = path.replace(f"{{{name}}}", value)
     assert "{" not in path, f"give {path} a value"
