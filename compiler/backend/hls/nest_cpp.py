@@ -226,7 +226,7 @@ class NestCpp:
 
     def _select(self, op: nest.SelectOp) -> None:
         label = "partial" if isinstance(op.inside.owner, nest.ConstantOp) else "x"
-        condition = self._condition(op.when)
+        condition = nest_values.condition(op.when, self.loop_names)
         if prod(lane_shape(op.result)) == 1:
             self._single(op.result, label, f"{condition} ? {self._whole(op.inside)} : {self._whole(op.outside)}")
             return
@@ -239,25 +239,22 @@ class NestCpp:
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
     def _wires(self, op: nest.WithinOp | nest.PickOp) -> None:
-        """Lanes of lanes, and which of them are padding."""
-        shape, picked = lane_shape(op.result), isinstance(op, nest.PickOp)
+        shape, label = lane_shape(op.result), "lane" if isinstance(op, nest.PickOp) else "within"
         if prod(shape) == 1:
-            self._single(op.result, "lane" if picked else "within", self._lane(op, ["0"] * len(shape)))
+            self._single(op.result, label, self._lane(op, ["0"] * len(shape)))
             return
-        self._declare(op.result, "lanes" if picked else "within")
+        self._declare(op.result, label)
         with self.out.lanes(shape) as index:
             self.out.add(f"{self._at(op.result, index)} = {self._lane(op, index)};")
 
     def _stack(self, op: nest.StackOp) -> None:
         self._declare(op.result, "window")
-        by = op.by.data
-        others = [1 if dim == by.along else size for dim, size in enumerate(lane_shape(op.inputs[0]))]
-        with self.out.lanes(others) as index:
+        by, shape = op.by.data, lane_shape(op.inputs[0])
+        with self.out.lanes([*shape[: by.along], 1, *shape[by.along + 1 :]]) as index:
             for window, place, number, at in by.places(op.width):
-                made, taken = list(index), list(index)
+                made, taken = [*index, *([str(place)] if by.size > 1 else [])], list(index)
                 made[by.along], taken[by.along] = str(window), str(at)
-                goal = self._at(op.result, [*made, *([str(place)] if by.size > 1 else [])])
-                self.out.add(f"{goal} = {self._at(op.inputs[number], taken)};")
+                self.out.add(f"{self._at(op.result, made)} = {self._at(op.inputs[number], taken)};")
 
     def _lane(self, op: nest.WithinOp | nest.PickOp, index: Sequence[str]) -> str:
         if isinstance(op, nest.PickOp):
@@ -378,16 +375,13 @@ class NestCpp:
 
     # -- guards
 
-    def _condition(self, guard: GuardAttr) -> str:
-        return nest_values.condition(guard, self.loop_names)
-
     @contextmanager
     def _guarded(self, guard: GuardAttr) -> Generator[None]:
         """Statements under a condition; one that follows another of the same condition goes into its block."""
         if not guard.terms:
             yield
             return
-        condition, out = self._condition(guard), self.out
+        condition, out = nest_values.condition(guard, self.loop_names), self.out
         if self.guarded == (condition, len(out.text)):
             out.text.pop()
         else:
