@@ -88,7 +88,7 @@ class Runs:
 
 
 def test_faults_by_lot_cost_nothing(faults: Faults, request: pytest.FixtureRequest) -> None:
-    rounds, many, seed = (int(request.config.getoption(name)) for name in ("--rounds", "--trials", "--seed"))
+    rounds, many, seed = (int(request.config.getoption(name) or 0) for name in ("--rounds", "--trials", "--seed"))
     service, rng = faults.service, random.Random(seed)
     runs = Runs(service, many)
     for _ in range(rounds):
