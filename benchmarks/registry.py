@@ -69,7 +69,10 @@ BENCHMARKS: dict[str, Benchmark] = {
     "profiles": Benchmark(
         "benchmarks.profiles", "kept profiles found a second; tool runs when several workers want the same kernels"
     ),
-    "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
+    "service": Benchmark(
+        "benchmarks.service",
+        "a private service: start, one run by steps, stop; submissions, steps, events and pages under load",
+    ),
     "simulation": Benchmark("benchmarks.simulation", "seconds to simulate long chains and the GPT-2 block, by mode"),
 }
 

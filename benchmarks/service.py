@@ -1,4 +1,7 @@
-"""What the service costs: start and stop of a private one, and one run from submission to package, by steps."""
+"""What the service costs: start and stop of a private one, one run from submission to package, and what load does.
+
+`--only run` and `--only load` do one half. What is measured under load is in service_load/.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from io import StringIO
 from rich.console import Console
 
 from benchmarks.registry import WALL_CLOCK, Figures, Value
+from benchmarks.service_load.load import measure_load
 from penstock.compiler.errors import PenstockError
 from penstock.services.api.answers.schemas import RunDetail, StepOut
 from penstock.services.cli.watching import follow
@@ -21,7 +25,23 @@ TRIALS = 60
 TIMEOUT_SECONDS = 600.0
 
 
-def run() -> Figures:
+def run(only: str = "") -> Figures:
+    rows: list[Mapping[str, Value]] = []
+    summary: dict[str, Value] = {}
+    for name, measure in (("run", _one_run), ("load", _load)):
+        if only in ("", name):
+            found = measure()
+            rows += found.rows
+            summary |= found.summary
+    return Figures(WALL_CLOCK, rows, summary)
+
+
+def _load() -> Figures:
+    found = measure_load()
+    return Figures(WALL_CLOCK, found.rows, found.summary)
+
+
+def _one_run() -> Figures:
     began = time.monotonic()
     with borrowed_stack() as stack, Client(stack.url, stack.token) as service:
         ready = time.monotonic() - began

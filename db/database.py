@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import random
+import select
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url, text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, TimeoutError
+import psycopg
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, OperationalError, TimeoutError
 
 from penstock.db.repositories.artifacts import Artifacts
 from penstock.db.repositories.attempts import Attempts
@@ -40,6 +42,8 @@ T = TypeVar("T")
 # A lock that cannot be had in ten seconds, or a transaction left open for two minutes, is a bug or a dead
 # client: an error is better than a service that stands still.
 _SESSION = "-c lock_timeout=10s -c idle_in_transaction_session_timeout=120s -c timezone=UTC"
+# A network that is cut says nothing: without these a worker would wait for an answer for a quarter of an hour.
+_KEEPALIVE = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
 _RETRYABLE_CODES = ("40001", "40P01")  # serialisation failure, deadlock
 
 
@@ -69,6 +73,10 @@ class Transaction:
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
 
+    def revision(self) -> str:
+        """The schema that the database has, as the number of its last migration."""
+        return self.connection.execute(text("SELECT version_num FROM penstock.alembic_version")).scalar_one()
+
 
 class Database:
     """One Postgres. Safe to share between threads; a forked process must make its own."""
@@ -81,18 +89,20 @@ class Database:
 
     @cached_property
     def engine(self) -> Engine:
-        return create_engine(
+        made = create_engine(
             self.url,
             pool_size=self._pool_size,
             max_overflow=self._pool_size,
-            pool_pre_ping=True,  # a connection from before a restart of Postgres is replaced unseen
             pool_timeout=15,
             connect_args={
                 "connect_timeout": 5,
                 "application_name": self._application,
                 "options": _SESSION,
+                **_KEEPALIVE,
             },
         )
+        event.listen(made, "checkout", _refuse_dead)
+        return made
 
     @contextmanager
     def begin(self, actor: str | None = None) -> Iterator[Transaction]:
@@ -138,6 +148,22 @@ class Database:
     def close(self) -> None:
         if "engine" in self.__dict__:
             self.engine.dispose()
+
+
+def _refuse_dead(connection: Any, *_: object) -> None:
+    """A connection from before a restart of Postgres is replaced unseen.
+
+    Nothing comes from a server that was asked nothing, but that it ends: a look at the socket is a thousandth of a
+    question, which every transaction would have to wait for.
+    """
+    try:
+        waiting = select.poll()  # not select.select, which knows no file beyond the thousandth
+        waiting.register(connection.fileno(), select.POLLIN)
+        ended = bool(waiting.poll(0))
+    except (OSError, ValueError, psycopg.Error):
+        ended = True
+    if ended:
+        raise DisconnectionError
 
 
 def normalise(url: str) -> str:

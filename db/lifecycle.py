@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.db.database import Transaction
-from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
+from penstock.db.repositories.queues import Wanted
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState, TransitionRefusedError
 
@@ -106,15 +106,22 @@ def extend_run(tx: Transaction, run_id: str, steps: Sequence[NewStep]) -> Run:
 
 
 def claim_next(
-    tx: Transaction, queues: Sequence[str], *, worker: str, lease_seconds: float, licences: Mapping[str, int]
+    tx: Transaction,
+    queues: Sequence[str],
+    *,
+    worker: str,
+    lease_seconds: float,
+    licences: Mapping[str, int],
+    again: bool = False,
 ) -> Step | None:
     """Take the step that is to be done next under a new fence; None if nothing of these queues may be done now.
 
-    `worker` names this one claim; `licences` says how many there are of what is counted.
+    `worker` names this one claim, and `again` says that it may have been made already: its commit was answered by a
+    broken connection. `licences` says how many there are of what is counted.
     """
-    known = tx.queues.held_by(worker)
+    known = tx.queues.held_by(worker) if again else None
     if known is not None:
-        return known  # this claim was committed although its connection broke before the answer
+        return known
     if licences:
         tx.queues.lock_licences()
     wanted = Wanted(queues, taken_licences(tx, licences))
@@ -123,22 +130,31 @@ def claim_next(
         if run_id is None:
             return None
         run = tx.runs.lock(run_id)
-        step = tx.queues.next_step(run_id, wanted)
-        if run is not None and step is not None:
-            return _claim(tx, run, step, worker, lease_seconds)
+        step = _claim(tx, run, wanted, worker, lease_seconds) if run is not None else None
+        if step is not None:
+            return step
     return None
+
+
+def claim_next_of(
+    tx: Transaction, run_id: str, queues: Sequence[str], *, worker: str, lease_seconds: float
+) -> Step | None:
+    """The same right after a step of this run has ended in this transaction, if it is the run's turn again.
+
+    Another run's turn comes in a transaction of its own: who holds the lock of one run never waits for another's. So
+    it is where licences are counted, whose lock comes before that of a run.
+    """
+    wanted = Wanted(queues)
+    if tx.queues.next_run(wanted) != run_id:
+        return None
+    return _claim(tx, tx.runs.as_locked(run_id), wanted, worker, lease_seconds)
 
 
 def claim(tx: Transaction, step_id: str, *, worker: str, lease_seconds: float) -> Step | None:
     """Take one particular step, if it is queued and its run is not paused; due or not."""
     known = tx.steps.get(step_id)
-    if known is None or known.state != StepState.QUEUED:
-        return None
-    run = tx.runs.lock(known.run_id)
-    step = tx.steps.for_claim(step_id)
-    if run is None or step is None or (run.paused and step.kind in HELD_BY_PAUSE):
-        return None
-    return _claim(tx, run, step, worker, lease_seconds)
+    run = tx.runs.lock(known.run_id) if known is not None else None
+    return _claim(tx, run, Wanted(()), worker, lease_seconds, step_id) if run is not None else None
 
 
 def taken_licences(tx: Transaction, licences: Mapping[str, int]) -> tuple[str, ...]:
@@ -147,10 +163,11 @@ def taken_licences(tx: Transaction, licences: Mapping[str, int]) -> tuple[str, .
     return tuple(name for name, count in licences.items() if used.get(name, 0) >= count)
 
 
-def _claim(tx: Transaction, run: Run, step: Step, worker: str, lease_seconds: float) -> Step:
-    claimed = tx.steps.claim(step, worker=worker, lease_seconds=lease_seconds)
-    tx.attempts.start(claimed.id, claimed.fence, claimed.attempt, worker)
-    if run.state == RunState.QUEUED:
+def _claim(
+    tx: Transaction, run: Run, wanted: Wanted, worker: str, lease_seconds: float, step_id: str | None = None
+) -> Step | None:
+    claimed = tx.steps.claim(run.id, wanted, worker=worker, lease_seconds=lease_seconds, step_id=step_id)
+    if claimed is not None and run.state == RunState.QUEUED:
         tx.runs.transition("start", run.id)
     return claimed
 
@@ -174,8 +191,11 @@ def finish(tx: Transaction, step: Step, outcome: StepOutcome) -> Step:
         tx.runs.merge_summary(step.run_id, outcome.run_summary)
     if run.state == RunState.RUNNING:
         _add_steps(tx, step.run_id, outcome.new_steps)
+    outlook = tx.steps.outlook(step.run_id, step.id)
+    if run.state == RunState.RUNNING and (outlook.releases or outcome.new_steps):
         _release(tx, step.run_id)
-    _settle_run(tx, step.run_id)
+    if not outlook.open:
+        _settle_run(tx, step.run_id)
     return ended
 
 

@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from penstock.services.step_kinds import LICENCES, QUEUES
 
 T = TypeVar("T")
+Launcher = Literal["local", "slurm", "lsf"]
+LOCAL: Launcher = "local"
 
 
 class SettingError(ValueError):
@@ -32,6 +34,10 @@ class Settings:
     """PENSTOCK_DATABASE_URL: set by `penstock up` for its children, or by an administrator."""
     redis_url: str | None = None
     """PENSTOCK_REDIS_URL: redis://host:port/0 or unix:///path/to/socket."""
+    store_url: str | None = None
+    """PENSTOCK_STORE_URL: where a worker that shares no folder with the service sends and fetches files: the API."""
+    store_token: str = field(default="", repr=False)
+    """PENSTOCK_STORE_TOKEN: the token, of scope admin, that such a worker shows there."""
     api_host: str = "127.0.0.1"
     """PENSTOCK_API_HOST."""
     api_port: int = 8750
@@ -69,6 +75,11 @@ class Settings:
     """PENSTOCK_TOOL_DISK_GB: what a measurement may write into its work folder; a bitstream ten times as much."""
     tool_folder: Path | None = None
     """PENSTOCK_TOOL_FOLDER: where HLS tools work and builds are kept, if not below PENSTOCK_HOME."""
+    launcher: Launcher = LOCAL
+    """PENSTOCK_LAUNCHER: where licensed tools run: on the worker's machine, or as jobs. Those work in
+    PENSTOCK_TOOL_FOLDER, which the cluster must share."""
+    launcher_options: str = ""
+    """PENSTOCK_LAUNCHER_OPTIONS: what each submission gets besides, such as --partition=fpga --licenses=vivado:1."""
     tool_keep: Literal["never", "failed", "always"] = "never"
     """PENSTOCK_TOOL_KEEP: work folders below PENSTOCK_TOOL_FOLDER that stay for two weeks, for a look."""
     allow_python_models: bool = False
@@ -149,10 +160,17 @@ class Settings:
                 f"PENSTOCK_HEARTBEAT_SECONDS={heartbeat:g} must be at most half of "
                 f"PENSTOCK_LEASE_SECONDS={lease:g}: one missed heartbeat must not lose a step"
             )
+        launcher: Launcher = read("LAUNCHER", _launcher, LOCAL)
+        if launcher != "local" and not env.get("PENSTOCK_TOOL_FOLDER", "").strip():
+            raise SettingError(
+                f"PENSTOCK_LAUNCHER={launcher} needs PENSTOCK_TOOL_FOLDER: a folder that the cluster's nodes see, too"
+            )
         return Settings(
             home=read("HOME", _folder, default_home()),
             database_url=read("DATABASE_URL", _url, None),
             redis_url=read("REDIS_URL", _url, None),
+            store_url=read("STORE_URL", _url, None),
+            store_token=read("STORE_TOKEN", _text, ""),
             api_host=host,
             api_port=port,
             trusted_proxies=read("TRUSTED_PROXIES", _names, ()),
@@ -171,6 +189,8 @@ class Settings:
             tool_memory_gb=read("TOOL_MEMORY_GB", _positive, None),
             tool_disk_gb=read("TOOL_DISK_GB", _positive, 20.0),
             tool_folder=read("TOOL_FOLDER", _folder, None),
+            launcher=launcher,
+            launcher_options=read("LAUNCHER_OPTIONS", _text, ""),
             tool_keep=read("TOOL_KEEP", _keep, "never"),
             allow_python_models=read("ALLOW_PYTHON_MODELS", _switch, False),
             fence=read("FENCE", _fence, "required"),
@@ -237,6 +257,17 @@ def _keep(text: str) -> Literal["never", "failed", "always"]:
             return word
         case _:
             raise ValueError("expected never, failed or always")
+
+
+def _launcher(text: str) -> Launcher:
+    word = text.lower()
+    if word == "local":
+        return "local"
+    if word == "slurm":
+        return "slurm"
+    if word == "lsf":
+        return "lsf"
+    raise ValueError("expected local, slurm or lsf")
 
 
 def _fence(text: str) -> Literal["required", "off"]:

@@ -37,6 +37,10 @@ class TooLargeError(StoreError):
     """More bytes came than the caller allows."""
 
 
+class WrongContentError(StoreError):
+    """What came is not what its hash says."""
+
+
 class MissingContentError(StoreError):
     """No file with that hash is in the store."""
 
@@ -64,12 +68,12 @@ class ContentStore:
 
     def put_chunks(self, chunks: Iterable[bytes], limit: int | None = None) -> StoredFile:
         """Store a stream, refusing it as soon as it grows beyond `limit` bytes."""
-        with self._writer() as writer:
+        with self.receiving() as writer:
             for chunk in chunks:
                 if limit is not None and writer.size + len(chunk) > limit:
                     raise TooLargeError(f"more than {limit} bytes")
                 writer.write(chunk)
-            return self._commit(writer)
+            return self.keep(writer)
 
     def put_tree(self, folder: Path) -> StoredFile:
         """Store a folder as one tar that depends on names, bits and executable flags only.
@@ -79,13 +83,13 @@ class ContentStore:
         if not folder.is_dir():
             raise StoreError(f"{folder} is not a folder")
         with (
-            self._writer() as writer,
+            self.receiving() as writer,
             tarfile.open(fileobj=writer, mode="w|", format=tarfile.PAX_FORMAT) as tar,
         ):
             for path in sorted(folder.rglob("*"), key=lambda p: p.relative_to(folder).parts):
                 _add_to_tar(tar, path, path.relative_to(folder).as_posix())
             tar.close()
-            return self._commit(writer)
+            return self.keep(writer)
 
     def extract_tree(self, sha256: str, folder: Path) -> Path:
         """Unpack what put_tree stored into `folder`, which is made if it is absent."""
@@ -188,19 +192,23 @@ class ContentStore:
         return self.root / sha256[:2] / sha256
 
     @contextmanager
-    def _writer(self) -> Iterator[_HashingWriter]:
+    def receiving(self) -> Iterator[HashingWriter]:
+        """A file that goes with the block unless it was kept."""
         self._incoming.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=self._incoming)
         path = Path(name)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                yield _HashingWriter(file, path)
+                yield HashingWriter(file, path)
         finally:
             path.unlink(missing_ok=True)
 
-    def _commit(self, writer: _HashingWriter) -> StoredFile:
-        writer.sync()
+    def keep(self, writer: HashingWriter, sha256: str | None = None) -> StoredFile:
+        """Have what was written appear under its hash, which must be this one if one is given."""
         digest = writer.digest.hexdigest()
+        if sha256 is not None and digest != sha256:
+            raise WrongContentError(f"{writer.size} bytes came with the hash {digest}, not {sha256}")
+        writer.sync()
         final = self._path(digest)
         if not self.renew(digest):
             os.chmod(writer.path, 0o444)
@@ -210,7 +218,7 @@ class ContentStore:
         return StoredFile(digest, writer.size)
 
 
-class _HashingWriter(io.RawIOBase):
+class HashingWriter(io.RawIOBase):
     """Passes bytes on to a file and keeps their hash and count."""
 
     def __init__(self, file: io.BufferedWriter, path: Path) -> None:

@@ -19,6 +19,14 @@ pytest_plugins = [
     "tests.fixtures.time_left",
 ]
 
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the tests go on that could go on for ever."""
+    parser.addoption("--rounds", type=int, default=3, help="rounds of faults by lot (tests/worker/test_many_faults.py)")
+    parser.addoption("--trials", type=int, default=200, help="trials of the large run beside them")
+    parser.addoption("--seed", type=int, default=0, help="what those rounds are drawn from")
+
+
 # Where a red run stops people, the same examples come every time; at a desk new ones are looked for.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):

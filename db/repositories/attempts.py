@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import func, select
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.records import Attempt
@@ -12,10 +12,6 @@ from penstock.db.schema.tables import attempts
 
 
 class Attempts(Repository):
-    def start(self, step_id: str, fence: int, number: int, worker: str) -> None:
-        row = {"step_id": step_id, "fence": fence, "number": number, "worker": worker}
-        self.connection.execute(insert(attempts).values(row))
-
     def of_steps(self, step_ids: Sequence[str]) -> dict[str, tuple[Attempt, ...]]:
         """The attempts of each of the steps, in their order; empty for a step that never started."""
         if not step_ids:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Executable, Select, Table
@@ -49,8 +49,8 @@ class Repository:
     def _all(self, record: type[R], statement: Executable) -> tuple[R, ...]:
         return tuple(record(**row) for row in self.connection.execute(statement).mappings())
 
-    def _first(self, record: type[R], statement: Executable) -> R | None:
-        row = self.connection.execute(statement).mappings().first()
+    def _first(self, record: type[R], statement: Executable, values: Mapping[str, Any] | None = None) -> R | None:
+        row = self.connection.execute(statement, values).mappings().first()
         return None if row is None else record(**row)
 
     def _only(self, record: type[R], statement: Executable) -> R:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 
-from sqlalchemy import false, func, insert, select
+from sqlalchemy import RowMapping, false, func, insert, select, text
 
 from penstock.db.repositories.base import MAX_PAGE, Repository
 from penstock.db.schema.records import Event, Json
+from penstock.db.schema.states import RUN_TERMINAL
 from penstock.db.schema.tables import events
+
+_FIELDS = tuple(field.name for field in fields(Event))
+_SINCE = text("""
+    SELECT e.*, r.state, (SELECT max(id) FROM penstock.events WHERE run_id = r.id) AS newest
+    FROM unnest(CAST(:runs AS text[]), CAST(:lasts AS bigint[])) AS known (run_id, last)
+    JOIN penstock.runs r ON r.id = known.run_id
+    CROSS JOIN LATERAL (
+        SELECT * FROM penstock.events WHERE run_id = known.run_id AND id > known.last ORDER BY id LIMIT :each
+    ) e ORDER BY e.run_id, e.id
+""")
 
 
 class Events(Repository):
@@ -43,15 +55,12 @@ class Events(Repository):
         statement = statement.order_by(events.c.id.desc()).limit(limit)
         return tuple(reversed(self._all(Event, statement)))
 
-    def newest_ids(self, run_ids: Sequence[str]) -> dict[str, int]:
-        """The greatest id so far of each of the runs that has events: what many listeners share."""
-        statement = (
-            select(events.c.run_id, func.max(events.c.id).label("newest"))
-            .where(events.c.run_id.in_(run_ids))
-            .group_by(events.c.run_id)
-        )
-        rows = self.connection.execute(statement)
-        return {row.run_id: row.newest for row in rows}
+    def since(self, known: Mapping[str, int], each: int) -> list[tuple[Event, bool]]:
+        """For each run what came after an id, in order, and whether that event is the last of a run that is over."""
+        found = self.connection.execute(
+            _SINCE, {"runs": list(known), "lasts": list(known.values()), "each": each}
+        ).mappings()
+        return [(Event(**{name: row[name] for name in _FIELDS}), _ends(row)) for row in found]
 
     def newest_id(self, run_id: str | None = None) -> int:
         """The greatest id so far, of one run or of all; 0 if there is none."""
@@ -59,3 +68,7 @@ class Events(Repository):
         if run_id:
             statement = statement.where(events.c.run_id == run_id)
         return self.connection.execute(statement).scalar_one()
+
+
+def _ends(row: RowMapping) -> bool:
+    return row["state"] in RUN_TERMINAL and row["id"] == row["newest"]

@@ -12,15 +12,41 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Subquery, and_, exists, func, literal_column, or_, select
+from sqlalchemy import ColumnElement, and_, func, literal_column, or_, select, text
 
 from penstock.db.repositories.base import Repository
 from penstock.db.schema.records import Step
 from penstock.db.schema.states import RunState, StepState
-from penstock.db.schema.tables import runs, shares, steps
+from penstock.db.schema.tables import runs, steps
 
 HELD_BY_PAUSE = ("trial",)
 """Kinds of steps that a paused run does not start."""
+
+# Running steps are counted in the queues that the worker could serve instead. Written out: it is asked at every claim.
+_NEXT_RUN = text("""
+    WITH busy AS (
+        SELECT run_id, count(*) AS steps FROM penstock.steps
+        WHERE state = 'running' AND queue = ANY(:queues) GROUP BY run_id
+    ), of_owner AS (
+        SELECT coalesce(r.owner, '') AS owner, sum(busy.steps) AS steps
+        FROM busy JOIN penstock.runs r ON r.id = busy.run_id GROUP BY 1
+    )
+    SELECT r.id FROM penstock.runs r
+    LEFT JOIN busy ON busy.run_id = r.id
+    LEFT JOIN of_owner ON of_owner.owner = coalesce(r.owner, '')
+    LEFT JOIN penstock.shares share ON share.owner = coalesce(r.owner, '')
+    WHERE r.state IN ('queued', 'running') AND EXISTS (
+        SELECT FROM penstock.steps s
+        WHERE s.run_id = r.id AND s.state = 'queued' AND s.due_at <= now() AND s.queue = ANY(:queues)
+        AND NOT (r.paused AND s.kind = ANY(:held))
+        AND (s.licence IS NULL OR s.licence <> ALL(CAST(:taken AS text[])))
+        OFFSET 0
+    )
+    ORDER BY
+        coalesce(of_owner.steps, 0), coalesce(share.used, 0), coalesce(r.owner, ''),
+        r.priority DESC, coalesce(busy.steps, 0), r.used, r.id
+    LIMIT 1
+""")
 
 CHANNEL = "penstock_queued"
 _GOING = (RunState.QUEUED, RunState.RUNNING)
@@ -50,39 +76,10 @@ class Queues(Repository):
 
     def next_run(self, wanted: Wanted) -> str | None:
         """The run whose step is to be done next; not locked, so look again once it is."""
-        busy = _busy(wanted)
-        of_owner = (
-            select(owner_of(runs).label("owner"), func.sum(busy.c.steps).label("steps"))
-            .join_from(busy, runs, runs.c.id == busy.c.run_id)
-            .group_by(owner_of(runs))
-            .subquery()
-        )
-        waits = exists().where(steps.c.run_id == runs.c.id, *claimable(wanted))
-        statement = (
-            select(runs.c.id)
-            .join(busy, busy.c.run_id == runs.c.id, isouter=True)
-            .join(of_owner, of_owner.c.owner == owner_of(runs), isouter=True)
-            .join(shares, shares.c.owner == owner_of(runs), isouter=True)
-            .where(runs.c.state.in_(_GOING), waits)
-            .order_by(
-                func.coalesce(of_owner.c.steps, 0), func.coalesce(shares.c.used, 0.0), owner_of(runs),
-                runs.c.priority.desc(), func.coalesce(busy.c.steps, 0), runs.c.used, runs.c.id,
-            )
-            .limit(1)
-        )  # fmt: skip
-        return self.connection.execute(statement).scalar()
-
-    def next_step(self, run_id: str, wanted: Wanted) -> Step | None:
-        """The run's first step that may be claimed now, locked; the run is locked before it."""
-        statement = (
-            select(steps)
-            .join(runs, runs.c.id == steps.c.run_id)
-            .where(steps.c.run_id == run_id, runs.c.state.in_(_GOING), *claimable(wanted))
-            .order_by(steps.c.id)
-            .limit(1)
-            .with_for_update(of=steps, skip_locked=True)
-        )
-        return self._first(Step, statement)
+        given = {
+            "queues": list(wanted.queues), "taken": list(wanted.taken_licences), "held": list(HELD_BY_PAUSE)
+        }  # fmt: skip
+        return self.connection.execute(_NEXT_RUN, given).scalar()
 
     def held_by(self, worker: str) -> Step | None:
         """What a claim under this name got already: its commit was answered by a broken connection."""
@@ -151,9 +148,3 @@ def claimable(wanted: Wanted) -> tuple[ColumnElement[bool], ...]:
 def _due() -> tuple[ColumnElement[bool], ...]:
     held = and_(runs.c.paused, steps.c.kind.in_(HELD_BY_PAUSE))
     return (steps.c.state == StepState.QUEUED, steps.c.due_at <= func.now(), ~held)
-
-
-def _busy(wanted: Wanted) -> Subquery:
-    """Running steps of each run, in the queues that the worker could serve instead."""
-    held = (steps.c.state == StepState.RUNNING, steps.c.queue.in_(wanted.queues))
-    return select(steps.c.run_id, func.count().label("steps")).where(*held).group_by(steps.c.run_id).subquery()

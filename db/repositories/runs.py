@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, insert, literal, null, or_, select, update
+from sqlalchemy import ColumnElement, exists, func, insert, literal, null, or_, select, text, update
 from sqlalchemy.dialects.postgresql import JSONB
 
-from penstock.db.repositories.base import Repository
+from penstock.db.repositories.base import Repository, Scope
 from penstock.db.repositories.events import Events
 from penstock.db.repositories.webhooks import Webhooks
 from penstock.db.schema.ids import new_id
@@ -16,10 +16,15 @@ from penstock.db.schema.records import Json, Page, Run
 from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
 from penstock.db.schema.tables import runs, steps
 
+_LOCK = text("SELECT * FROM penstock.runs WHERE id = :run FOR NO KEY UPDATE")
 _INTAKE = 0x696E74616B65  # "intake"
 
 
 class Runs(Repository):
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self._locked: dict[str, Run] = {}
+
     def create(
         self, *, model_id: str, name: str, options: Json | None = None, owner: str | None = None, priority: int = 0
     ) -> Run:
@@ -38,10 +43,16 @@ class Runs(Repository):
 
     def lock(self, run_id: str) -> Run | None:
         """Lock the run's row until the end of the transaction. Take it before any step of the run."""
-        run = self._first(Run, select(runs).where(runs.c.id == run_id).with_for_update(key_share=True))
+        run = self._first(Run, _LOCK, {"run": run_id})
         if run is not None:
             self.scope.locked_runs.add(run_id)
+            self._locked[run_id] = run
         return run
+
+    def as_locked(self, run_id: str) -> Run:
+        """The run as it was when this transaction locked it, without another look."""
+        self.scope.require_lock(run_id)
+        return self._locked[run_id]
 
     def list(
         self,

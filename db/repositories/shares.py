@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from sqlalchemy import exists, func, literal, select, text, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import func, literal, select, text
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.queues import owner_of
 from penstock.db.schema.records import Usage
 from penstock.db.schema.states import RunState
-from penstock.db.schema.tables import artifacts, models, runs, shares, steps, usage
+from penstock.db.schema.tables import artifacts, models, runs, steps, usage
 
 _GOING = (RunState.QUEUED, RunState.RUNNING)
 
@@ -32,26 +31,27 @@ _CHARGE = text("""
     ON CONFLICT (owner, month) DO UPDATE SET steps = u.steps + 1, seconds = u.seconds + excluded.seconds
 """)
 
+# An owner who has nothing going starts with the least that one of the others has used, a run with the least of the
+# owner's other runs.
+_BEGIN = text("""
+    WITH going AS (
+        SELECT coalesce(owner, '') AS owner, used FROM penstock.runs
+        WHERE state IN ('queued', 'running') AND id <> :run
+    ), share AS (
+        INSERT INTO penstock.shares AS known (owner, used)
+        SELECT :owner, coalesce((SELECT min(s.used) FROM penstock.shares s JOIN going USING (owner)), 0)
+        WHERE NOT EXISTS (SELECT FROM going WHERE owner = :owner)
+        ON CONFLICT (owner) DO UPDATE SET used = greatest(known.used, excluded.used)
+    )
+    UPDATE penstock.runs SET used = greatest(used, coalesce((SELECT min(used) FROM going WHERE owner = :owner), 0))
+    WHERE id = :run
+""")
+
 
 class Shares(Repository):
     def begin(self, run_id: str, owner: str | None) -> None:
         """A run begins, or begins again: it and its owner start where the least served of the others is."""
-        other = runs.alias("other")
-        goes = (other.c.state.in_(_GOING), other.c.id != run_id)
-        own = owner_of(other) == (owner or "")
-        if not self.connection.execute(select(exists().where(*goes, own))).scalar_one():
-            least = (
-                select(func.coalesce(func.min(shares.c.used), 0.0))
-                .select_from(shares.join(other, owner_of(other) == shares.c.owner))
-                .where(*goes)
-                .scalar_subquery()
-            )
-            fresh = insert(shares).values(owner=owner or "", used=least)
-            raised = func.greatest(shares.c.used, fresh.excluded.used)
-            self.connection.execute(fresh.on_conflict_do_update(index_elements=["owner"], set_={"used": raised}))
-        first = select(func.coalesce(func.min(other.c.used), 0.0)).where(*goes, own).scalar_subquery()
-        started = update(runs).where(runs.c.id == run_id).values(used=func.greatest(runs.c.used, first))
-        self.connection.execute(started)
+        self.connection.execute(_BEGIN, {"run": run_id, "owner": owner or ""})
 
     def charge(self, run_id: str, step_id: str, fence: int, outcome: str, error: str | None) -> None:
         """An attempt ended: note how, and charge its time to its run, its owner and the month."""

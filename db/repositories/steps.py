@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Integer,
-    Select,
-    Text,
-    and_,
     cast,
     exists,
     func,
-    insert,
-    literal,
-    or_,
     select,
     text,
     update,
@@ -26,10 +21,12 @@ from sqlalchemy import (
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
+from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
+from penstock.db.repositories.step_moves import CLAIM_NEXT, CLAIM_THIS, MOVES_OF_MANY, OUTLOOK, Sql, move_one, stamps
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, NewStep, Page, Step
-from penstock.db.schema.states import STEP_TERMINAL, STEP_TRANSITIONS, StepState, TransitionRefusedError
-from penstock.db.schema.tables import events, step_edges, steps
+from penstock.db.schema.states import STEP_TRANSITIONS, StepState, TransitionRefusedError
+from penstock.db.schema.tables import step_edges, steps
 
 # One statement for any number: a search has thousands of trials, and whoever waits for the run's lock waits for them.
 _CREATE = text("""
@@ -51,6 +48,14 @@ _CONNECT = text("""
     SELECT * FROM unnest(CAST(:ends AS text[]), CAST(:needs AS text[]))
 """)
 _OPEN = (StepState.BLOCKED, StepState.QUEUED, StepState.RUNNING)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the end of a step means to its run."""
+
+    releases: bool
+    open: bool
 
 
 class Steps(Repository):
@@ -171,83 +176,61 @@ class Steps(Repository):
         """
         self.scope.require_lock(step.run_id)
         move = STEP_TRANSITIONS[name]
-        where = [steps.c.id == step.id, steps.c.state.in_(move.sources)]
-        if StepState.RUNNING in move.sources:
-            where.append(steps.c.fence == fence)  # a missing fence equals nothing
-        changes = {"state": move.target} | _stamps(move.target) | dict(values or {})
-        after = self._first(Step, update(steps).where(*where).values(changes).returning(steps))
+        changes = {"state": str(move.target)} | stamps(move.target) | dict(values or {})
+        # every move out of `running` is fenced; a missing fence equals nothing
+        fenced = " AND fence = :fence" if StepState.RUNNING in move.sources else ""
+        given = {
+            "step": step.id, "run": step.run_id, "fence": fence, "sources": list(move.sources), "was": step.state,
+            "told": f"step.{name}", "data": json.dumps(dict(data or {})), "actor": self.scope.actor,
+        }  # fmt: skip
+        statement, bound = move_one(changes, fenced)
+        after = self._first(Step, statement, given | bound)
         if after is None:
             now = self.get(step.id)
             detail = f" under fence {now.fence}, not {fence}" if now and fence is not None else ""
             raise TransitionRefusedError(step.id, name, now.state if now else None, detail)
-        event = {
-            "from": step.state, "to": after.state, "step": after.id, "key": after.key,
-            "attempt": after.attempt, "fence": after.fence,
-        }  # fmt: skip
-        Events(self.scope).add(step.run_id, f"step.{name}", event | dict(data or {}))
         return after
+
+    def outlook(self, run_id: str, step_id: str) -> Outlook:
+        """After a step has ended: whether others only waited for it, and whether any of the run is left."""
+        row = self.connection.execute(OUTLOOK, {"run": run_id, "step": step_id}).one()
+        return Outlook(bool(row.releases), bool(row.open))
 
     def release(self, run_id: str) -> int:
         """The move `release` of every blocked step of the run whose needs are all done; returns how many.
 
         One statement, whatever their number: the fan-in is counted from the rows of what is not done yet.
         """
-        need = steps.alias("need")
-        undone = ~or_(need.c.state == StepState.SUCCEEDED, and_(need.c.state == StepState.FAILED, need.c.may_fail))
-        waits = exists().where(
-            need.c.run_id == run_id, undone, step_edges.c.step_id == steps.c.id, step_edges.c.needs_id == need.c.id
-        )
-        ready = select(steps.c.id, steps.c.state).where(
-            steps.c.run_id == run_id, steps.c.state == StepState.BLOCKED, ~waits
-        )
-        return self._move_many("release", run_id, ready)
+        return self._move_many("release", run_id)
 
     def cancel_waiting(self, run_id: str) -> int:
         """The move `cancel` of every step of the run that has not started; returns how many."""
-        waiting = select(steps.c.id, steps.c.state).where(
-            steps.c.run_id == run_id, steps.c.state.in_((StepState.BLOCKED, StepState.QUEUED))
-        )
-        return self._move_many("cancel", run_id, waiting)
+        return self._move_many("cancel", run_id)
 
-    def _move_many(self, name: str, run_id: str, moving: Select[Any, Any]) -> int:
+    def _move_many(self, name: str, run_id: str) -> int:
         """One move of many steps with an event for each, without a row of them leaving the database."""
         self.scope.require_lock(run_id)
-        move = STEP_TRANSITIONS[name]
-        before = moving.cte("before")
-        changes = {"state": move.target} | _stamps(move.target)
-        moved = (
-            update(steps)
-            .where(steps.c.id == before.c.id, steps.c.state.in_(move.sources))
-            .values(changes)
-            .returning(steps.c.id, steps.c.key, steps.c.attempt, steps.c.fence, before.c.state.label("was"))
-            .cte("moved")
-        )
-        data = func.jsonb_build_object(
-            "from", moved.c.was, "to", literal(str(move.target)), "step", moved.c.id, "key", moved.c.key,
-            "attempt", moved.c.attempt, "fence", moved.c.fence,
-        )  # fmt: skip
-        row = select(literal(run_id), literal(f"step.{name}"), data, literal(self.scope.actor, Text))
-        told = insert(events).from_select(["run_id", "kind", "data", "actor"], row.order_by(moved.c.id))
-        return self.connection.execute(told).rowcount
+        return self.connection.execute(MOVES_OF_MANY[name], {"run": run_id, "actor": self.scope.actor}).rowcount
 
-    def for_claim(self, step_id: str) -> Step | None:
-        """The step if it is queued and no other transaction has it; locked."""
-        statement = select(steps).where(steps.c.id == step_id, steps.c.state == StepState.QUEUED)
-        return self._first(Step, statement.with_for_update(skip_locked=True))
+    def claim(
+        self, run_id: str, wanted: Wanted, *, worker: str, lease_seconds: float, step_id: str | None = None
+    ) -> Step | None:
+        """Give the run's first step that may be done now, or the one that is named, to a worker.
 
-    def claim(self, step: Step, *, worker: str, lease_seconds: float) -> Step:
-        """Give a queued step to a worker: a new fence, one more attempt, a lease."""
-        values = {
-            "attempt": steps.c.attempt + 1, "fence": steps.c.fence + 1, "owner": worker, "progress": None,
-            "progress_text": None, "lease_until": _from_now(lease_seconds),
-            "started_at": func.coalesce(steps.c.started_at, func.now()),
+        It gets a new fence, one more attempt and a lease; None if there is no such step. The run is locked.
+        """
+        self.scope.require_lock(run_id)
+        statement = CLAIM_NEXT if step_id is None else CLAIM_THIS
+        given = {
+            "run": run_id, "queues": list(wanted.queues), "taken": list(wanted.taken_licences),
+            "held": list(HELD_BY_PAUSE), "worker": worker, "lease": lease_seconds, "actor": self.scope.actor,
         }  # fmt: skip
-        return self.transition("claim", step, values=values, data={"worker": worker})
+        return self._first(Step, statement, given if step_id is None else given | {"step": step_id})
 
     @staticmethod
-    def from_now(seconds: float) -> ColumnElement[Any]:
+    def from_now(seconds: float) -> Sql:
         """A time by the database's clock."""
-        return _from_now(seconds)
+        return Sql(f"now() + interval '{float(seconds):.3f} seconds'")
 
     def hold(self, step_id: str, fence: int) -> bool:
         """Lock the step against the loss of its lease until the transaction ends; False if lost already."""
@@ -327,11 +310,3 @@ def _held(step_id: str, fence: int) -> tuple[ColumnElement[bool], ...]:
 
 def _from_now(seconds: float) -> ColumnElement[Any]:
     return func.now() + text(f"interval '{float(seconds):.3f} seconds'")
-
-
-def _stamps(target: str) -> dict[str, Any]:
-    if target == StepState.QUEUED:
-        return {"queued_at": func.now(), "owner": None, "lease_until": None, "progress": None}
-    if target in STEP_TERMINAL:
-        return {"finished_at": func.now(), "lease_until": None}
-    return {}

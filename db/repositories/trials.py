@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -57,7 +57,7 @@ class TrialRow:
     version: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TrialMark:
     """A trial as far as a drawing or a front needs it: few bytes, since all of a run's are read at once."""
 
@@ -153,7 +153,9 @@ class Trials(Repository):
             .where(steps.c.run_id == run_id, steps.c.kind == "trial")
             .order_by(steps.c.id)
         )
-        rows: Iterable[Sequence[Any]] = self.connection.execute(statement)
+        cursor = self.connection.execute(statement).cursor
+        assert cursor is not None, "a SELECT has rows"
+        rows: Sequence[Any] = cursor.fetchall()  # plain tuples: wrapping ten thousand takes as long as reading
         return tuple(
             TrialMark(
                 row[0], row[1], row[2],

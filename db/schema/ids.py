@@ -8,7 +8,9 @@ import threading
 import time
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_PATTERN = re.compile(r"[a-z]{3}_[0-9a-hjkmnp-tv-z]{26}")
+ID_PATTERN = "[0-9a-hjkmnp-tv-z]{26}"
+"""What comes after a prefix."""
+_PATTERN = re.compile(f"[a-z]{{3}}_{ID_PATTERN}")
 _RANDOM_BITS = 80
 
 

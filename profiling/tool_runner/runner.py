@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.profiling.tool_runner.command import ToolCommand, ToolOutcome, ToolResult, result_from
 
@@ -118,6 +118,12 @@ class ToolProcess:
         )  # fmt: skip
 
 
+class Cancellable(Protocol):
+    """What whoever watches a tool can do to it."""
+
+    def cancel(self) -> None: ...
+
+
 class ToolRunner:
     """The tools of one step. After `cancel_all` the running ones are killed and new ones end as cancelled."""
 
@@ -126,7 +132,7 @@ class ToolRunner:
         self._running: set[ToolProcess] = set()
         self._closed = False
 
-    def run(self, command: ToolCommand, watch: Callable[[ToolProcess], None] | None = None) -> ToolResult:
+    def run(self, command: ToolCommand, watch: Callable[[Cancellable], None] | None = None) -> ToolResult:
         """Run a tool to its end. `watch` is called a few times a second meanwhile; it may cancel the process, or raise,
         which ends it."""
         with self._lock:
@@ -153,7 +159,8 @@ class ToolRunner:
             with self._lock:
                 self._running.discard(process)
 
-    def cancel_all(self) -> None:
+    def cancel_all(self, *, leave: bool = False) -> None:
+        """`leave` is for tools that can outlive their worker; those of this runner cannot."""
         with self._lock:
             self._closed = True
             for process in self._running:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.tool_runner import ToolProcess
+from penstock.profiling.tool_runner import Cancellable
 from penstock.profiling.work_folder import LEAST_FREE_BYTES
 
 OnLine = Callable[[str], None]
@@ -34,7 +34,7 @@ class Watch:
         self._lines = 0
         self._next_look = time.monotonic() + QUOTA_SECONDS
 
-    def __call__(self, process: ToolProcess) -> None:
+    def __call__(self, process: Cancellable) -> None:
         self.follow()
         if time.monotonic() < self._next_look or self.over_quota:
             return

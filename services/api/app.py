@@ -37,9 +37,9 @@ from penstock.services.api.plumbing.hub import EventHub
 from penstock.services.api.plumbing.logs import get_logger
 from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, RequestContext, SameSite
 from penstock.services.api.plumbing.options import ApiOptions
-from penstock.services.api.plumbing.version import version
 from penstock.services.api.routes import (
     accounts,
+    contents,
     events,
     health,
     models,
@@ -54,6 +54,7 @@ from penstock.services.api.routes import (
 from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
+from penstock.services.version import version
 
 log = get_logger()
 
@@ -65,7 +66,7 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, removal, events, results, profiles, webhooks, workers, accounts),
+        *(health, models, runs, searches, removal, events, results, profiles, contents, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
         *(submit_pages, shared_pages, service_pages, sign_in),
     )
@@ -84,7 +85,7 @@ def create_app(settings: Settings | None = None, options: ApiOptions | None = No
         options=options,
         database=database,
         store=ContentStore(settings.store_folder),
-        hub=EventHub(database, options.max_streams),
+        hub=EventHub(database, options.max_streams, events.message),
         token_key=load_key(settings.secret_file) if options.auth else b"",
     )
     broker = BrokerWatch(look_at_workers(settings))

@@ -17,6 +17,8 @@ import typer
 
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.open_rtl.tools import CONSEQUENCES, FINDERS, status, waits_for_translation
+from penstock.profiling.tool_runner.cluster import version_of
+from penstock.profiling.tool_runner.clusters import CLUSTERS
 from penstock.profiling.vitis.advice import advise
 from penstock.profiling.vitis.detect import find_vitis
 from penstock.services.steps.fence.probe import fence_advice, fence_problem
@@ -70,8 +72,22 @@ def examine() -> Iterable[Check]:
         yield check()
     yield from open_tools()
     yield from vitis()
+    yield from batch_systems()
     for extra, packages in PARTS.items():
         yield installed(extra, packages)
+
+
+def batch_systems() -> Iterable[Check]:
+    """What PENSTOCK_LAUNCHER could name; one that it does name has to be there."""
+    chosen = os.environ.get("PENSTOCK_LAUNCHER", "").strip().lower()
+    for name, cluster in CLUSTERS.items():
+        found = version_of(cluster)
+        if found is not None:
+            used = "licensed tools run there" if chosen == name else f"not used: PENSTOCK_LAUNCHER={name} would"
+            yield Check(name, "ok", f"{found}; {used}")
+        elif chosen == name:
+            hint = f"install {cluster.version[0]} on the workers, or unset PENSTOCK_LAUNCHER"
+            yield Check(name, "problem", f"PENSTOCK_LAUNCHER={name}, and there is no {cluster.version[0]}", hint)
 
 
 def python() -> Check:

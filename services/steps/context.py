@@ -11,10 +11,10 @@ from pathlib import Path
 from penstock.db import Database
 from penstock.db.database import is_transient
 from penstock.db.schema.records import Artifact, Json, Model, Run, Step
-from penstock.profiling.tool_runner import ToolRunner
 from penstock.services.settings import Settings
 from penstock.services.step_kinds import FIRST_TURN
 from penstock.services.steps.graph import in_turn
+from penstock.services.steps.launcher import runner_of
 from penstock.services.steps.result import StepStoppedError
 from penstock.services.store import ContentStore
 
@@ -42,7 +42,7 @@ class StepContext:
         self.store = store
         self.database = database
         self.settings = settings
-        self.tools = ToolRunner()
+        self.tools = runner_of(step, settings)
         self._stop_reason: str | None = None
         self._stop_lock = threading.Lock()
         self._shown_at = 0.0
@@ -73,7 +73,7 @@ class StepContext:
         """Have the body end: its tools are killed now, its Python code ends at its next check."""
         with self._stop_lock:
             self._stop_reason = self._stop_reason or reason
-        self.tools.cancel_all()
+        self.tools.cancel_all(leave=reason != "cancelled")
 
     def progress(self, fraction: float | None, text: str | None = None) -> None:
         """Show how far the step is. Cheap to call often; also ends a body that should not go on."""

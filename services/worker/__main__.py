@@ -17,10 +17,13 @@ import sys
 from celery import signals
 from celery.worker import state
 
+from penstock.compiler.errors import PenstockError
 from penstock.services.settings import SettingError, Settings
 from penstock.services.steps import registry
+from penstock.services.store import StoreError
 from penstock.services.worker import shutdown
 from penstock.services.worker.app import TASK, make_app
+from penstock.services.worker.compatible import check_compatible
 from penstock.services.worker.execute import Executor
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.sign_of_life import SignOfLife
@@ -41,6 +44,11 @@ def main() -> int:
         return 2
     configure_logging()
     registry.load(settings.step_modules)  # before the pool forks, so that its children start warm
+    try:
+        check_compatible(settings)  # after what takes seconds to load: the service may be migrating meanwhile
+    except (PenstockError, StoreError) as error:
+        print(f"penstock worker: {error}", file=sys.stderr)  # noqa: T201
+        return 2
     sweep_work_folders(settings)
     sweep_notes(settings)
     executors: dict[int, Executor] = {}

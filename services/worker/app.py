@@ -6,12 +6,18 @@ its step runs: a lost one is sent again, and one too many finds nothing to claim
 
 from __future__ import annotations
 
+import redis
 from celery import Celery
 from kombu.entity import Queue
+from kombu.transport.redis import Transport
 
 from penstock.services.settings import Settings
 
 TASK = "penstock.work"
+
+# A Redis that does not let itself be written to (a replica after a failover, a full memory) is one that is away: it
+# comes back. Celery takes its answer for an error of the program, and would end the worker for it.
+Transport.connection_errors = (*Transport.connection_errors, redis.ResponseError)
 
 
 def make_app(settings: Settings) -> Celery:

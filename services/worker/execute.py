@@ -6,6 +6,7 @@ import itertools
 import logging
 import os
 import shutil
+import signal
 import socket
 import tempfile
 import time
@@ -17,24 +18,26 @@ from penstock.compiler.errors import PenstockError
 from penstock.db import Database, Transaction, lifecycle
 from penstock.db.database import is_transient
 from penstock.db.lifecycle import StepOutcome
-from penstock.db.schema.records import Json, NewArtifact, Step
+from penstock.db.schema.records import Json, Model, NewArtifact, Run, Step
 from penstock.db.schema.states import TransitionRefusedError
+from penstock.services.remote_store import StoreAwayError, open_store
 from penstock.services.settings import Settings
 from penstock.services.steps import registry
 from penstock.services.steps.context import StepContext
 from penstock.services.steps.registry import StepBody
 from penstock.services.steps.result import Output, RetryLaterError
 from penstock.services.steps.version import code_version
-from penstock.services.store import TREE_MEDIA_TYPE, ContentStore, MissingContentError
+from penstock.services.store import TREE_MEDIA_TYPE, MissingContentError
 from penstock.services.worker import shutdown
+from penstock.services.worker.compatible import refuse_newer
 from penstock.services.worker.heartbeat import Heartbeat
 from penstock.services.worker.room import WAIT_SECONDS, came_from_a_full_disk, has_room
 from penstock.services.worker.witness import DutyNotes
 
 log = logging.getLogger(__name__)
 
-STEPS_A_MESSAGE = 20
-FULL_DISK_PAUSE = 2.0
+STEPS_A_MESSAGE, SECONDS_A_MESSAGE = 20, 1.0
+FULL_DISK_PAUSE, SCHEMA_SECONDS = 2.0, 10.0
 
 WriteEnd = Callable[[Transaction], object]
 _claims = itertools.count(1)
@@ -46,38 +49,70 @@ class Executor:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.database = Database(settings.require_database_url(), application="penstock worker", pool_size=3)
-        self.store = ContentStore(settings.store_folder)
+        self.store = open_store(settings)
         self.notes = DutyNotes(settings)
+        self._patience = settings.outage_seconds
+        self._look_at = 0.0
+        self._run: Run | None = None
+        """As it was at the claim of the step."""
+        self._model: Model | None = None
 
     def work(self) -> None:
         """Do steps of this worker's queues as long as there are any; a message too many ends here.
 
         Ends after a few all the same: the broker's message is what gives other work of this process a turn.
         """
-        for _ in range(STEPS_A_MESSAGE):
-            if not has_room(self.settings):
-                log.warning("no step is begun: the disk is full")
-                time.sleep(FULL_DISK_PAUSE)  # the message goes out again as long as there is something to do
-                return
-            step = None if shutdown.drains() else self._claim()
+        began, done, step = time.monotonic(), 0, None
+        while done < STEPS_A_MESSAGE or time.monotonic() - began < SECONDS_A_MESSAGE:
+            if step is None:
+                step = self._claim() if self._may_begin() else None
             if step is None:
                 return
-            self._perform(step)
+            step = self._perform(step)
+            done += 1
+        while step is not None:  # it was claimed with the end of the one before
+            step = self._perform(step, last=True)
+
+    def _may_begin(self) -> bool:
+        if shutdown.drains() or not self._is_current():
+            return False
+        if not has_room(self.settings):
+            log.warning("no step is begun: the disk is full")
+            time.sleep(FULL_DISK_PAUSE)  # the message goes out again as long as there is something to do
+            return False
+        return True
+
+    def _is_current(self) -> bool:
+        """Whether the schema is still the one that this code knows; a service that was brought up to date is not."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return True
+        try:
+            refuse_newer(self.database.run(lambda tx: tx.revision(), patience=self._patience))
+        except PenstockError as error:
+            log.error("no step is begun, and this worker ends: %s", error)
+            shutdown.drain()
+            os.kill(os.getppid(), signal.SIGUSR1)  # the main process drains, and ends
+            return False
+        self._look_at = now + SCHEMA_SECONDS
+        return True
 
     def _claim(self) -> Step | None:
-        # one name a claim: should the connection break during the commit, the repeated claim knows its own
-        worker = f"{socket.gethostname()}:{os.getpid()}:{next(_claims)}"
-        settings = self.settings
+        worker, settings, tries = _claim_name(), self.settings, itertools.count()
+        self._run = None
         return self.database.run(
             lambda tx: lifecycle.claim_next(
-                tx, settings.queues, worker=worker, lease_seconds=settings.lease_seconds, licences=settings.licences
+                tx, settings.queues, worker=worker, lease_seconds=settings.lease_seconds, licences=settings.licences,
+                again=next(tries) > 0,
             ),
-            patience=settings.outage_seconds,
-        )
+            patience=self._patience,
+        )  # fmt: skip
 
-    def _perform(self, step: Step) -> None:
+    def _perform(self, step: Step, *, last: bool = False) -> Step | None:
+        """Returns the next step, if it was claimed with the end of this one."""
         log.info("%s %s of %s: attempt %d", step.id, step.key, step.run_id, step.attempt)
         context = self._context(step)
+        following: Step | None = None
         try:
             with (
                 self.notes.on(step),
@@ -85,24 +120,23 @@ class Executor:
             ):
                 ending = self._work(step, context)
                 if ending is not None:
-                    self._record(step, ending, self.settings.outage_seconds)
+                    following = self._record(step, ending, self._patience, go_on=not last)
         finally:
             context.tools.cancel_all()
             tempfile.tempdir = None
             shutil.rmtree(context.folder, ignore_errors=True)
+        return following
 
     def _context(self, step: Step) -> StepContext:
-        def read(tx: Transaction) -> StepContext:
-            run = tx.runs.get(step.run_id)
-            model = tx.models.get(run.model_id) if run else None
-            assert run is not None, f"a foreign key keeps the run of {step.id}"
-            assert model is not None, f"a foreign key keeps the model of {run.id}"
-            return StepContext(
-                run=run, model=model, step=step, store=self.store, database=self.database,
-                settings=self.settings, folder=self.settings.work_folder / f"{step.id}-{step.fence}",
-            )  # fmt: skip
-
-        return self.database.run(read, patience=self.settings.outage_seconds)
+        run = self._run
+        if run is None or run.id != step.run_id:
+            run = self._run = self.database.run(lambda tx: _existing_run(tx, step), patience=self._patience)
+        if self._model is None or self._model.id != run.model_id:  # a model never changes
+            self._model = self.database.run(lambda tx: _existing_model(tx, run), patience=self._patience)
+        return StepContext(
+            run=run, model=self._model, step=step, store=self.store, database=self.database,
+            settings=self.settings, folder=self.settings.work_folder / f"{step.id}-{step.fence}",
+        )  # fmt: skip
 
     def _work(self, step: Step, context: StepContext) -> WriteEnd | None:
         """How the step ends, to be recorded; None if it is not ours to end any more."""
@@ -164,12 +198,48 @@ class Executor:
         if ending is not None:
             self._record(step, ending, patience=2.0)
 
-    def _record(self, step: Step, ending: WriteEnd, patience: float) -> None:
+    def _record(self, step: Step, ending: WriteEnd, patience: float, *, go_on: bool = False) -> Step | None:
+        """Write down how the step ended; and claim the next one of the same run in the same transaction, if it is its
+        turn: for short steps the transactions are what takes the time. One that was claimed in a commit that nobody
+        answered is found by its name, or else by its lease."""
+        worker, tries = _claim_name(), itertools.count()
+
+        def end(tx: Transaction) -> Step | None:
+            if next(tries) and (known := tx.queues.held_by(worker)):
+                return known
+            ending(tx)
+            if not go_on or self.settings.licences or not self._may_begin():
+                return None
+            settings = self.settings
+            following = lifecycle.claim_next_of(
+                tx, step.run_id, settings.queues, worker=worker, lease_seconds=settings.lease_seconds
+            )
+            self._run = tx.runs.as_locked(step.run_id) if following is not None else None
+            return following
+
         try:
-            self.database.run(ending, patience=patience)
+            return self.database.run(end, patience=patience)
         except TransitionRefusedError as refused:
             # the lease was lost meanwhile, or this is the repetition of a commit that did happen
             log.info("%s: %s", step.key, refused)
+            return None
+
+
+def _existing_run(tx: Transaction, step: Step) -> Run:
+    run = tx.runs.get(step.run_id)
+    assert run is not None, f"a foreign key keeps the run of {step.id}"
+    return run
+
+
+def _existing_model(tx: Transaction, run: Run) -> Model:
+    model = tx.models.get(run.model_id)
+    assert model is not None, f"a foreign key keeps the model of {run.id}"
+    return model
+
+
+def _claim_name() -> str:
+    """One name a claim: should the connection break during the commit, the repeated claim knows its own."""
+    return f"{socket.gethostname()}:{os.getpid()}:{next(_claims)}"
 
 
 def _make_private(folder: Path) -> None:
@@ -201,6 +271,9 @@ def failed(step: Step, error: BaseException, settings: Settings) -> WriteEnd:
     if isinstance(error, MissingContentError):
         log.error("%s of %s: %s", step.key, step.run_id, error)
         return lambda tx: lifecycle.fail(tx, step, _content_gone(step).to_dict())
+    if isinstance(error, StoreAwayError):
+        why = {"code": "store-away", "what": str(error)}
+        return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=5.0, patient=True)
     if isinstance(error, RetryLaterError):
         why = {"code": error.code, "what": error.what}
         return lambda tx: lifecycle.hand_back(tx, step, why, delay_seconds=error.delay_seconds, patient=True)

@@ -9,6 +9,7 @@ import time
 from penstock.db import Database
 from penstock.db.database import is_transient
 from penstock.services.jobs.removal import collect_content
+from penstock.services.remote_store import open_store
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -60,11 +61,12 @@ def forget_old_words(settings: Settings, database: Database) -> int:
 
 def sweep_everything(settings: Settings, database: Database) -> None:
     sweep_work_folders(settings, database)
-    ContentStore(settings.store_folder).sweep()
+    open_store(settings).sweep()
     with database.begin() as tx:
         tx.idempotency.sweep()
         tx.webhooks.sweep()
-    collect_content(database, ContentStore(settings.store_folder))
+    if not settings.store_url:  # else the service sweeps its own
+        collect_content(database, ContentStore(settings.store_folder))
     forget_old_words(settings, database)
     with database.begin() as tx:
         tx.profiles.evict(keep=settings.profiles_kept, unused_days=settings.profiles_days)

@@ -46,6 +46,7 @@ def filled(path: str) -> str:
         "name": "w",
         "number": "1",
         "ticket": "t",
+        "sha256": "0" * 64,
     }.items():
         path = path.replace(f"{{{name}}}", value)
     assert "{" not in path, f"give {path} a value"

@@ -46,6 +46,7 @@ def test_a_monitor_sees_queues_losses_licences_and_what_owners_used(
         )
     seen = figures(client)
     assert seen['penstock_queue_waiting{queue="explore"}'] == 2
+    assert seen['penstock_workers_wanted{queue="explore"}'] == 2
     assert 89 <= seen['penstock_queue_oldest_seconds{queue="explore"}'] < 600
     assert seen["penstock_leases_lost_total"] == 1
     assert seen["penstock_trials_last_hour"] == 1

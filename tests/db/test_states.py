@@ -184,11 +184,16 @@ class Histories(RuleBasedStateMachine):
         with self.database.begin() as tx:
             run = tx.runs.get(self.run.id)
             tx.connection.execute(text("UPDATE penstock.steps SET due_at = now() WHERE due_at > now()"))
-            step = tx.queues.next_step(self.run.id, Wanted(("explore",)))
+            tx.runs.lock(self.run.id)
+            trial = tx.connection.begin_nested()
+            offered = tx.steps.claim(self.run.id, Wanted(("explore",)), worker="w", lease_seconds=60)
+            trial.rollback()
         assert run is not None
         steps = self.steps()
         queued = {step.id for step in steps if step.state == StepState.QUEUED}
-        assert (step is not None and step.id in queued) == bool(queued), "what is queued is offered, and nothing else"
+        assert (offered is not None and offered.id in queued) == bool(queued), (
+            "what is queued is offered, and nothing else"
+        )
         still_open = [step for step in steps if step.state not in STEP_TERMINAL]
         assert bool(still_open) != (run.state in RUN_TERMINAL), "a run is over exactly when none of its steps is open"
         if run.state in (RunState.SUCCEEDED, RunState.RUNNING):

@@ -146,3 +146,21 @@ def tool(context: StepContext) -> StepResult:
     if not result.ok:
         raise result.error("tool")
     return StepResult()
+
+
+@step_kind("make_part")
+def make_part(context: StepContext) -> StepResult:
+    """Hands on what it read of another host, after a while."""
+    said = context.input_file("make", "said").read_bytes()
+    end = time.monotonic() + context.payload["seconds"]
+    while time.monotonic() < end:
+        context.check()
+        time.sleep(0.02)
+    return StepResult(outputs={"part": Output(said + str(context.payload["number"]).encode(), "text/plain")})
+
+
+@step_kind("read_parts")
+def read_parts(context: StepContext) -> StepResult:
+    for number in range(context.payload["count"]):
+        assert context.input_file(f"part/{number}", "part").read_text().endswith(str(number))
+    return StepResult()

@@ -39,6 +39,7 @@ KINDS: Mapping[str, Kind] = {
     "run-not-found": Kind(404, "There is no such run"),
     "model-not-found": Kind(404, "There is no such model"),
     "artifact-not-found": Kind(404, "There is no such artifact"),
+    "content-not-found": Kind(404, "There is no such content"),
     "trial-not-found": Kind(404, "There is no such trial"),
     "worker-not-found": Kind(404, "There is no such worker"),
     "webhook-not-found": Kind(404, "There is no such webhook"),
@@ -55,6 +56,7 @@ KINDS: Mapping[str, Kind] = {
     "range-not-satisfiable": Kind(416, "The range lies outside the file"),
     "unknown-host": Kind(421, "The request is addressed to another host"),
     # what was asked for
+    "content-differs": Kind(422, "The content is not what its hash says"),
     "invalid-request": Kind(422, "A value is not acceptable"),
     "unknown-option": Kind(422, "There is no such option"),
     "unknown-platform": Kind(422, "There is no such platform"),

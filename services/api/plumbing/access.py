@@ -76,6 +76,9 @@ ACCESS: Mapping[str, Need] = {
     "list_audit": "admin",
     "collect_garbage": "admin",
     "drain_worker": "admin",
+    # workers on other machines
+    "get_content": "admin",
+    "put_content": "admin",
 }
 
 

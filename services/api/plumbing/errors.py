@@ -119,7 +119,7 @@ def from_http(error: HTTPException, request: Request) -> Problem:
 def _methods_of(request: Request) -> list[str]:
     """What the address takes: the framework names the methods of the first of its routes only."""
     found: set[str] = set()
-    for method in ("GET", "HEAD", "POST"):
+    for method in ("GET", "HEAD", "POST", "PUT"):
         scope = {**request.scope, "method": method}
         if any(route.matches(scope)[0] is Match.FULL for route in request.app.router.routes):
             found.add(method)

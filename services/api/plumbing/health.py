@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from penstock.db import Database
 from penstock.services.api.answers.schemas import HealthOut, PartHealth, QueueHealth, WorkerHealth
 from penstock.services.api.plumbing.context import Context
-from penstock.services.api.plumbing.version import version
+from penstock.services.version import version
 from penstock.services.worker.sign_of_life import Sign
 
 LOOK_EVERY_SECONDS = 2.0

@@ -1,41 +1,82 @@
 """Wakes event streams and long polls: one small query a tick serves all runs that anybody waits for.
 
-Within a run, event ids rise in the order of commits, so the newest id of each run is all there is to watch.
+Within a run, event ids rise in the order of commits, so a process that has read up to one id need only ask for what
+comes after it, once for all who follow the run. What came is kept for a while as it is sent: a thousand who watch one
+run cost one look at the database and one encoding of each event.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 
 from penstock.db import Database
+from penstock.db.schema.records import Event
 from penstock.services.api.answers.problems import Problem
 
 TICK_SECONDS = 0.4
+BATCH = 500
+_KEPT = 4 * BATCH
+
+
+@dataclass(frozen=True)
+class News:
+    """What a stream sends next: messages as they go out, the id of the last, and whether the run is over with it."""
+
+    text: str
+    last: int
+    over: bool
+    more: bool = False
+    """The database has more for certain, or may have."""
+
+
+@dataclass
+class _Watched:
+    """A run that somebody follows: all its events after `first`, as messages, and who waits for the next."""
+
+    first: int
+    newest: int
+    messages: deque[tuple[int, str]] = field(default_factory=deque[tuple[int, str]])
+    over: bool = False
+    waiting: set[asyncio.Future[None]] = field(default_factory=set[asyncio.Future[None]])
+
+    def add(self, event: Event, message: str, over: bool) -> None:
+        self.messages.append((event.id, message))
+        self.newest, self.over = event.id, over
+        while len(self.messages) > _KEPT:
+            self.first = self.messages.popleft()[0]
+
+    def wake(self) -> None:
+        for future in self.waiting:
+            if not future.done():
+                future.set_result(None)
+        self.waiting.clear()
 
 
 class EventHub:
-    """Lives on one event loop; its task runs only while somebody waits."""
+    """Lives on one event loop; its task runs only while somebody waits. `write` makes an event a message."""
 
-    def __init__(self, database: Database, max_streams: int) -> None:
+    def __init__(self, database: Database, max_streams: int, write: Callable[[Event], str]) -> None:
         self._database = database
         self._max_streams = max_streams
-        self._waiting: Counter[str] = Counter()
-        self._newest: dict[str, int] = {}
-        self._changed = asyncio.Condition()
+        self._write = write
+        self._listeners: Counter[str] = Counter()
+        self._watched: dict[str, _Watched] = {}
         self._task: asyncio.Task[None] | None = None
         self._failure: Exception | None = None
         self._closed = False
 
-    def enter(self, run_id: str) -> Callable[[], None]:
-        """Counts a listener of the run until the returned function is called; refuses one too many.
+    def enter(self, run_id: str, last: int) -> Callable[[], None]:
+        """Counts a listener, who knows the run's events up to `last`, until the returned function is called.
 
-        Counted here and now, while the answer can still be a problem document, so that no two take the last place.
+        Refuses one too many; here and now, while the answer can still be a problem document, so that no two take the
+        last place.
         """
-        if self._waiting.total() >= self._max_streams:
+        if self._listeners.total() >= self._max_streams:
             raise Problem(
                 "too-many-streams",
                 "too many event streams and long polls are open",
@@ -44,7 +85,9 @@ class EventHub:
                 headers={"Retry-After": "5"},
             )
 
-        self._waiting[run_id] += 1
+        self._listeners[run_id] += 1
+        if run_id not in self._watched:
+            self._watched[run_id] = _Watched(first=last, newest=last)
         if self._task is None or self._task.done():
             self._failure = None
             self._task = asyncio.create_task(self._poll())
@@ -55,37 +98,56 @@ class EventHub:
             if left:
                 return
             left = True
-            self._waiting[run_id] -= 1
-            if not self._waiting[run_id]:
-                del self._waiting[run_id]
-                self._newest.pop(run_id, None)
+            self._listeners[run_id] -= 1
+            if not self._listeners[run_id]:
+                del self._listeners[run_id]
+                del self._watched[run_id]
 
         return leave
 
     @property
     def listeners(self) -> int:
-        return self._waiting.total()
+        return self._listeners.total()
 
     async def newer(self, run_id: str, after: int, timeout: float) -> bool:
-        """Waits until the run has an event after `after`; False if the time is over, or the service stops."""
+        """Waits until the run has an event after `after`; False if the time is over, or the service stops.
 
-        def happened() -> bool:
-            return self._closed or self._failure is not None or self._newest.get(run_id, 0) > after
-
-        try:
-            async with asyncio.timeout(timeout), self._changed:
-                await self._changed.wait_for(happened)
-        except TimeoutError:
-            return False
+        The caller has entered, and leaves when it has what it wants.
+        """
+        watched = self._watched[run_id]
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        while watched.newest <= after and not self._closed and self._failure is None:
+            future: asyncio.Future[None] = loop.create_future()
+            watched.waiting.add(future)
+            try:
+                await asyncio.wait_for(future, max(0.0, end - loop.time()))
+            except TimeoutError:
+                return False
+            finally:
+                watched.waiting.discard(future)
         if self._failure is not None:
             raise self._failure
         return not self._closed
 
+    def news(self, run_id: str, after: int) -> News | None:
+        """What came after an id, as far as it is kept; None where the database has to be asked."""
+        watched = self._watched[run_id]
+        if after < watched.first:
+            return None
+        found: list[tuple[int, str]] = []
+        for number, message in reversed(watched.messages):
+            if number <= after:
+                break
+            found.append((number, message))
+        if not found:
+            return News("", after, over=False)
+        return News("".join(message for _, message in reversed(found)), found[0][0], watched.over)
+
     async def close(self) -> None:
         """Lets every waiter go: the process is about to end."""
         self._closed = True
-        async with self._changed:
-            self._changed.notify_all()
+        self._wake_all()
         if self._task is not None:
             self._task.cancel()
 
@@ -95,18 +157,33 @@ class EventHub:
 
     async def _poll(self) -> None:
         try:
-            while self._waiting and not self._closed:
-                newest = await run_in_threadpool(self._query, list(self._waiting))
-                async with self._changed:
-                    self._newest.update({run: last for run, last in newest.items() if run in self._waiting})
-                    self._changed.notify_all()
-                await asyncio.sleep(TICK_SECONDS)
+            while self._listeners and not self._closed:
+                known = {run_id: watched.newest for run_id, watched in self._watched.items()}
+                found = await run_in_threadpool(self._query, known)
+                if not self._take(found):
+                    await asyncio.sleep(TICK_SECONDS)
         except Exception as error:  # noqa: BLE001 - every waiter raises it
             # Handed to every waiter, whose request then answers 503; the next waiter starts the task again.
             self._failure = error
-            async with self._changed:
-                self._changed.notify_all()
+            self._wake_all()
 
-    def _query(self, run_ids: list[str]) -> dict[str, int]:
+    def _take(self, found: Sequence[tuple[Event, bool, str]]) -> bool:
+        """Keep what came and wake who waits for it; whether there may be more already."""
+        count: Counter[str] = Counter()
+        for event, over, message in found:
+            watched = self._watched.get(event.run_id)
+            if watched is not None and event.id > watched.newest:
+                watched.add(event, message, over)
+                count[event.run_id] += 1
+        for run_id in count:
+            self._watched[run_id].wake()
+        return any(events >= BATCH for events in count.values())
+
+    def _wake_all(self) -> None:
+        for watched in self._watched.values():
+            watched.wake()
+
+    def _query(self, known: dict[str, int]) -> list[tuple[Event, bool, str]]:
         with self._database.begin() as tx:
-            return tx.events.newest_ids(run_ids)
+            found = tx.events.since(known, BATCH)
+        return [(event, over, self._write(event)) for event, over in found]

@@ -29,6 +29,7 @@ IdempotencyHeader = Annotated[
     Header(
         alias="Idempotency-Key",
         description="up to 200 visible characters; the same key and body give the same answer for 24 h",
+        json_schema_extra={"pattern": f"^{_FORM.pattern}$"},
     ),
 ]
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from penstock.services.api.plumbing.context import Context
 from penstock.services.api.plumbing.health import HealthLook
-from penstock.services.api.plumbing.version import version
+from penstock.services.version import version
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Labels = Mapping[str, str]
@@ -52,6 +52,13 @@ def measured(context: Context, look: HealthLook) -> str:
     page.add("steps_running", "gauge", "Steps being worked on.", [({"queue": q}, n) for q, n in running.items()])
     page.add("workers_alive", "gauge", "Workers that gave a sign of life lately.", [({}, len(alive))])
     page.add("worker_slots", "gauge", "Steps that they can do at once.", [({"queue": q}, n) for q, n in slots.items()])
+    wanted = {age.queue: age.waiting for age in ages}
+    for queue, count in running.items():
+        wanted[queue] = wanted.get(queue, 0) + count
+    page.add(
+        "workers_wanted", "gauge", "Steps that could run now: the slots to have of each queue, for autoscaling.",
+        [({"queue": queue}, count) for queue, count in wanted.items()],
+    )  # fmt: skip
     page.add("leases_lost_total", "counter", "Steps taken back from workers that died.", [({}, lost)])
     page.add("trials_last_hour", "gauge", "Trials that ended in the last hour.", [({}, trials)])
     steps = [({"owner": owner}, count) for owner, (count, _) in used.items()]

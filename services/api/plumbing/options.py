@@ -28,13 +28,15 @@ class ApiOptions:
     """PENSTOCK_MAX_MODEL_BYTES: the largest ONNX or linalg file."""
     max_source_bytes: int = MIB
     """PENSTOCK_MAX_SOURCE_BYTES: the largest Python file."""
+    max_content_bytes: int = 16 * 1024 * MIB
+    """PENSTOCK_MAX_CONTENT_BYTES: the largest file that a worker on another machine may send."""
     max_body_bytes: int = MIB
     """PENSTOCK_MAX_BODY_BYTES: the largest body of any other request."""
     max_trials: int = 10_000
     """PENSTOCK_MAX_TRIALS: the most trials one run may ask for."""
     max_waiting_runs: int = 500
     """PENSTOCK_MAX_WAITING_RUNS: runs that may be queued or running before new ones are refused."""
-    max_streams: int = 1000
+    max_streams: int = 2000
     """PENSTOCK_MAX_STREAMS: open event streams and long polls of this process."""
     access_log: bool = False
     """PENSTOCK_ACCESS_LOG: on (the default of a service) or off: a line of JSON for each request."""
@@ -48,6 +50,8 @@ class ApiOptions:
         """The largest body for a request: files are big, everything else is small and is read whole into memory."""
         if method == "POST" and path.rstrip("/") == "/v1/models" and content_type.startswith("multipart/"):
             return self.max_model_bytes + 64 * KIB  # room for the multipart envelope
+        if method == "PUT" and path.startswith("/v1/contents/"):
+            return self.max_content_bytes
         return self.max_body_bytes
 
     @staticmethod
@@ -63,6 +67,7 @@ class ApiOptions:
             allowed_hosts=hosts or default_hosts,
             max_model_bytes=read("MAX_MODEL_BYTES", default.max_model_bytes),
             max_source_bytes=read("MAX_SOURCE_BYTES", default.max_source_bytes),
+            max_content_bytes=read("MAX_CONTENT_BYTES", default.max_content_bytes),
             max_body_bytes=read("MAX_BODY_BYTES", default.max_body_bytes),
             max_trials=read("MAX_TRIALS", default.max_trials),
             max_waiting_runs=read("MAX_WAITING_RUNS", default.max_waiting_runs),

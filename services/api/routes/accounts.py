@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from penstock.db.repositories.base import BadCursorError
-from penstock.services.api.answers.params import PROBLEMS, PageLimit
+from penstock.services.api.answers.params import PROBLEMS, NumberCursor, PageLimit
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import AuditList, AuditOut, LoginLink, MeOut
 from penstock.services.api.plumbing.accounts import LATER_LINK, make_ticket
@@ -38,7 +38,7 @@ def list_audit(
     context: Ctx,
     caller: Caller,
     limit: PageLimit = 50,
-    cursor: Annotated[str | None, Query(max_length=20, description="`next_cursor` of the page before")] = None,
+    cursor: NumberCursor = None,
     actor: Annotated[str | None, Query(max_length=200, description="only what this owner asked for")] = None,
 ) -> AuditList:
     """Every request that could change something, and how it ended, the newest first; needs scope `admin`."""

@@ -19,6 +19,7 @@ from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import EventList
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.api.plumbing.hub import BATCH, News
 from penstock.services.jobs.refused import RefusedError
 from penstock.services.jobs.runs import find_run
 
@@ -27,7 +28,6 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
 KEEP_ALIVE_SECONDS = 10.0
 _RETRY_MILLISECONDS = 2000
 _LARGEST_ID = 2**63 - 1
-_BATCH = 500
 
 
 class EventResponse(StreamingResponse):
@@ -51,7 +51,7 @@ class EventResponse(StreamingResponse):
     responses={
         200: {
             "description": "events as they happen, after those that happened before; `end` is the last one",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "content": {"text/event-stream": {}},
         },
         204: {"description": "the run is over and every event was sent: do not come back"},
     },
@@ -60,7 +60,12 @@ async def stream_events(
     run_id: RunId,
     context: Ctx,
     caller: Caller,
-    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="go on after this event")] = None,
+    last_event_id: Annotated[
+        str | None,
+        Header(
+            alias="Last-Event-ID", description="go on after this event", json_schema_extra={"pattern": "^[0-9]{1,18}$"}
+        ),
+    ] = None,
     after: Annotated[int | None, Query(ge=0, le=_LARGEST_ID, description="the same for a first request")] = None,
 ) -> Response:
     """Server-sent events: each has an `id`, and `data` with kind, time and details as JSON."""
@@ -68,7 +73,7 @@ async def stream_events(
     events, over = await run_in_threadpool(_read, context, run_id, last)
     if over and not events and last:
         return Response(status_code=204)
-    leave = context.hub.enter(run_id)
+    leave = context.hub.enter(run_id, events[-1].id if events else last)
     stream = _stream(context, run_id, last, events, over)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return EventResponse(stream, leave, media_type="text/event-stream", headers=headers)
@@ -91,32 +96,47 @@ def list_events(
 async def _stream(
     context: Context, run_id: str, last: int, events: tuple[Event, ...], over: bool
 ) -> AsyncIterator[str]:
-    """Sends what is known, then waits for more; the state is read before the events, so none is missed."""
+    """Sends what is known, then waits for more; a run's state is read with its events, so none is missed."""
     yield f"retry: {_RETRY_MILLISECONDS}\n\n"
+    news = _as_news(events, last, over)
     while True:
-        for event in events:
-            last = event.id
-            yield _message(event)
-        if over and len(events) < _BATCH:
+        if news.text:
+            last = news.last
+            yield news.text
+        if news.over:
             yield "event: end\ndata: {}\n\n"
             return
-        if len(events) < _BATCH and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
+        if not (news.text or news.more) and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
             if context.hub.is_closed:
                 return
             yield ": still here\n\n"
-        try:
-            events, over = await run_in_threadpool(_read, context, run_id, last)
-        except RefusedError:  # it was deleted meanwhile
-            events, over = (), True
+        kept = None if news.more else context.hub.news(run_id, last)
+        news = kept or _as_news(*await run_in_threadpool(_after, context, run_id, last))
+
+
+def _as_news(events: tuple[Event, ...], last: int, over: bool) -> News:
+    """What the database said, as a stream sends it; a full batch is not the end."""
+    text = "".join(message(event) for event in events)
+    full = len(events) >= BATCH
+    return News(text, events[-1].id if events else last, over and not full, more=full)
+
+
+def _after(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], int, bool]:
+    try:
+        events, over = _read(context, run_id, last)
+    except RefusedError:  # it was deleted meanwhile
+        events, over = (), True
+    return events, last, over
 
 
 def _read(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], bool]:
     with context.database.begin() as tx:
         over = find_run(tx, run_id).state in RUN_TERMINAL
-        return tx.events.after(run_id, last, _BATCH), over
+        return tx.events.after(run_id, last, BATCH), over
 
 
-def _message(event: Event) -> str:
+def message(event: Event) -> str:
+    """An event as it goes out."""
     document = event_out(event).model_dump(mode="json")
     return f"id: {event.id}\ndata: {json.dumps(document, separators=(',', ':'))}\n\n"
 

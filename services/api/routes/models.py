@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 
 from penstock.services.api.answers.documents import model_out, run_detail
-from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, Cursor, PageLimit, check_cursor
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, ModelCursor, PageLimit, check_cursor
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ModelList, ModelOut, NamedModel, NewCheck, RunDetail, ZooReference
 from penstock.services.api.plumbing import idempotency
@@ -84,7 +84,7 @@ async def submit_model(
 
 
 @router.get("", summary="List models")
-def list_models(context: Ctx, caller: Caller, limit: PageLimit = 50, cursor: Cursor = None) -> ModelList:
+def list_models(context: Ctx, caller: Caller, limit: PageLimit = 50, cursor: ModelCursor = None) -> ModelList:
     """Models, the newest first."""
     check_cursor(cursor, "mdl")
     with context.database.begin() as tx:

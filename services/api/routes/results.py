@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from penstock.db.schema.ids import is_id
 from penstock.services.api.answers.documents import artifact_out, chosen_trial, trial_out
 from penstock.services.api.answers.downloads import download
-from penstock.services.api.answers.params import PROBLEMS, Cursor, RunId
+from penstock.services.api.answers.params import PROBLEMS, RunId, TrialCursor
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import ArtifactList, TrialFront, TrialList
 from penstock.services.api.answers.trials import front_out, trial_page
@@ -28,7 +28,7 @@ def list_trials(
     context: Ctx,
     caller: Caller,
     limit: Annotated[int, Query(ge=1, le=500, description="how many to give at most")] = 200,
-    cursor: Cursor = None,
+    cursor: TrialCursor = None,
     sort: Annotated[
         Literal["number", "latency", "throughput", "resources", "energy", "traffic"],
         Query(description="number: as they were made; an objective: the best first, those without figures last"),
@@ -73,7 +73,7 @@ def list_artifacts(run_id: RunId, context: Ctx, caller: Caller) -> ArtifactList:
     summary="Download an artifact",
     response_class=Response,
     responses={
-        200: {"description": "the file", "content": {"application/octet-stream": {}}},
+        200: {"description": "the file, with the type that it was stored with", "content": {"*/*": {}}},
         206: {"description": "the part of the file that `Range` asked for"},
         304: {"description": "the file that `If-None-Match` named"},
     },

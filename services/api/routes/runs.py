@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from penstock.db.schema.states import RUN_TERMINAL
 from penstock.services.api.answers.documents import run_detail, run_list
-from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, Cursor, PageLimit, RunId, check_cursor
+from penstock.services.api.answers.params import POLL_AFTER_SECONDS, PROBLEMS, PageLimit, RunCursor, RunId, check_cursor
 from penstock.services.api.answers.schemas import NewRun, RunDetail, RunList, RunStateName
 from penstock.services.api.plumbing import idempotency
 from penstock.services.api.plumbing.auth import Caller
@@ -56,7 +56,7 @@ def list_runs(
     context: Ctx,
     caller: Caller,
     limit: PageLimit = 50,
-    cursor: Cursor = None,
+    cursor: RunCursor = None,
     state: Annotated[list[RunStateName] | None, Query(description="only runs in these states")] = None,
     model: Annotated[str | None, Query(max_length=64, description="only runs of this model")] = None,
     words: Annotated[
@@ -99,7 +99,7 @@ async def get_run(
     """One run with its steps. With `?wait=30` it is a long poll."""
     document = await run_in_threadpool(_look, context, run_id)
     if wait and not _is_news(document, after):
-        leave = context.hub.enter(run_id)
+        leave = context.hub.enter(run_id, document.last_event_id)
         try:
             document = await _news(context, document, wait, after)
         finally:

@@ -1,0 +1,1 @@
+"""What the benchmark `service` loads a private service with."""
