@@ -25,6 +25,7 @@ def _cursor_of(pattern: str) -> FieldInfo:
 RunCursor = Annotated[str | None, _cursor_of(f"^run_{ID_PATTERN}$")]
 ModelCursor = Annotated[str | None, _cursor_of(f"^mdl_{ID_PATTERN}$")]
 TrialCursor = Annotated[str | None, _cursor_of(f"^(stp_{ID_PATTERN}|[012]:[0-9]{{1,18}}\\.[0-9]:[0-9]{{1,9}})$")]
+MessageCursor = Annotated[str | None, _cursor_of(f"^msg_{ID_PATTERN}$")]
 NumberCursor = Annotated[str | None, _cursor_of("^[0-9]{1,18}$")]
 RunId = Annotated[str, Path(max_length=64, description="the id of a run")]
 

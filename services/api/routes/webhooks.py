@@ -10,7 +10,7 @@ from penstock.db import Transaction
 from penstock.db.repositories.base import BadCursorError
 from penstock.db.schema.ids import is_id
 from penstock.db.schema.records import Webhook
-from penstock.services.api.answers.params import PROBLEMS, Cursor, PageLimit, bad_cursor
+from penstock.services.api.answers.params import PROBLEMS, MessageCursor, PageLimit, bad_cursor
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.upkeep import (
     DeliveryList,
@@ -89,7 +89,7 @@ def send_test_message(webhook_id: WebhookId, context: Ctx, caller: Caller) -> No
 
 @router.get("/{webhook_id}/deliveries", summary="What was told")
 def list_deliveries(
-    webhook_id: WebhookId, context: Ctx, caller: Caller, limit: PageLimit = 50, cursor: Cursor = None
+    webhook_id: WebhookId, context: Ctx, caller: Caller, limit: PageLimit = 50, cursor: MessageCursor = None
 ) -> DeliveryList:
     """Messages of the last weeks, the newest first: attempts, the last answer, when the next attempt is due."""
     try:
