@@ -62,6 +62,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "service": Benchmark("benchmarks.service", "a private service: start, one run by steps, trials a second, stop"),
     "simulation": Benchmark("benchmarks.simulation", "seconds to simulate long chains and the GPT-2 block, by mode"),
+    "tasks": Benchmark(
+        "benchmarks.task_programs", "task programs equal to NumPy, and a systolic array's share of its peak"
+    ),
 }
 
 

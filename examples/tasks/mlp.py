@@ -4,7 +4,7 @@
 
 from penstock.tasks import Stream, int8, int32, matmul, program, task
 
-B, D0, D1, D2, D3 = 4, 16, 8, 8, 4
+B, D0, D1, D2, D3 = 4, 16, 8, 8, 8
 
 
 def relu8(x):
