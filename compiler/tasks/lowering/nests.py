@@ -142,7 +142,7 @@ class _NestBuilder:
         for var in self.carried & set(self.values):
             self._keep(var)
         trips, names = self.task.flattened.trips, self.task.flattened.names
-        loops = [Loop(f"{c_name(names[loop])}{i}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [
+        loops = [Loop(f"r{i}_{c_name(names[loop])}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [
             Loop("once", 1)
         ]
         return NestFacts(name, tuple(loops), self.statements)
@@ -176,9 +176,41 @@ class _NestBuilder:
         guards = {tests for tests, _ in definitions}
         if len(guards) == 1:
             tests, value = definitions[-1]
-            self.statements.append(StoreFact(value, place, here, self._guard(tests)))
+            self.statements.append(StoreFact(self._after(value, var), place, here, self._guard(tests)))
         else:
-            self.statements.append(StoreFact(self._variable(var, kind, ()), place, here, ALWAYS))
+            value = self._after(self._variable(var, kind, ()), var)
+            self.statements.append(StoreFact(value, place, here, ALWAYS))
+
+    def _after(self, value: NestValue, var: str) -> NestValue:
+        """A value to be stored, no earlier than the one before it is loaded: it waits for that, if it is not of it."""
+        before = self.loaded.get(var)
+        if before is None or before in self._sources(value):
+            return value
+        chosen = NestValue(value.shape, value.dtype)
+        always = GuardAttr((Term(0, "ge", 0),))
+        self.statements.append(Select(value, before, always, chosen))
+        return chosen
+
+    def _sources(self, value: NestValue) -> set[NestValue]:
+        """All values that one is made of."""
+        made: dict[NestValue, tuple[NestValue, ...]] = {}
+        for one in self.statements:
+            match one:
+                case Select(inside, outside, _, result):
+                    made[result] = (inside, outside)
+                case Map(inputs, _, result, _) | Other(_, inputs, result):
+                    made[result] = inputs
+                case Reduce(given, _, result, _):
+                    made[result] = (given,)
+                case _:
+                    pass
+        found, left = set[NestValue](), [value]
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += made.get(one, ())
+        return found
 
     # -- values
 
