@@ -33,6 +33,9 @@ class Benchmark:
 
 
 BENCHMARKS: dict[str, Benchmark] = {
+    "blocks": Benchmark(
+        "benchmarks.blocks", "decoder blocks in W8A8, searched and simulated: cycles beside bandwidth and arithmetic"
+    ),
     "claims": Benchmark("benchmarks.claims", "steps claimed and finished a second, on an embedded Postgres"),
     "compile": Benchmark("benchmarks.compile_blocks", "seconds per stage, decoder blocks of real size to HLS C++"),
     "csynth": Benchmark(
@@ -43,6 +46,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "explore": Benchmark(
         "benchmarks.explore", "the search with its defaults under five budgets: cycles, bound, gap, seconds"
+    ),
+    "fronts": Benchmark(
+        "benchmarks.fronts", "the front of the search with its defaults, beside NSGA-II with four times the trials"
     ),
     "fifo": Benchmark("benchmarks.fifo", "FIFO sizing: bits and latency by every way, against the optimum where known"),
     "kernels": Benchmark(

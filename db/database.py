@@ -20,8 +20,10 @@ from penstock.db.repositories.base import Scope
 from penstock.db.repositories.events import Events
 from penstock.db.repositories.idempotency import Idempotency
 from penstock.db.repositories.models import Models
+from penstock.db.repositories.pace import Pace
 from penstock.db.repositories.profiles import Profiles
 from penstock.db.repositories.queues import Queues
+from penstock.db.repositories.retention import Retention
 from penstock.db.repositories.rung_pairs import RungPairs
 from penstock.db.repositories.runs import Runs
 from penstock.db.repositories.sessions import Sessions
@@ -30,6 +32,7 @@ from penstock.db.repositories.steps import Steps
 from penstock.db.repositories.tokens import Tokens
 from penstock.db.repositories.trial_pages import TrialPages
 from penstock.db.repositories.trials import Trials
+from penstock.db.repositories.webhooks import Webhooks
 from penstock.db.schema.tables import STUDY_SCHEMA
 
 T = TypeVar("T")
@@ -60,6 +63,9 @@ class Transaction:
         self.trial_pages = TrialPages(scope)
         self.profiles = Profiles(scope)
         self.rung_pairs = RungPairs(scope)
+        self.pace = Pace(scope)
+        self.retention = Retention(scope)
+        self.webhooks = Webhooks(scope)
         self.events = Events(scope)
         self.idempotency = Idempotency(scope)
 

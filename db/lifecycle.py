@@ -14,7 +14,7 @@ from typing import Any
 from penstock.db.database import Transaction
 from penstock.db.repositories.queues import HELD_BY_PAUSE, Wanted
 from penstock.db.schema.records import Json, NewArtifact, NewStep, Run, Step, TrialSummary
-from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
+from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState, TransitionRefusedError
 
 # Hand-backs do not count as attempts; so many claims of one step mean that something else is wrong.
 _CLAIMS_ALLOWED = 50
@@ -259,7 +259,8 @@ def _lost(tx: Transaction, step: Step, evidence: Json | None) -> Step:
 
 def _locked(tx: Transaction, step: Step) -> Run:
     run = tx.runs.lock(step.run_id)
-    assert run is not None, f"a foreign key keeps the run of {step.id}"
+    if run is None:  # its run ended without this worker, and was deleted
+        raise TransitionRefusedError(step.id, "end", None)
     return run
 
 

@@ -14,6 +14,14 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+    WorkerHealth,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryOut,
+    FreedOut,
+    WebhookOut,
+    WebhookSecret,
 )
 from penstock.services.client.asynchronous import AsyncClient
 from penstock.services.client.blocking import Client
@@ -41,7 +49,10 @@ __all__ = [
     "ModelSource",
     # what comes back
     "ArtifactOut",
+    "Collected",
+    "DeliveryOut",
     "EventOut",
+    "FreedOut",
     "HealthOut",
     "LimitFound",
     "MeOut",
@@ -52,6 +63,9 @@ __all__ = [
     "TrialDetail",
     "TrialFront",
     "TrialOut",
+    "WorkerHealth",
+    "WebhookOut",
+    "WebhookSecret",
     # what can go wrong
     "ServiceError",
     "UnreachableError",

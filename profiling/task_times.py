@@ -6,7 +6,7 @@ largest lateness of what it has met so far, so all times follow from cumulative 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -154,6 +154,7 @@ def _accesses(
 ) -> list[tuple[PortAccesses, str]]:  # fmt: skip
     """The accesses of one nest with their directions. `base` counts the tokens that earlier nests passed."""
     found: list[tuple[PortAccesses, str]] = []
+    known: dict[Hashable, Times] = {}
     for port in schedule.ports:
         if port.kind == "external":
             continue
@@ -165,9 +166,12 @@ def _accesses(
             low, high = tokens.searchsorted([first, first + pattern.count])
             part = slice(int(low), int(high))
             tokens = tokens[part] - first
-        iterations = iterations_of(pattern, tokens)
-        waits = local = _cycles(iterations, period) + port.stage
+        key = (pattern, port.stage, id(indices[channel]), first)  # ports that are met alike share their times
+        if key not in known:
+            known[key] = _cycles(iterations_of(pattern, tokens), period) + port.stage
+        waits = local = known[key]
         if port.kind == "block":
+            iterations = iterations_of(pattern, tokens)
             # a block passes at its last access, but must be there (or be free) at its first
             local = _cycles(iterations + (schedule.block_iterations - 1), period) + port.stage
         found.append((PortAccesses(channel, local, waits, part, whole, port.kind == "block"), port.direction))
@@ -192,17 +196,45 @@ def run_task(work: Work, arrivals: Mapping[int, Times], freed: Mapping[int, Time
             # a wait before the first read is no work yet
             begun = max([0, *(int(one.values[1]) for one in late if len(one.values) > 1)])
         late += [_lateness(a, True, freed[a.channel], start) for a in nest.writes if a.channel in freed]
-        late = [one for one in late if one.most > 0]
+        late = _distinct([one for one in late if one.most > 0])
+        alike: dict[int, Times] = {}
         for access in nest.reads:
-            _put(read, access, access.local, nest.offset(access, late), start, work)
+            if not _taken(alike, read, access):
+                _put(read, access, access.local, nest.offset(access, late), start, work)
+                _keep(alike, read, access)
+        alike = {}
         for access in nest.writes:
-            _put(written, access, access.local, nest.offset(access, late, issued=nest.issued), start, work)
+            if not _taken(alike, written, access):
+                _put(written, access, access.local, nest.offset(access, late, issued=nest.issued), start, work)
+                _keep(alike, written, access)
             if access.is_block:
                 _put(claimed, access, access.waits, nest.offset(access, late, claims=True), start, work)
         wait = max([0, *(one.most for one in late)])
         waited += wait
         start += nest.latency + wait + GAP
     return TaskRun(read, written, claimed, TaskTimes(begun, start - GAP, waited - begun))
+
+
+def _distinct(late: list[_Lateness]) -> list[_Lateness]:
+    """Without those that say what another says: of ports that are met alike, and wait for the same."""
+    found: dict[Hashable, _Lateness] = {}
+    for one in late:
+        alike = (id(one.by.waits), one.writes, one.by.is_block, one.values.tobytes())
+        found.setdefault(alike, one)
+    return list(found.values())
+
+
+def _taken(alike: Mapping[int, Times], times: dict[int, Times], access: PortAccesses) -> bool:
+    """Whether a port of the nest that is met alike has passed its tokens: this one does so in the same cycles."""
+    found = alike.get(id(access.local)) if access.whole and not access.is_block else None
+    if found is not None:
+        times[access.channel] = found
+    return found is not None
+
+
+def _keep(alike: dict[int, Times], times: Mapping[int, Times], access: PortAccesses) -> None:
+    if access.whole and not access.is_block:
+        alike[id(access.local)] = times[access.channel]
 
 
 def _lateness(access: PortAccesses, writes: bool, possible: Times, start: int) -> _Lateness:

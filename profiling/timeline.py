@@ -170,7 +170,12 @@ class FreeTimeline:
         return settled.result()
 
     def _settle(self, shallow: set[str]) -> None:
-        """Let full channels hold their writers back until nothing moves."""
+        """Let full channels hold their writers back until nothing moves.
+
+        Tasks that are alike and wait for the same are run once: what is known holds all that it is known by.
+        """
+        self._runs: dict[Hashable, tuple[TaskRun, object, object]] = {}
+        self._freed: dict[Hashable, tuple[Times, object]] = {}
         self._ends = self.network.ends()
         self._waiting = {self._ends[name][0] for name in shallow}
         for _ in range(_MOST_SWEEPS):
@@ -203,7 +208,10 @@ class FreeTimeline:
         work, names = self.work[task.name], self.names[task.name]
         arrivals = {position: self.written[names[position]] for position in work.reads}
         freed = {position: self._free(names[position]) for position in work.writes}
-        run = run_task(work, arrivals, freed)
+        key = (id(work), *map(id, arrivals.values()), *map(id, freed.values()))
+        if key not in self._runs:
+            self._runs[key] = (run_task(work, arrivals, freed), arrivals, freed)
+        run = self._runs[key][0]
         moved = False
         for found, held, end in (
             (run.read, self.read, 0),
@@ -221,11 +229,14 @@ class FreeTimeline:
 
     def _free(self, name: str) -> Times:
         """From when a slot is free for each sampled token; the far past for those that find one at the start."""
-        index = self.samples[name]
-        first, place = self.memory.slots_of(index, self.network.channels[name].depth)
-        free = np.full(index.shape, _PAST, np.int64)
-        free[first:] = self.read[name][place] + 1
-        return free
+        index, depth, read = self.samples[name], self.network.channels[name].depth, self.read[name]
+        key = (id(index), depth, id(read))
+        if key not in self._freed:
+            first, place = self.memory.slots_of(index, depth)
+            free = np.full(index.shape, _PAST, np.int64)
+            free[first:] = read[place] + 1
+            self._freed[key] = (free, read)
+        return self._freed[key][0]
 
     def _channel(self, name: str) -> ChannelTimes:
         index, written, read = self.samples[name], self.written[name], self.read[name]

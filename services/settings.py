@@ -83,6 +83,13 @@ class Settings:
     """PENSTOCK_PROFILES_KEPT: measured kernels that are kept; what a run cites is kept beyond that."""
     profiles_days: float = 180.0
     """PENSTOCK_PROFILES_DAYS: how long a measured kernel is kept that no run cites and nobody asks for."""
+    audit_days: float | None = None
+    """PENSTOCK_AUDIT_DAYS: how long entries of the audit log are kept; for ever if unset."""
+    events_days: float | None = None
+    """PENSTOCK_EVENTS_DAYS: how long after its end a run keeps its events; as long as the run if unset."""
+    webhook_targets: tuple[str, ...] = ()
+    """PENSTOCK_WEBHOOK_TARGETS: where webhooks may go: ci.example.org, *.example.org, or * for every public address;
+    a private network only as what it is, such as 10.1.0.0/16. Nowhere unless it is named."""
     queues: tuple[str, ...] = QUEUES
     """PENSTOCK_QUEUES: comma-separated queues that a worker takes steps from."""
     concurrency: int = 1
@@ -171,6 +178,9 @@ class Settings:
             import_memory_gb=read("IMPORT_MEMORY_GB", _positive, 4.0),
             profiles_kept=read("PROFILES_KEPT", _count, 100_000),
             profiles_days=read("PROFILES_DAYS", _positive, 180.0),
+            audit_days=read("AUDIT_DAYS", _positive, None),
+            events_days=read("EVENTS_DAYS", _positive, None),
+            webhook_targets=read("WEBHOOK_TARGETS", _names, ()),
             queues=read("QUEUES", _names, QUEUES),
             concurrency=read("CONCURRENCY", _count, 1),
             step_modules=read("STEP_MODULES", _names, ("penstock.services.steps.bodies",)),

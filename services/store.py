@@ -6,14 +6,16 @@ leaves nothing that a reader could take for an output. The same bytes are kept o
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
+import math
 import os
 import re
 import tarfile
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from typing import Any, BinaryIO
 TREE_MEDIA_TYPE = "application/x-tar"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+_BATCH = 500
 # Python before 3.11.4 has no filters; put_tree wrote the tar, and writes plain files only.
 _ONLY_DATA: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 
@@ -50,6 +53,7 @@ class ContentStore:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._incoming = root / "incoming"
+        self._leaving = root / "leaving"
 
     def put_bytes(self, data: bytes) -> StoredFile:
         return self.put_chunks([data])
@@ -93,7 +97,7 @@ class ContentStore:
     def path(self, sha256: str) -> Path:
         """Where the content lies; it exists. Callers must not write to it."""
         path = self._path(sha256)
-        if not path.is_file():
+        if not path.is_file() and not self._put_back(sha256):
             raise MissingContentError(f"no content {sha256} in the store at {self.root}")
         return path
 
@@ -104,7 +108,46 @@ class ContentStore:
         return self.path(sha256).read_bytes()
 
     def exists(self, sha256: str) -> bool:
-        return self._path(sha256).is_file()
+        return self._path(sha256).is_file() or self._put_back(sha256)
+
+    def renew(self, sha256: str) -> bool:
+        """Whether it is there, and from now on as young as if it had just been stored: a row will refer to it."""
+        try:
+            os.utime(self._path(sha256))
+        except FileNotFoundError:
+            return self._put_back(sha256) and self.renew(sha256)
+        return True
+
+    def old(self, older_than_seconds: float) -> Iterator[list[str]]:
+        """Hashes of what nobody stored or renewed for so long, some hundreds at a time."""
+        limit = time.time() - older_than_seconds
+        for folder in sorted(self.root.glob("[0-9a-f][0-9a-f]")):
+            found = [path.name for path in folder.iterdir() if _HASH.fullmatch(path.name) and _mtime(path) < limit]
+            for first in range(0, len(found), _BATCH):
+                yield found[first : first + _BATCH]
+
+    def remove(self, sha256s: Iterable[str], older_than_seconds: float, needed: Callable[[list[str]], set[str]]) -> int:
+        """Remove what is old and not needed; how many bytes went.
+
+        Each file is first set aside, where no writer counts on it any more, and then looked at again: what was renewed
+        or came to be needed meanwhile goes back. Whatever is set aside while this process dies goes back at the next
+        use, so that nothing that a row refers to is ever gone.
+        """
+        self._leaving.mkdir(parents=True, exist_ok=True)
+        limit = time.time() - older_than_seconds
+        aside = [sha256 for sha256 in sha256s if self._set_aside(sha256)]
+        keep = needed(aside) if aside else set[str]()
+        freed = 0
+        for sha256 in aside:
+            path = self._leaving / sha256
+            if sha256 in keep or _mtime(path) >= limit:
+                self._put_back(sha256)
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                size = path.stat().st_size
+                path.unlink()
+                freed += size
+        return freed
 
     def sweep(self, older_than_seconds: float = 86400.0) -> int:
         """Remove what killed writers left in the incoming folder; returns how many files went."""
@@ -118,7 +161,26 @@ class ContentStore:
                         removed += 1
                 except FileNotFoundError:
                     continue  # its writer has just finished, or another process sweeps too
+        if self._leaving.is_dir():
+            for path in self._leaving.iterdir():  # of a collector that was killed: it begins anew
+                self._put_back(path.name)
         return removed
+
+    def _set_aside(self, sha256: str) -> bool:
+        try:
+            os.replace(self._path(sha256), self._leaving / sha256)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _put_back(self, sha256: str) -> bool:
+        """What was set aside stands in its place again."""
+        path = self._path(sha256)
+        try:
+            os.replace(self._leaving / sha256, path)
+        except FileNotFoundError:
+            return path.is_file()
+        return True
 
     def _path(self, sha256: str) -> Path:
         if not _HASH.fullmatch(sha256):
@@ -140,9 +202,9 @@ class ContentStore:
         writer.sync()
         digest = writer.digest.hexdigest()
         final = self._path(digest)
-        if not final.exists():
+        if not self.renew(digest):
             os.chmod(writer.path, 0o444)
-            final.parent.mkdir(exist_ok=True)
+            final.parent.mkdir(parents=True, exist_ok=True)
             os.replace(writer.path, final)
             _sync_folder(final.parent)
         return StoredFile(digest, writer.size)
@@ -183,6 +245,14 @@ def _add_to_tar(tar: tarfile.TarFile, path: Path, name: str) -> None:
     info.size, info.mode = status.st_size, 0o755 if status.st_mode & 0o100 else 0o644
     with path.open("rb") as source:
         tar.addfile(info, source)
+
+
+def _mtime(path: Path) -> float:
+    """When the file was stored or renewed; a file that has just gone is as young as can be."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
 
 
 def _sync_folder(folder: Path) -> None:

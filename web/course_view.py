@@ -60,7 +60,7 @@ def draw_course(
     x_axis = fit_axis([0, max(trials, falls[-1][0] + 1)], 0.0, 100.0)
     y_axis = fit_axis(known, 100.0, 0.0)
     places = [(x_axis.pixel(number), y_axis.pixel(value)) for number, value in falls]
-    gap = f", {text.percent(values[-1] / bound - 1)} above the bound" if bound else ""
+    gap = f", {text.beside_bound(100 * (values[-1] / bound - 1))}" if bound else ""
     return Course(
         title=title + (" (log)" if y_axis.logarithmic else ""),
         x_ticks=x_ticks(x_axis, lambda value: f"{value:,.0f}"),

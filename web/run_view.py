@@ -188,7 +188,7 @@ def _chosen(summary: Document) -> ChosenView | None:
         fifos="" if bits is None else f"{text.quantity(bits)} bit",
         fifos_before="" if before is None else f"{text.quantity(before)} without sizing",
         why=tuple(map(str, summary.get("why") or ())),
-        bound=f"{gap:,.4g} %" if is_number(gap := summary.get("gap_pct")) else "",
+        bound=text.beside_bound(gap) if isinstance(gap := summary.get("gap_pct"), int | float) else "",
     )
 
 

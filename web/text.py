@@ -41,6 +41,13 @@ def percent(share: float) -> str:
     return f"{value:.1f} %" if abs(value) < 10 else f"{value:,.0f} %"
 
 
+def beside_bound(gap_pct: float) -> str:
+    """How far a design is from what none can be better than; far from it a percentage says less than a multiple."""
+    if gap_pct <= 0:
+        return "at the bound"
+    return f"{percent(gap_pct / 100)} above the bound" if gap_pct < 100 else f"{gap_pct / 100 + 1:,.3g} times the bound"
+
+
 def size(count: int) -> str:
     """Bytes in decimal units, as disks and networks count."""
     value = float(count)

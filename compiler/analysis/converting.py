@@ -1,4 +1,4 @@
-"""Which hardware a converter becomes: one nest over one block where the orders allow it, else two blocks in turn."""
+"""Which hardware a converter becomes: one nest over one block or over the last tokens, else two blocks in turn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from xdsl.ir import Operation
 
 from penstock.compiler.analysis.converter import ConverterPlan, plan_converter
 from penstock.compiler.analysis.one_pass import OnePassPlan, plan_one_pass
+from penstock.compiler.analysis.regroup import RegroupPlan, plan_regroup
 from penstock.compiler.analysis.walks import read_walk
 from penstock.compiler.dialects import itensor
 from penstock.compiler.dialects.itensor_types import ITensorType, expect_itensor
@@ -31,12 +32,12 @@ def converted_orders(op: Operation) -> tuple[ITensorType, ITensorType] | None:
 
 
 @lru_cache(maxsize=4096)
-def choose_plan(source: ITensorType, target: ITensorType) -> OnePassPlan | ConverterPlan:
-    """One pass unless it would make the source wait while whole blocks are sent again."""
+def choose_plan(source: ITensorType, target: ITensorType) -> OnePassPlan | RegroupPlan | ConverterPlan:
+    """One pass unless it would make the source wait while whole blocks are sent again; no blocks to regroup slices."""
     plan = plan_one_pass(source, target)
     if plan is not None and (plan.burst == 1 or not _repeats_more(source, target)):
         return plan
-    return plan_converter(source, target)
+    return plan_regroup(source, target) or plan_converter(source, target)
 
 
 def _repeats_more(source: ITensorType, target: ITensorType) -> bool:
@@ -49,5 +50,5 @@ def converter_bits(source: ITensorType, target: ITensorType) -> int:
     if source == target:
         return 0
     plan = choose_plan(source, target)
-    elements = plan.elements if isinstance(plan, OnePassPlan) else plan.ping_pong_elements
+    elements = plan.ping_pong_elements if isinstance(plan, ConverterPlan) else plan.elements
     return elements * type_bits(source.dtype)

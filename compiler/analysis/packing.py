@@ -28,7 +28,8 @@ def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1) -> Layout
     number, walk = number_type(kind.dtype), read_walk(kind)
     if not number.is_native or not walk.tiles:
         return None
-    word = _choose_word(walk, stripes * port_bits // number.bits)
+    port = 1 << (port_bits.bit_length() - 1)
+    word = _choose_word(walk, (stripes * port if stripes > 1 else port_bits) // number.bits)
     if prod(word) <= 1:
         return None
     tile = list(word)
@@ -40,7 +41,7 @@ def choose_layout(kind: ITensorType, port_bits: int, stripes: int = 1) -> Layout
             break
         tile[dim] *= trip
         previous = dim
-    return Layout(tuple(tile), tuple(word), max(1, prod(word) * number.bits // port_bits) if stripes > 1 else 1)
+    return Layout(tuple(tile), tuple(word), max(1, prod(word) * number.bits // max(port, number.bits)))
 
 
 def word_order(kind: ITensorType, layout: Layout) -> ITensorType:

@@ -73,19 +73,55 @@ def _loops(op: TensorOp, dims: FrameDims) -> tuple[int, ...]:
     return (*made, *dict.fromkeys(read))
 
 
+def frame_lanes(graph: Graph) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+    """By layer and loop along a frame: with how many lanes windows still pass in step. More than one for columns only.
+
+    Several rows at once would wait for each other, and be kept as long.
+    """
+    found: dict[str, dict[int, tuple[int, ...]]] = {}
+    operations = {op.layer: op for op in graph.operations}
+    for layer, loops in spatial_loops(graph).items():
+        op, columns = operations[layer], loops[-1]
+        slides = [
+            one
+            for value, operand_dims in zip(op.inputs, op.operand_dims, strict=True)
+            for one in slides_before(graph, value)
+            if columns in operand_dims and operand_dims.index(columns) == one.by.dim
+        ]
+        in_step = tuple(n for n in range(1, op.trips[columns] + 1)
+                        if op.trips[columns] % n == 0 and all(_in_step(one, n) for one in slides))  # fmt: skip
+        found[layer] = {loop: in_step if loop == columns else (1,) for loop in loops}
+    return found
+
+
+def _in_step(node: Windows, windows: int) -> bool:
+    extent = tensor_type(node.source).get_shape()[node.by.dim]
+    return windows == 1 or node.by.paces(extent, windows * node.by.step, windows)
+
+
 def _rank(value: SSAValue) -> int:
     return len(tensor_type(value).get_shape())
 
 
+def slides_before(graph: Graph, value: SSAValue) -> list[Windows]:
+    """The slides that made a tensor from a frame, the last one first; none where it is no windows."""
+    makers = {one.result: one for one in graph.nodes if isinstance(one, Windows)}
+    found: list[Windows] = []
+    while (maker := makers.get(value)) is not None:
+        found.append(maker)
+        value = maker.source
+    return found
+
+
+def slides_of(graph: Graph, node: Windows) -> list[Windows]:
+    """All slides on the way from a tensor to what reads its windows, this one's among them."""
+    behind = [one for one in _behind(graph, node) if isinstance(one, Windows)]
+    return [*reversed(slides_before(graph, node.result)), *behind]
+
+
 def chained_dims(graph: Graph, node: Windows) -> tuple[int, ...]:
     """The dims that windows slide along on the way from a tensor to what reads its windows, in order."""
-    found, first = {node.by.dim}, node
-    makers = {one.result: one for one in graph.nodes if isinstance(one, Windows)}
-    while (before := makers.get(first.source)) is not None:
-        first = before
-        found.add(first.by.dim)
-    found |= {one.by.dim for one in _behind(graph, node) if isinstance(one, Windows)}
-    return tuple(sorted(found))
+    return tuple(sorted({one.by.dim for one in slides_of(graph, node)}))
 
 
 def window_readers(graph: Graph, node: Windows) -> list[TensorOp]:

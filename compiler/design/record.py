@@ -13,7 +13,7 @@ from typing import Any, Literal
 from penstock.compiler.errors import PenstockError
 
 SCHEMA = "penstock.design/1"
-WeightStore = Literal["rom", "stream"]
+WeightStore = Literal["rom", "stream", "keep"]
 _ALLOCATED = ("dies", "memories", "allocated_for")
 PREFETCH_BITS = 1 << 17
 """What a load's FIFO may hold where nothing else is decided: seven block RAMs, so that small tensors come at once."""
@@ -28,7 +28,7 @@ class KernelDesign:
 
     `tile` splits a dim into an outer tile loop and an inner point loop, `unroll` splits the point loop
     into steps and parallel lanes, `order` lists the dims of the tile loops from the outermost in.
-    `weights` says where its parameters lie: on the chip, or in external memory and streamed.
+    `weights` says where its parameters lie: on the chip, or in external memory, sent for every tile or once and kept.
     `bindings` says what an operator is built of where there is a choice: {"arith.addf": "fabric"}.
     """
 
@@ -187,8 +187,8 @@ def _kernel(document: Any, where: str) -> KernelDesign:
     known = {spec.name for spec in dataclass_fields(KernelDesign)}
     if unknown := sorted(set(fields) - known):
         raise _error(where, f"unknown field {unknown[0]!r}", limit="fields: " + ", ".join(sorted(known)))
-    if fields.get("weights", "rom") not in ("rom", "stream"):
-        raise _error(f"{where}.weights", f"{fields['weights']!r} is unknown", limit="'rom' or 'stream'")
+    if fields.get("weights", "rom") not in ("rom", "stream", "keep"):
+        raise _error(f"{where}.weights", f"{fields['weights']!r} is unknown", limit="'rom', 'stream' or 'keep'")
     sizes = {name: _numbers(fields.get(name), f"{where}.{name}", least) for name, least in _LEAST.items()}
     bindings = _object(fields.get("bindings", {}), f"{where}.bindings")
     for operation, choice in bindings.items():

@@ -44,7 +44,7 @@ from penstock.compiler.dialects.bindings import bindings_of
 from penstock.compiler.dialects.formats import MapFormat, Maps, NumberFormat, NumbersFormat, OneType
 from penstock.compiler.dialects.nest_attributes import ALWAYS, GuardAttr, Loop, LoopsAttr, Term
 from penstock.compiler.dialects.nest_pick import PickOp
-from penstock.compiler.dialects.nest_stack import StackOp
+from penstock.compiler.dialects.nest_stack import StackingAttr, StackOp
 from penstock.compiler.dialects.nest_within import WithinOp
 from penstock.compiler.dialects.stream import BlocksType, StreamType
 from penstock.compiler.dialects.types import memref_type, vector_type
@@ -117,7 +117,7 @@ class NestOp(IRDLOperation):
             guard = op.properties.get("when")
             if isinstance(guard, GuardAttr):
                 for term in guard.terms:
-                    if not (term.loop < len(trips) and 0 <= term.value < trips[term.loop]):
+                    if not (term.loop < len(trips) and term.varies(trips[term.loop])):
                         raise VerifyException(f"nest {name}: guard {term} never varies within trips {trips}")
             if isinstance(op, WithinOp) and op.place.data.num_dims != len(trips):
                 raise VerifyException(f"nest {name}: place {op.place.data} does not fit {len(trips)} loops")
@@ -383,4 +383,4 @@ MemoryOp = LoadOp | StoreOp
 _OPERATIONS = (
     NestOp, ReadOp, WriteOp, LoadOp, StoreOp, SelectOp, WithinOp, StackOp, PickOp, MapOp, YieldOp, ReduceOp, ConstantOp,
 )  # fmt: skip
-NestDialect = Dialect("nest", list(_OPERATIONS), [GuardAttr, LoopsAttr])
+NestDialect = Dialect("nest", list(_OPERATIONS), [GuardAttr, LoopsAttr, StackingAttr])

@@ -18,7 +18,10 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "ne": operator.ne,
     "ge": operator.ge,
     "le": operator.le,
+    "in": lambda counter, numbers: numbers >> counter & 1 == 1,
 }
+"""`in` has a number whose bits say of each counter whether it holds; so there are at most `MOST_LISTED` of them."""
+MOST_LISTED = 62
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,12 @@ class Term:
     def of(self, counter: Any) -> Any:
         """Whether it holds for a counter, or for each of an array of them."""
         return COMPARISONS[self.comparison](counter % self.every if self.every else counter, self.value)
+
+    def varies(self, trip: int) -> bool:
+        """Whether it can hold for some counters of a loop and for others not, as far as its number says."""
+        if self.comparison == "in":
+            return trip <= MOST_LISTED and 0 < self.value < (1 << trip) - 1
+        return 0 <= self.value < trip
 
     def __str__(self) -> str:
         remainder = f" mod {self.every}" if self.every else ""

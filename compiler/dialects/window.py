@@ -62,6 +62,10 @@ class Slide:
         """Whether any place of a window lies outside a dim of that extent."""
         return self.before > 0 or self.end > extent + self.before
 
+    def paces(self, extent: int, width: int, windows: int) -> bool:
+        """Whether tokens of `width` places of such a dim become tokens of so many windows, all whole and in step."""
+        return not (extent % width or self.count % windows or windows * self.step % width)
+
     def shape(self, source: Sequence[int]) -> tuple[int, ...]:
         """Of all windows: along the dim there are windows now, and their places are a last dim of its own."""
         sizes = list(source)

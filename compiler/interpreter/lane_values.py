@@ -43,7 +43,15 @@ def _within(op: nest.WithinOp, counters: Counters) -> Evaluate:
 
 
 def _stack(op: nest.StackOp, counters: Counters) -> Evaluate:
-    return lambda inputs: np.stack(np.broadcast_arrays(*inputs), axis=-1)
+    by, width = op.by.data, op.width
+    places = np.array([value * width + lane for _, _, value, lane in by.places(width)]).reshape(by.count, by.size)
+
+    def run(inputs: list[Array]) -> Array:
+        side_by_side = np.concatenate(np.broadcast_arrays(*inputs), axis=by.along + 1)
+        windows = np.moveaxis(side_by_side.take(places, axis=by.along + 1), by.along + 2, -1)
+        return windows if by.size > 1 else windows[..., 0]
+
+    return run
 
 
 def _pick(op: nest.PickOp, counters: Counters) -> Evaluate:

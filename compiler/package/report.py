@@ -220,6 +220,9 @@ class BandwidthUse(Record):
     used_gb_s: float = Field(ge=0)
     sustained_gb_s: float = Field(gt=0, description="what it delivers for long")
     share: Share
+    banks: tuple[float, ...] = Field(
+        default=(), description="of each bank in use, the part of what it sustains that is taken; the fullest first"
+    )
     evidence: Evidence = Field(description="where the interval comes from")
 
 
@@ -279,6 +282,11 @@ class ExplorationReport(Record):
     limits: tuple[str, ...] = Field(default=(), description="hard limits that the user gave")
     chosen_by: From = None
     bound: BoundInfo | None = Field(default=None, description="null: it could not be worked out")
+    hypervolume: float | None = Field(
+        default=None,
+        description="of the box from the best to the worst of each objective among the trials that keep the limits, by "
+        "logarithms: what the front beats; null: there is nothing between them",
+    )
     modelled: int = Field(default=0, description="settings that were looked at before the first trial")
     stopped: str = Field(default="", description="why the search ended before all trials that it might have made")
     why: WhyInfo | None = None

@@ -17,6 +17,7 @@ from xdsl.printer import Printer
 from penstock.compiler.analysis.converter import ConverterPlan
 from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
 from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.analysis.regroup import RegroupPlan
 from penstock.compiler.dialects import itensor
 from penstock.compiler.names import c_name
 
@@ -108,10 +109,12 @@ class _Naming(Printer):
             super().print_attribute(attribute)
 
 
-def _buffer(plan: OnePassPlan | ConverterPlan) -> str:
+def _buffer(plan: OnePassPlan | RegroupPlan | ConverterPlan) -> str:
     """What the converter keeps, and the least that any converter between these orders would have to."""
     if isinstance(plan, OnePassPlan):
         return f"one nest that keeps {_times(plan.memory)} elements"
+    if isinstance(plan, RegroupPlan):
+        return f"one nest that keeps {plan.depth} times {_times(plan.line)} elements"
     alive = f"; {plan.live_max} elements alive at most" if plan.block_elements <= COUNTABLE else ""
     loops = f"{len(plan.shared)} shared loop{'' if len(plan.shared) == 1 else 's'}"
     return f"two blocks of {_times(plan.block)}, {loops}{alive}"

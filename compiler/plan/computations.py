@@ -54,10 +54,11 @@ class Computations:
         tensors: list[TensorType[Attribute]] = []
         reread: list[bool] = []
         for value, indexing_map in zip(operation.inputs, operation.operand_maps, strict=True):
-            param, streamed = value in self._params, design.kernels[operation.layer].weights != "rom"
-            kind = plan.itensor(indexing_map, dtype_of(value), reread=param and streamed)
-            operands.append(self._orders.of(kind) if streamed or not param else None)
-            reread.append(param and streamed and is_reread(kind, indexing_map, plan))
+            param, store = value in self._params, design.kernels[operation.layer].weights
+            again = param and store == "stream"
+            kind = plan.itensor(indexing_map, dtype_of(value), reread=again)
+            operands.append(self._orders.of(kind) if store != "rom" or not param else None)
+            reread.append(again and is_reread(kind, indexing_map, plan))
             if operands[-1] is None:
                 tensors.append(tensor_type(value))
         result = self._orders.of(plan.itensor(operation.result_map, dtype_of(operation.result)))

@@ -1,4 +1,4 @@
-"""Builds the nests of a converter: one over a line buffer, or a writer and a reader on a block channel."""
+"""Builds the nests of a converter: one over a line buffer or the last tokens, or a writer and a reader of blocks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from penstock.compiler.analysis.nests import (
     Write,
 )
 from penstock.compiler.analysis.one_pass import OnePassPlan
+from penstock.compiler.analysis.regroup import RegroupPlan
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.affine import linear_sum
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop
+from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.plan.names import block_name
+from penstock.compiler.plan.regroup_nests import build_regroup
 
 BLOCKS = 2
 """In a block channel: one is filled while the other is read."""
@@ -59,6 +62,8 @@ def build_converter(
     plan = choose_plan(*kinds)
     if isinstance(plan, OnePassPlan):
         return PartNests((Process("", _one_pass(plan, kinds, source, targets)),))
+    if isinstance(plan, RegroupPlan):
+        return PartNests((Process("", build_regroup(plan, source, targets)),))
     block = block_channel(name, plan, kinds[0])
     loops, skip = [*plan.shared, *plan.source], len(plan.shared)
     writer = NestFacts("write", named(loops, skip), collect(source, block, corners(loops, kinds[0], skip)), skip)
@@ -109,10 +114,10 @@ def push(value: NestValue, targets: Sequence[Place], when: GuardAttr) -> list[St
     return [Write(value, target, when) for target in targets]
 
 
-def stack(values: Sequence[NestValue], result: NestValue) -> Other:
-    """Values of one shape side by side along a last dim."""
+def stack(values: Sequence[NestValue], by: Stacking, result: NestValue) -> Other:
+    """Values of one shape, one behind the other along a dim, and of their lanes the windows that are wanted."""
     operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in values]).args
-    return Other(nest.StackOp(operands), tuple(values), result)
+    return Other(nest.StackOp(operands, by), tuple(values), result)
 
 
 def corners(loops: Sequence[LoopOf], kind: ITensorType, skip: int = 0) -> AffineMap:

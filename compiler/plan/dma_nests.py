@@ -26,6 +26,7 @@ from penstock.compiler.analysis.packing import split_at_tiles, word_address
 from penstock.compiler.analysis.walks import LoopOf, read_walk
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
 from penstock.compiler.dialects.nest import ALWAYS
+from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.plan.converter_nests import (
     PartNests,
     Process,
@@ -90,10 +91,12 @@ def _fetch_stripes(
 def _joined(shares: Sequence[Place], targets: Sequence[Place]) -> list[Statement]:
     """Words put together from the shares of all banks, which have their elements in turn."""
     taken = [NestValue(place.shape, place.dtype) for place in shares]
-    word = NestValue((*shares[0].shape, len(shares)), shares[0].dtype)
+    (lanes,) = shares[0].shape
+    in_turn = Stacking(along=0, first=0, count=lanes, size=len(shares), apart=lanes)
+    word = NestValue((lanes, len(shares)), shares[0].dtype)
     return [
         *(Read(place, ALWAYS, value) for place, value in zip(shares, taken, strict=True)),
-        stack(taken, word),
+        stack(taken, in_turn, word),
         *push(word, targets, ALWAYS),
     ]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from penstock.compiler.analysis.converter import ConverterPlan
 from penstock.compiler.analysis.converting import choose_plan
-from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.analysis.packing import choose_layout, split_at_tiles, word_order
 from penstock.compiler.analysis.walks import LoopOf
 from penstock.compiler.dialects.itensor_types import ITensorType, LayoutAttr
@@ -69,7 +68,7 @@ class OrderTable:
         if words is order:
             return Transfer(order, layout)
         plan = choose_plan(words.kind, order.kind) if loads else choose_plan(order.kind, words.kind)
-        if isinstance(plan, OnePassPlan) or not _fits_tiles(layout, plan, plan.source if loads else plan.target):
+        if not isinstance(plan, ConverterPlan) or not _fits_tiles(layout, plan, plan.source if loads else plan.target):
             return Transfer(words, layout)
         return Transfer(order, layout, words)
 

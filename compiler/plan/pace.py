@@ -24,15 +24,19 @@ def bits_a_cycle(node: Node, computing: Computing | None, order: Order) -> float
 
 
 def ports_for(design: Design, platform: Platform) -> PortsFor:
-    """A power of two of ports, at most those that the design allows a tensor."""
-    memory = platform.fastest_memory
-    if design.stripes == 1 or memory is None or platform.has_array_arguments:
+    """A power of two of ports, at most those that the design allows a tensor.
+
+    A platform without a memory of its own fills small ones beside the core, which deliver a word a cycle each.
+    """
+    if design.stripes == 1 or platform.has_array_arguments:
         return lambda _: 1
-    if design.stripes > memory.ports:
-        raise PenstockError(
-            code="bad-design", what=f"a tensor on {design.stripes} banks", where="stripes",
-            limit=f"{memory.name} of {platform.name} has {memory.ports}", hint=f"at most {memory.ports}",
-        )  # fmt: skip
-    sustained = min(design.port_bits, memory.port_gb_s * MEMORY_EFFICIENCY * 8e3 / design.clock_mhz)
+    memory, sustained = platform.fastest_memory, float(design.port_bits)
+    if memory is not None:
+        if design.stripes > memory.ports:
+            raise PenstockError(
+                code="bad-design", what=f"a tensor on {design.stripes} banks", where="stripes",
+                limit=f"{memory.name} of {platform.name} has {memory.ports}", hint=f"at most {memory.ports}",
+            )  # fmt: skip
+        sustained = min(sustained, memory.port_gb_s * MEMORY_EFFICIENCY * 8e3 / design.clock_mhz)
     most = 1 << (design.stripes.bit_length() - 1)
     return lambda bits: min(most, 1 << (max(1, ceil(bits / sustained)) - 1).bit_length())

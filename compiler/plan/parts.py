@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -31,7 +31,7 @@ class Order:
         """Of one token."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class Transfer:
     """How a stream meets its tensor in external memory: through words of a layout, where the tensor is packed.
 
@@ -54,14 +54,14 @@ class Transfer:
         kind = self.stream.kind
         return TensorType(kind.dtype, kind.data_shape()) if self.layout is None else self.layout.packed(kind)
 
-    @property
+    @cached_property
     def stripes(self) -> tuple[LayoutAttr, ...]:
         """How the shares of the banks lie there, where it lies in several; none where it lies in one."""
         if self.layout is None or (layout := self.layout.layout).stripes == 1:
             return ()
         return tuple([LayoutAttr.of(layout.part(stripe)) for stripe in range(layout.stripes)])
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[TensorType[Attribute], ...]:
         """The types of what lies in each bank."""
         return tuple([one.packed(self.stream.kind) for one in self.stripes]) or (self.tensor,)

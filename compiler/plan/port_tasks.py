@@ -21,9 +21,10 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
 
     Loads take ports in turn, so that what is wanted together goes through different ones as far as there are some.
     """
-    memory = platform.fastest_memory
-    if design.stripes <= 1 or memory is None or platform.has_array_arguments:
+    if design.stripes == 1 or platform.has_array_arguments:
         return
+    memory = platform.fastest_memory
+    count = design.stripes if memory is None else memory.ports
     names = Names(part.label for parts in kernels for part in parts)
     for parts in kernels:
         wanted = {part: number for number, part in enumerate(parts)}
@@ -32,8 +33,10 @@ def assign_ports(kernels: Sequence[Sequence[Part]], design: Design, platform: Pl
         following = 0
         for part in sorted(loads, key=lambda part: first_use(part, wanted)):
             assert isinstance(part.does, Loading)
-            ports = [(following + i) % memory.ports for i in range(len(part.does.transfer.tensors))]
-            following = (ports[-1] + 1) % memory.ports
+            layout = part.does.transfer.layout
+            stripes = layout.layout.stripes if layout is not None else 1
+            ports = [(following + i) % count for i in range(stripes)]
+            following = (ports[-1] + 1) % count
             for port in ports:
                 if port not in labels:
                     labels[port] = names.take(f"port{port}")
@@ -59,4 +62,5 @@ def _shares(part: Part, port_bits: int) -> bool:
     if not isinstance(part.does, Loading) or (layout := part.does.transfer.layout) is None:
         return False
     plain = part.does.transfer.through is None or layout.layout.stripes > 1
-    return plain and layout.layout.lanes_of_stripe * type_bits(part.does.transfer.stream.kind.dtype) == port_bits
+    bits = layout.layout.lanes_of_stripe * type_bits(part.does.transfer.stream.kind.dtype)
+    return plain and bits == 1 << (port_bits.bit_length() - 1)

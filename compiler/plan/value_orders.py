@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 from penstock.compiler.analysis.graph import Concat, Graph, Node, Reshape, Slice, TensorOp, Windows
 from penstock.compiler.analysis.loops import LoopPlan, canonical_itensor
 from penstock.compiler.analysis.parts import allows_parts, divisible, joined, part_of, row_major, row_major_words
-from penstock.compiler.analysis.spatial import chained_dims, window_readers
+from penstock.compiler.analysis.spatial import chained_dims, slides_before, slides_of, window_readers
 from penstock.compiler.design import Design
 from penstock.compiler.dialects.itensor_types import ITensorType
 from penstock.compiler.dialects.types import tensor_type
@@ -111,45 +111,81 @@ class ValueOrders:
     def slid(self, node: Windows) -> tuple[ITensorType, ITensorType]:
         """Place by place along all dims that windows slide along, at each all channels, the places of a window at once.
 
-        Several dims slide one after the other, so all these slides walk alike.
+        Several dims slide one after the other, so all these slides walk alike. Where readers have lanes along a dim, so
+        many windows of it leave at once.
         """
         along, shape = chained_dims(self.graph, node), tensor_type(node.source).get_shape()
         made = tensor_type(node.result).get_shape()
         given = _rank_of_frame(self.graph, node)
         channels = [d for d in range(given) if d not in along]
-        lanes = self._lanes(node, along, channels)
+        slides = {one.by.dim: one for one in slides_of(self.graph, node)}
+        windows = {d: self._at_once(slides[d], along) for d in along}
+        taken = {d: 1 if n == 1 else n * slides[d].by.step for d, n in windows.items()}
+        lanes = self._lanes(node, channels, prod(taken.values()))
         orders: list[ITensorType] = []
-        for sizes in (shape, made):
+        for value, sizes in ((node.source, shape), (node.result, made)):
             element = [1 if d < given else size for d, size in enumerate(sizes)]
+            for d in along:
+                element[d] = (windows if slides[d] in slides_before(self.graph, value) else taken)[d]
             if channels:
                 element[channels[-1]] = lanes
             walk = [(sizes[d] // element[d], element[d], d) for d in (*along, *channels)]
             orders.append(canonical_itensor(element, dtype_of(node.source), walk))
         return orders[0], orders[1]
 
-    def _lanes(self, node: Windows, along: Sequence[int], channels: Sequence[int]) -> int:
-        """Channels at a time: as its readers take them, and so many that the windows keep up with their readers."""
+    def _at_once(self, node: Windows, along: Sequence[int]) -> int:
+        """How many windows leave at once along the dim of a slide, where its tokens can hold so many.
+
+        As many as its readers have lanes; of the innermost dim more, if all channels at once were still too slow.
+        """
+        source, dim = tensor_type(node.source).get_shape(), node.by.dim
+        wanted = max((n for one in self._reading(node) for n in self._unrolls(one, node, dim)), default=1)
+        fitting = [n for n in range(wanted, node.by.count + 1, wanted)
+                   if node.by.paces(source[dim], n * node.by.step, n)]  # fmt: skip
+        if not fitting or dim != along[-1]:
+            return wanted if wanted in fitting else 1
+        slots, pace = self._places(node), self._pace(node)
+        return next((n for n in fitting if slots <= pace * n * node.by.step or n == wanted > 1), 1)
+
+    def _places(self, node: Windows) -> int:
+        """Of a frame with its padding."""
+        found = 1
+        for one in slides_of(self.graph, node):
+            found *= tensor_type(one.source).get_shape()[one.by.dim] + 2 * one.by.before
+        return found
+
+    def _pace(self, node: Windows) -> int:
+        """Iterations of the reader that needs the fewest for a frame."""
+        readers = [(one.trips, self.design.kernels[one.layer].unroll) for one in self._reading(node)]
+        paces = [prod(trip // n for trip, n in zip(*one, strict=True)) for one in readers]
+        return min(paces, default=self._places(node))
+
+    def _reading(self, node: Windows) -> list[TensorOp]:
+        """Its readers in this group."""
+        return [one for one in window_readers(self.graph, node) if one in self.nodes]
+
+    def _unrolls(self, reader: TensorOp, node: Windows, dim: int) -> list[int]:
+        """The lanes that a reader has along a dim of windows."""
+        unroll = self.design.kernels[reader.layer].unroll
+        loops = [m[dim] for v, m in zip(reader.inputs, reader.operand_dims, strict=True) if self._comes(v, node)]
+        return [unroll[loop] for loop in loops if loop is not None]
+
+    def _lanes(self, node: Windows, channels: Sequence[int], at_once: int) -> int:
+        """Channels at a time: as its readers take them, and so many that the windows keep up with their readers.
+
+        `at_once` places of a frame pass together.
+        """
         if not channels:
             return 1
         shape, dim = tensor_type(node.source).get_shape(), channels[-1]
-        frame = prod(shape[d] + 2 * node.by.before * (d == node.by.dim) for d in (*along, *channels))
-        lanes, pace = 1, frame
-        for reader in window_readers(self.graph, node):
-            unroll = self.design.kernels[reader.layer].unroll
-            loops = [m[dim] for v, m in zip(reader.inputs, reader.operand_dims, strict=True) if self._comes(v, node)]
-            lanes = max(lanes, *(unroll[loop] for loop in loops if loop is not None))
-            pace = min(pace, prod(trip // n for trip, n in zip(reader.trips, unroll, strict=True)))
+        frame = self._places(node) * prod(shape[d] for d in channels) // at_once
+        lanes = max((n for one in self._reading(node) for n in self._unrolls(one, node, dim)), default=1)
         fitting = [n for n in range(lanes, shape[dim] + 1) if shape[dim] % n == 0 and n % lanes == 0]
-        return next((n for n in fitting if frame <= pace * n), shape[dim])
+        return next((n for n in fitting if frame <= self._pace(node) * n), shape[dim])
 
     def _comes(self, value: SSAValue, node: Windows) -> bool:
         """Whether a tensor is the windows of a slide, or further windows of them."""
-        makers = {one.result: one for one in self.nodes if isinstance(one, Windows)}
-        while (maker := makers.get(value)) is not None:
-            if maker is node:
-                return True
-            value = maker.source
-        return False
+        return node in slides_before(self.graph, value)
 
     def part(self, node: Concat, size: int) -> ITensorType:
         """The order in which a source of a concatenation is wanted."""
@@ -158,10 +194,7 @@ class ValueOrders:
 
 def _rank_of_frame(graph: Graph, node: Windows) -> int:
     """How many dims the tensor has from which all windows are made: the others are places of windows."""
-    makers = {one.result: one for one in graph.nodes if isinstance(one, Windows)}
-    while (before := makers.get(node.source)) is not None:
-        node = before
-    return len(tensor_type(node.source).get_shape())
+    return len(tensor_type(slides_before(graph, node.result)[-1].source).get_shape())
 
 
 def dtype_of(value: SSAValue) -> Attribute:

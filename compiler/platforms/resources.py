@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 
 RESOURCE_NAMES = ("lut", "ff", "dsp", "bram18", "uram")
 
+BRAM18_BITS, URAM_BITS = 18 * 1024, 288 * 1024
+
 
 @dataclass(frozen=True)
 class Resources:
@@ -29,6 +31,11 @@ class Resources:
 
     def __mul__(self, count: int) -> Resources:
         return Resources(self.lut * count, self.ff * count, self.dsp * count, self.bram18 * count, self.uram * count)
+
+    @property
+    def memory_bits(self) -> int:
+        """What the blocks hold."""
+        return self.bram18 * BRAM18_BITS + self.uram * URAM_BITS
 
     def items(self) -> Iterator[tuple[str, int]]:
         for field in fields(self):

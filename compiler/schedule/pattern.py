@@ -48,7 +48,8 @@ class TokenPattern:
             terms = [t for t in guard.terms if t.loop == loop]
             runs = ((0, trips[loop]),)
             for term in terms:
-                runs = _every(runs, term) if term.every else _narrow(runs, term.comparison, term.value)
+                single = term.every or term.comparison == "in"
+                runs = _every(runs, term) if single else _narrow(runs, term.comparison, term.value)
             levels.append(PatternLevel(runs, stride))
             stride *= trips[loop]
         return TokenPattern(tuple(reversed(levels)))
@@ -90,7 +91,7 @@ def _narrow(runs: tuple[tuple[int, int], ...], comparison: str, value: int) -> t
 
 
 def _every(runs: tuple[tuple[int, int], ...], term: Term) -> tuple[tuple[int, int], ...]:
-    """The part of the runs where a comparison of remainders holds: single counters, mostly."""
+    """The part of the runs where a comparison of remainders holds, or a list does: single counters, mostly."""
     kept: list[tuple[int, int]] = []
     for counter in (first + i for first, length in runs for i in range(length)):
         if term.of(counter):

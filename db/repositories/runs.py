@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from penstock.db.repositories.base import Repository
 from penstock.db.repositories.events import Events
+from penstock.db.repositories.webhooks import Webhooks
 from penstock.db.schema.ids import new_id
 from penstock.db.schema.records import Json, Page, Run
 from penstock.db.schema.states import RUN_TERMINAL, RUN_TRANSITIONS, RunState, TransitionRefusedError
@@ -96,6 +97,10 @@ class Runs(Repository):
         merged = runs.c.options.op("||")(literal(dict(values), JSONB))
         self.connection.execute(update(runs).where(runs.c.id == run_id).values(options=merged))
 
+    def set_pinned(self, run_id: str, pinned: bool) -> None:
+        """Keep the run, or let it go when its time comes."""
+        self.connection.execute(update(runs).where(runs.c.id == run_id).values(pinned=pinned))
+
     def set_paused(self, run_id: str, paused: bool) -> bool:
         """Hold the run's trials back, or let them go; False if it is so already."""
         self.scope.require_lock(run_id)
@@ -123,6 +128,8 @@ class Runs(Repository):
             raise TransitionRefusedError(run_id, name, before.state if before else None)
         data = {"from": before.state, "to": after.state} | ({"error": dict(error)} if error else {})
         Events(self.scope).add(run_id, f"run.{name}", data)
+        if after.state in RUN_TERMINAL:
+            Webhooks(self.scope).announce(after)
         return after
 
 

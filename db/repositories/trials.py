@@ -212,9 +212,7 @@ class Trials(Repository):
             .scalar_subquery()
         )
         value = trials.c.figures[order]
-        place = func.rowtrial_number_of_step().over(
-            partition_by=trials.c.run_id, order_by=(cast(value, Numeric), trials.c.number)
-        )
+        place = func.row_number().over(partition_by=trials.c.run_id, order_by=(cast(value, Numeric), trials.c.number))
         columns = (trials.c.run_id, trials.c.number, trials.c.params, trials.c.figures)
         ranked = (
             select(*columns, place.label("place"))

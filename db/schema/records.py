@@ -93,6 +93,8 @@ class Run:
     """Among the runs of its owner the higher one comes first."""
     used: float
     """Seconds that its steps took, counted from where its owner's other runs stood when it began."""
+    pinned: bool = False
+    """Kept until somebody unpins it: neither deleted nor collected."""
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,62 @@ class Usage:
     trials: int
     bytes: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What a removal takes: runs, models, and the bytes of content that nobody refers to afterwards."""
+
+    runs: int
+    models: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where somebody wants to be told of the ends of runs: of their own ones, or of everybody's."""
+
+    id: str
+    owner: str | None
+    everybody: bool
+    url: str
+    kinds: list[str]
+    enabled: bool
+    why_disabled: str
+    generation: int
+    """Of its secret, which is made from the service's key and never kept."""
+    rotated_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Something to be told to a webhook. `state` is pending, delivered or failed."""
+
+    id: str
+    webhook_id: str
+    kind: str
+    body: str
+    state: str
+    attempts: int
+    due_at: datetime
+    status: int | None
+    problem: str
+    created_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True)
+class DueDelivery:
+    """One attempt at a delivery."""
+
+    id: str
+    webhook_id: str
+    body: str
+    attempts: int
+    url: str
+    generation: int
+    rotated_at: datetime | None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 SCHEMA = "penstock"
 STUDY_SCHEMA = "optuna"
@@ -86,6 +86,7 @@ audit = Table(
     Column("request_id", Text),
     Column("client", Text),
     Index("audit_actor", "actor", "id"),
+    Index("audit_at", "at"),
 )
 
 models = Table(
@@ -100,6 +101,7 @@ models = Table(
     _json("details", empty=True),
     Column("owner", Text),
     _made(),
+    Index("models_content", "sha256"),
 )
 
 runs = Table(
@@ -119,9 +121,11 @@ runs = Table(
     Column("paused", Boolean, nullable=False, server_default=text("false")),
     Column("priority", Integer, nullable=False, server_default=text("0")),
     Column("used", Double, nullable=False, server_default=text("0")),
+    Column("pinned", Boolean, nullable=False, server_default=text("false")),
     Index("runs_model", "model_id"),
     Index("runs_state", "state", "id"),
     Index("runs_owner", "owner", "id"),
+    Index("runs_finished", "finished_at", postgresql_where=text("NOT pinned")),
 )
 
 steps = Table(
@@ -313,6 +317,39 @@ events = Table(
     Column("at", DateTime(timezone=True), nullable=False, server_default=func.clock_timestamp()),
     Column("actor", Text),
     Index("events_run", "run_id", "id"),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text),
+    Column("everybody", Boolean, nullable=False, server_default=text("false")),
+    Column("url", Text, nullable=False),
+    Column("kinds", ARRAY(Text), nullable=False),
+    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    Column("why_disabled", Text, nullable=False, server_default=text("''")),
+    Column("generation", Integer, nullable=False, server_default=text("1")),
+    _at("rotated_at"),
+    _made(),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", Text, primary_key=True),
+    _to("webhook_id", "webhooks", cascade=True),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("state", Text, nullable=False, server_default=text("'pending'")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("due_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("status", Integer),
+    Column("problem", Text, nullable=False, server_default=text("''")),
+    _made(),
+    _at("finished_at"),
+    Index("deliveries_due", "due_at", postgresql_where=text("state = 'pending'")),
+    Index("deliveries_webhook", "webhook_id", "id"),
 )
 
 idempotency_keys = Table(

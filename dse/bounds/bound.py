@@ -21,6 +21,7 @@ from penstock.dse.bounds.overlap import Overlap, Working
 from penstock.dse.evaluation.energy import energy_table
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.evaluation.traffic import external_tensors, least_traffic_bits
+from penstock.dse.space.external import STRIPES
 from penstock.dse.space.fusion import tensor_bits
 
 OPERATORS, OVERLAP, CHAIN, PORTS, MEMORY = "operators", "waiting", "dependences", "ports", "bandwidth"
@@ -184,9 +185,9 @@ class GoalBounds:
         platform, space = self.evaluator.platform, self.evaluator.space
         if platform.has_array_arguments or not platform.memories:
             return {}
-        ports = 0
+        ports, most = 0, max(space.choices.get(STRIPES, (1,)), key=int)
         for value, comes_in in external_tensors(self.graph, with_weights=space.weights == "stream"):
-            words = ceil(tensor_bits(value) / space.port_bits)
+            words = ceil(tensor_bits(value) / (space.port_bits * (int(most) if comes_in else 1)))
             if around and comes_in:
                 words += after_value(value, self.graph, self.bodies, self.chains.after)
             elif around and (maker := self.graph.makers.get(value)) is not None:
@@ -196,7 +197,8 @@ class GoalBounds:
         memory = platform.fastest_memory
         if memory is not None:
             gb_s = memory.sustained_gb_s
-            found[MEMORY] = ceil(least_traffic_bits(self.graph) * self.evaluator.clock_mhz / (8e3 * gb_s))
+            least = least_traffic_bits(self.graph, with_weights=space.weights == "stream")
+            found[MEMORY] = ceil(least * self.evaluator.clock_mhz / (8e3 * gb_s))
         return found
 
     def traffic(self) -> LowerBound:
@@ -247,8 +249,8 @@ class GoalBounds:
             return f"kernels wait for whole rows or sums of each other, and share {amounts}"
         return {
             CHAIN: "results wait for each other along the longest chain of pipelines",
-            PORTS: f"the largest tensor outside passes through a port of {self.evaluator.space.port_bits} bits",
-            MEMORY: "inputs and results pass at what external memory sustains",
+            PORTS: f"the largest tensor outside passes through ports of {self.evaluator.space.port_bits} bits",
+            MEMORY: "inputs, results and streamed weights pass at what external memory sustains",
         }.get(name, name)
 
 

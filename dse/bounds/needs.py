@@ -20,7 +20,7 @@ from penstock.dse.bounds.operators import LeastBody
 _PADDED = 7 / 6
 """A dim may be padded by a sixth: then a part of it is a smaller part."""
 
-Counts = tuple[int, ...]
+IndexCounts = tuple[int, ...]
 """How many indices along each dim of a tensor, or each loop of a kernel."""
 
 
@@ -64,8 +64,8 @@ class _Follower:
         for node in graph.nodes:
             for value in dict.fromkeys(node.inputs):
                 self.readers.setdefault(value, []).append(node)
-        self._made: dict[tuple[SSAValue, Counts], WaitedParts] = {}
-        self._read: dict[tuple[SSAValue, Counts], WaitedParts] = {}
+        self._made: dict[tuple[SSAValue, IndexCounts], WaitedParts] = {}
+        self._read: dict[tuple[SSAValue, IndexCounts], WaitedParts] = {}
 
     def before(self, op: TensorOp) -> WaitedParts:
         found: dict[str, WaitedFor] = {}
@@ -83,14 +83,14 @@ class _Follower:
         body = self.bodies[op.layer]
         return 1 + body.from_operand[place] - body.one_term
 
-    def made(self, value: SSAValue, counts: Counts) -> WaitedParts:
+    def made(self, value: SSAValue, counts: IndexCounts) -> WaitedParts:
         """What must be done so that so many indices along each dim of a value are there."""
         key = (value, counts)
         if key not in self._made:
             self._made[key] = self._making(value, counts)
         return self._made[key]
 
-    def _making(self, value: SSAValue, counts: Counts) -> WaitedParts:
+    def _making(self, value: SSAValue, counts: IndexCounts) -> WaitedParts:
         node = self.made_by.get(value)
         match node:
             case TensorOp():
@@ -114,7 +114,7 @@ class _Follower:
             case _:  # an input of the model; windows over what is filled in need nothing
                 return {}
 
-    def _joined(self, node: Concat, counts: Counts) -> WaitedParts:
+    def _joined(self, node: Concat, counts: IndexCounts) -> WaitedParts:
         """Whatever of its sources it is: what all of them have in common, unless it must be some of each."""
         whole, wanted = sum(size for _, size in node.parts), counts[node.dim]
         certain: dict[str, WaitedFor] = {}
@@ -130,7 +130,7 @@ class _Follower:
         parts = {layer: [one[layer] for one in either] for layer in sorted(shared)}
         return {n: WaitedFor(min(p.share for p in found), min(p.cycles for p in found)) for n, found in parts.items()}
 
-    def read(self, value: SSAValue, counts: Counts) -> WaitedParts:
+    def read(self, value: SSAValue, counts: IndexCounts) -> WaitedParts:
         """What cannot be done before so many indices along each dim of a value are there."""
         key = (value, counts)
         if key not in self._read:
@@ -140,7 +140,7 @@ class _Follower:
             self._read[key] = found
         return self._read[key]
 
-    def _reading(self, node: Node, value: SSAValue, counts: Counts, found: dict[str, WaitedFor]) -> None:
+    def _reading(self, node: Node, value: SSAValue, counts: IndexCounts, found: dict[str, WaitedFor]) -> None:
         match node:
             case TensorOp():
                 for place, (source, dims) in enumerate(zip(node.inputs, node.operand_dims, strict=True)):
@@ -164,7 +164,7 @@ class _Follower:
                 pass
 
 
-def _loops_of(op: TensorOp, counts: Counts) -> Counts:
+def _loops_of(op: TensorOp, counts: IndexCounts) -> IndexCounts:
     """How far each loop must have gone for so much of a result: a sum through all of its terms."""
     found = [trip if d in op.reductions else 1 for d, trip in enumerate(op.trips)]
     for place, d in enumerate(op.result_dims):
@@ -173,7 +173,7 @@ def _loops_of(op: TensorOp, counts: Counts) -> Counts:
     return tuple(found)
 
 
-def reshaped(shape: Sequence[int], other: Sequence[int], counts: Counts) -> Counts:
+def reshaped(shape: Sequence[int], other: Sequence[int], counts: IndexCounts) -> IndexCounts:
     """So many indices that are surely there along each dim of the same elements under another shape."""
     found: list[int] = []
     here = there = 0
@@ -196,7 +196,7 @@ def reshaped(shape: Sequence[int], other: Sequence[int], counts: Counts) -> Coun
     return tuple(found)
 
 
-def _share(loops: Counts, trips: Sequence[int]) -> float:
+def _share(loops: IndexCounts, trips: Sequence[int]) -> float:
     """Of all iterations, in whatever steps: a whole dim takes all of its steps, a part of one its share of them."""
     return prod(1.0 if count >= trip else count / (trip * _PADDED) for count, trip in zip(loops, trips, strict=True))
 
@@ -209,7 +209,7 @@ def _join(found: dict[str, WaitedFor], others: WaitedParts, cycles: int) -> None
             found[layer] = later
 
 
-def _with(counts: Counts, dim: int, count: int) -> Counts:
+def _with(counts: IndexCounts, dim: int, count: int) -> IndexCounts:
     return (*counts[:dim], count, *counts[dim + 1 :])
 
 

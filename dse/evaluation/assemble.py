@@ -51,10 +51,9 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _PortNest:
-    """A nest of a task that loads share: what is loaded by when it is wanted, and its channels' names."""
+    """A nest of a task that loads share: when what it loads is wanted, and its channels' names."""
 
     wanted: int
-    name: str
     schedule: NestSchedule
     renamed: Mapping[str, str]
 
@@ -70,7 +69,7 @@ class Assembler:
         self._memory: PlaceKind = "array" if platform.has_array_arguments else "external"
         self._pieces: dict[Hashable, _Piece] = {}
         self._bodies: BodyMemory = {}
-        self._port_tasks: dict[Hashable, tuple[Task, object]] = {}
+        self._port_nests: dict[Hashable, tuple[tuple[NestSchedule, ...], object]] = {}
 
     @property
     def declared_depths(self) -> dict[str, int]:
@@ -143,21 +142,25 @@ class Assembler:
         tasks: list[Task] = []
         for one in piece.tasks:
             if one.stripe is not None and part.ports:
-                nest = _PortNest(first_use(part, rank), part.label + one.suffix, one.nests[0], renamed)
+                own = renamed
+                if piece.fifos:  # all banks have the schedule of the first
+                    own = {piece.fifos[0].name: renamed[piece.fifos[one.stripe].name]}
+                nest = _PortNest(first_use(part, rank), one.nests[0], own)
                 loading.setdefault(part.ports[one.stripe], []).append(nest)
             else:
                 tasks.append(Task(part.label + one.suffix, part.name, one.nests, renamed, group))
         return tasks
 
     def _port_task(self, port: str, nests: list[_PortNest], group: int) -> Task:
-        """One after the other; the same nests, between the same channels, are the same objects every time."""
+        """One nest after the other. Ports that load alike have the same objects: their times are found once."""
         nests = sorted(nests, key=lambda nest: nest.wanted)
-        key = (port, group, tuple([(id(n.schedule), n.name, *n.renamed.values()) for n in nests]))
-        if key not in self._port_tasks:
-            own = tuple([_renamed(nest) for nest in nests])
-            kept = tuple([nest.schedule for nest in nests])  # so that their identities stay theirs
-            self._port_tasks[key] = (Task(port, shared_port_name(port), own, group=group), kept)
-        return self._port_tasks[key][0]
+        schedules = tuple([nest.schedule for nest in nests])
+        key = tuple(map(id, schedules))
+        if key not in self._port_nests:
+            numbered = tuple([_numbered(schedule, place) for place, schedule in enumerate(schedules)])
+            self._port_nests[key] = (numbered, schedules)  # which are kept, so that their identities stay theirs
+        renamed = {_of_nest(place, local): name for place, n in enumerate(nests) for local, name in n.renamed.items()}
+        return Task(port, shared_port_name(port), self._port_nests[key][0], renamed, group)
 
     def _piece(self, part: Part, readers: Sequence[int]) -> _Piece:
         """The nests of a part between FIFOs of its own, scheduled."""
@@ -168,7 +171,11 @@ class Assembler:
             outputs.append([fifo(_output_channel(i), order) for i in range(count, count + number)])
             count += number
         built = build_part(_PIECE, part.does, inputs, outputs, self._memories(part.does))
-        tasks = [_PieceTask(p.suffix, (self._schedule(p),), p.stripe) for p in built.processes]
+        first = next((self._schedule(p) for p in built.processes if p.stripe == 0), None)
+        tasks = [
+            _PieceTask(p.suffix, (self._schedule(p) if p.stripe is None or first is None else first,), p.stripe)
+            for p in built.processes
+        ]
         sizes = [(f.name, prod(f.shape), type_bits(f.dtype)) for f in built.fifos]
         fifos = [TaskChannel(name, "stream", 2, lanes * bits, lanes=lanes) for name, lanes, bits in sizes]
         return _Piece(tuple(tasks), None if built.block is None else _block(built.block, built), tuple(fifos))
@@ -190,13 +197,14 @@ class Assembler:
         return replace(schedule, name=f"{process.suffix}.{schedule.name}") if process.suffix else schedule
 
 
-def _renamed(nest: _PortNest) -> NestSchedule:
-    """With the network's names for channels, and one of its own for its memory."""
-    ports = [
-        replace(port, channel=nest.name if port.kind == "external" else nest.renamed[port.channel])
-        for port in nest.schedule.ports
-    ]
-    return replace(nest.schedule, name=nest.name, ports=tuple(ports))
+def _numbered(schedule: NestSchedule, place: int) -> NestSchedule:
+    """With names of its own for its channels and its memory, by its place in a task."""
+    ports = tuple([replace(port, channel=_of_nest(place, port.channel)) for port in schedule.ports])
+    return replace(schedule, name=_of_nest(place, schedule.name), ports=ports)
+
+
+def _of_nest(place: int, name: str) -> str:
+    return f"{place}.{name}"
 
 
 def _input_channel(index: int) -> str:

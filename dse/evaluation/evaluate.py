@@ -34,6 +34,7 @@ from penstock.dse.fifo import (
     DesignSizing,
     SizingProgress,
     check_depths,
+    depths_where_paths_meet,
     prefetched,
     runs_through,
     safe_depths,
@@ -140,6 +141,8 @@ def _check_named(given: Mapping[str, int], channels: Mapping[str, int]) -> None:
 
 _REMEMBERED = 1024
 _IN_MEMORIES = "with memories built otherwise"
+_WHERE_PATHS_MEET = 1 / 8
+"""Of the bits of all memories: so much room is left to whole tensors in FIFOs before anything is simulated."""
 NO_MEMORY = ("memory-short", "memory-too-large")
 """Codes of errors that say that there are not enough memories to build a design's."""
 
@@ -278,7 +281,7 @@ class Evaluator:
             (layer, k.tile, k.unroll, k.order, k.weights, tuple(sorted(k.bindings.items())))
             for layer, k in design.kernels.items()
         ]
-        return tuple(kernels), tuple(sorted(design.groups.items()))
+        return tuple(kernels), tuple(sorted(design.groups.items())), design.stripes, design.prefetch_bits
 
     def evaluate_design(self, design: Design) -> Evaluation:
         """Model a design given by hand. Depths that it names are kept, the others are found."""
@@ -357,6 +360,9 @@ class Evaluator:
             _check_named(design.fifo_depths, depths)
             depths |= {**self.assembler.declared_depths, **design.fifo_depths}
             self._check_depths(network, free, depths)
+        else:
+            room = _WHERE_PATHS_MEET * self.may_use.memory_bits
+            depths = depths_where_paths_meet(network, self.platform, self.clock_mhz, free.channels, depths, room)
         design = design.with_fifo_depths(depths)
         figures = timing.with_depths(free, network, depths)
         limits: Resources = self.platform.limits

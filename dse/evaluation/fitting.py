@@ -36,11 +36,11 @@ _A_LITTLE_LESS = 0.99
 _IN_MEMORIES = 0.03
 """Of all LUTs, what building memories of something else may save."""
 _MEMORIES = ("bram18", "uram")
-_BITS = {"bram18": 18, "uram": 288}
 _HALF_FULL = 2
 """Small or odd memories leave as much of a block empty as they fill: built otherwise, they may take half the bits."""
 _LEAST_LANES = 1 / 64
 _BISECTIONS = 4
+_PARTS = (0.75, 0.5, 0.25, 0.1)
 
 
 def may_fit_otherwise(used: Resources, limits: Resources) -> bool:
@@ -48,8 +48,7 @@ def may_fit_otherwise(used: Resources, limits: Resources) -> bool:
     over = used.share_of(limits)
     if over["dsp"] > 1 or over["ff"] > 1 or over["lut"] > 1 + _IN_MEMORIES or max(over.values()) <= 1:
         return False
-    have, need = (sum(bits * getattr(of, name) for name, bits in _BITS.items()) for of in (limits, used))
-    return need <= have * _HALF_FULL
+    return used.memory_bits <= limits.memory_bits * _HALF_FULL
 
 
 def fitted(model: Callable[[Allowance], J], limits: Resources, share: int, *, mixed: bool) -> J:
@@ -84,7 +83,10 @@ def _keeps(found: Judged, wanted: Resources) -> bool:
 
 
 def _with_fewer_lanes(model: Callable[[Allowance], J], allowance: Allowance, found: J, wanted: Resources) -> J:
-    """Memories get fewer as lanes do, but by no rule: by bisection, where the fewest lanes fit at all."""
+    """Memories get fewer as lanes do, but by no rule: by bisection, where the fewest lanes fit at all.
+
+    Where they do not, more lanes may: weights that are kept lie in wider words then, which fill the blocks better.
+    """
 
     def at(part: float) -> J:
         whole = allowance.whole
@@ -93,6 +95,9 @@ def _with_fewer_lanes(model: Callable[[Allowance], J], allowance: Allowance, fou
     low, high = _LEAST_LANES, 1.0
     best = at(low)
     if not _keeps(best, wanted):
+        for part in _PARTS:
+            if _keeps(other := at(part), wanted):
+                return other
         return min((best, found), key=lambda one: max(one.figures.resources.share_of(wanted).values()))
     for _ in range(_BISECTIONS):
         middle = (low * high) ** 0.5

@@ -25,7 +25,7 @@ _ROWS: dict[type[Operation], set[str]] = {
     arith.MulfOp: {"arith.mulf"}, arith.AddfOp: {"arith.addf"}, arith.MuliOp: {"arith.muli", "mac"},
 }  # fmt: skip
 """Operations that are built as what they are, and the rows of the operator library that they may be built by."""
-_BRAM18_BITS, _URAM_BITS, _LUT_BITS = 18 * 1024, 288 * 1024, 64
+_LUT_BITS = 64
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _of_weights(evaluator: Evaluator, caps: Resources) -> Iterator[LeastNeed]:
     kinds = [tensor_type(value) for value in graph.arguments if graph.is_param(value)]
     bits = sum(prod(kind.get_shape()) * type_bits(kind) for kind in kinds)
     widest = max((type_bits(kind) for kind in kinds), default=0)
-    holds = caps.bram18 * _BRAM18_BITS + caps.uram * _URAM_BITS + caps.lut * _LUT_BITS + caps.ff
+    holds = caps.memory_bits + caps.lut * _LUT_BITS + caps.ff
     larger = "choose a platform with external memory, or a larger one"
     quantise = f"quantise with w8a8, {larger}" if evaluator.quantize is None else larger
     yield LeastNeed(

@@ -10,9 +10,9 @@ from penstock.compiler.analysis.graph import Graph
 from penstock.dse.space.fusion import tensor_bits
 
 
-def least_traffic_bits(graph: Graph) -> int:
-    """Results, and inputs that are read whole; weights may stay on the chip."""
-    return sum(tensor_bits(value) for value, _ in external_tensors(graph))
+def least_traffic_bits(graph: Graph, *, with_weights: bool = False) -> int:
+    """Results, and inputs that are read whole; weights where they do not stay on the chip."""
+    return sum(tensor_bits(value) for value, _ in external_tensors(graph, with_weights=with_weights))
 
 
 def external_tensors(graph: Graph, *, with_weights: bool = False) -> Iterator[tuple[SSAValue, bool]]:

@@ -7,6 +7,7 @@ from penstock.dse.fifo.cost import total_bits
 from penstock.dse.fifo.depths import LEAST_DEPTH, bridges, check_depths, prefetched, safe_depths
 from penstock.dse.fifo.effort import Effort, SizingProgress
 from penstock.dse.fifo.measure import MeasuredDepths, MeasureDepths
+from penstock.dse.fifo.meeting import depths_where_paths_meet
 from penstock.dse.fifo.of_design import DesignSizing, runs_through, size_design
 from penstock.dse.fifo.periodic import periodic_depths
 from penstock.dse.fifo.shrinking import Shrunk, shrink
@@ -23,6 +24,7 @@ __all__ = [
     "SizingProgress",
     "bridges",
     "check_depths",
+    "depths_where_paths_meet",
     "periodic_depths",
     "runs_through",
     "prefetched",

@@ -53,7 +53,9 @@ def finish(
             evaluation, keep=keep, network=network, simulations=bench.fifo_simulations, progress=bench.line or _unheard
         )
     planned = evaluator.assembler.network(tight.design)
-    placement = place(planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide)
+    placement = place(
+        planned, evaluator.platform, evaluator.assembler.library, tight.design, divide=divide, limits=evaluator.may_use
+    )
     design = placement.record(tight.design).allocated()
     return Finished(replace(tight, design=design), placement)
 

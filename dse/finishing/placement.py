@@ -63,12 +63,14 @@ def place(
     A design that fits the chip, but not its dies with each task on one, is refused with `divide` or where the record
     names dies; else where its tasks stand is left to the tools, which may divide tasks too.
     Memories are first built for the chip as a whole, so that no die is asked for more of a scarce kind than there
-    is, then tasks are placed, then the memories of each die are built for good.
+    is, then tasks are placed, then the memories of each die are built for good. With `limits` of the chip below the
+    platform's, the first of these stands, since no die knows of them.
     """
     kinds = dict(design.memories) if design is not None else {}
     site = site_of(platform)
     logic = {t.name: total([n.logic for n in t.nests]) for t in network.tasks}
-    whole = allocate_whole(network, library, limits or platform.limits, kinds)
+    limits = limits or platform.limits
+    whole = allocate_whole(network, library, limits, kinds)
     graph = placement_graph(network, platform, library, whole.uses)
     if design is not None:
         _check_dies(design.dies, [t.name for t in network.tasks], site)
@@ -79,9 +81,11 @@ def place(
     except PenstockError as error:
         if divide or error.code != "does-not-fit" or (design is not None and design.dies):
             raise
-        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits or platform.limits}, ())
+        undivided, site = error.one_line(), Site(platform.name, {WHOLE_CHIP: limits}, ())
         things = tuple(replace(t, die=None) for t in graph.things)
         placed = partition(replace(graph, things=things), site)
+    if limits != platform.limits:
+        kinds |= {name: use.kind for name, use in whole.uses.items()}
     here = decided(stored_items(network, library, placed.dies), kinds)
     besides = {die: total([a for t, a in logic.items() if placed.dies[t] == die]) for die in site.dies}
     return Placement(placed, allocate(here, site.limits, besides), platform.family, undivided)

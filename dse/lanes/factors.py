@@ -10,6 +10,8 @@ from math import prod
 
 import numpy as np
 
+Allowed = tuple[tuple[int, tuple[int, ...]], ...]
+"""Dims that cannot have every number of lanes, with those that they can have."""
 _NO_LOOPS = np.ones((1, 0), np.int64)
 
 
@@ -37,23 +39,31 @@ def pareto_lanes(
     reductions: tuple[int, ...],
     most: int,
     at_most: tuple[tuple[int, int], ...] = (),
+    only: Allowed = (),
     tensors: tuple[tuple[int, ...], ...] = (),
 ) -> tuple[Lanes, ...]:
     """Ways to unroll with at most `most` lanes of which none is beaten in both lanes and cycles, the fastest first.
 
-    Dims get no more lanes than `at_most` says of them.
+    Dims get no more lanes than `at_most` says of them. Those that `only` lists have one of these numbers of lanes, and
+    one where the others have lanes enough.
     Of equals the one with more lanes along reductions: their sums are added up before anything is kept, so
     fewer partial results need memory, and fewer results leave at once. With `tensors`, the dims of each that the kernel
     meets, the one that meets the fewest words of them in an iteration.
     """
-    caps = dict(at_most)
-    choices = [[n for n in useful_factors(trip) if n <= caps.get(d, trip)] for d, trip in enumerate(trips)]
+    caps, allowed = dict(at_most), dict(only)
+    choices = [
+        allowed.get(d) or [lanes for lanes in useful_factors(trip) if lanes <= caps.get(d, trip)]
+        for d, trip in enumerate(trips)
+    ]
     unrolls = np.stack([axis.ravel() for axis in np.meshgrid(*choices, indexing="ij")], axis=1) if trips else _NO_LOOPS
     counts = unrolls.prod(axis=1)
     unrolls, counts = unrolls[counts <= most], counts[counts <= most]
     words = sum([unrolls[:, dims].prod(axis=1) for dims in tensors], np.zeros(len(counts), np.int64))
     summed = unrolls[:, reductions].prod(axis=1)
-    order = np.lexsort((*reversed(unrolls.T), -summed, words, counts))
+    held = unrolls[:, list(allowed)].prod(axis=1)
+    enough = (held == 1) | (counts > counts[held == 1].max())
+    unrolls, counts, words, summed, held = (found[enough] for found in (unrolls, counts, words, summed, held))
+    order = np.lexsort((*reversed(unrolls.T), -summed, words, held, counts))
     # lanes divide their dims, so that equally many lanes always leave equally many cycles
     firsts = order[np.flatnonzero(np.diff(counts[order], prepend=0))]
     work = prod(trips)

@@ -11,8 +11,8 @@ from math import prod
 from xdsl.ir import OpResult
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
-from penstock.compiler.analysis.spatial import spatial_loops
-from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.analysis.spatial import frame_lanes, spatial_loops
+from penstock.compiler.design import KernelDesign
 from penstock.compiler.dialects.affine import projected_dims
 from penstock.compiler.dialects.scaling import scaling_of
 from penstock.compiler.errors import PenstockError
@@ -30,7 +30,8 @@ from penstock.dse.lanes.mixing import (
     slowest_running_sum,
 )
 from penstock.dse.lanes.neighbours import leader_of, shared_dims
-from penstock.dse.lanes.walks import KernelWalk, kernel_design
+from penstock.dse.lanes.stores import Stores, stands_still, walked_frames
+from penstock.dse.lanes.walks import KernelWalk, kernel_design, walks_of
 
 Sizes = Mapping[int, int]
 """What dims are padded to, by the number of a class of dims that are walked together."""
@@ -67,7 +68,7 @@ class Fitter:
     platform: str
     clock_mhz: float
     library: OperatorLibrary
-    weights: WeightStore = "rom"
+    weights: Stores = field(default_factory=Stores)
     multipliers: str = ""
     fixed: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
     most_lanes: int | None = None
@@ -122,8 +123,19 @@ class Fitter:
 
     @cached_property
     def frames(self) -> Mapping[str, tuple[int, ...]]:
-        """The loops of each kernel along the rows and columns of a frame."""
-        return spatial_loops(self.graph)
+        """The loops of each kernel along the rows and columns of a frame that it walks place by place."""
+        return walked_frames(self.graph, self.weights)
+
+    def walks(self, op: TensorOp) -> list[KernelWalk]:
+        """The walks that a kernel may have, the plainest first. What meets a frame that stands still passes once."""
+        if op.layer not in self.frames and stands_still(op, self.graph, self.weights):
+            own = [d for d in projected_dims(op.result_map) if d is not None and d not in self._all_frames[op.layer]]
+            return [KernelWalk(tuple(own[:1]))]
+        return list(walks_of(op, self.frames.get(op.layer, ()))) or [KernelWalk(())]
+
+    @cached_property
+    def _all_frames(self) -> Mapping[str, tuple[int, ...]]:
+        return {op.layer: () for op in self.graph.operations} | dict(spatial_loops(self.graph))
 
     def trips(self, op: TensorOp, sizes: Sizes) -> tuple[int, ...]:
         if not sizes:
@@ -241,8 +253,14 @@ class Fitter:
         most = max(1, min(most, prod(trips), self.most_lanes or most))
         table = 1 << (most - 1).bit_length()  # what is more does not fit; limits that are nearly equal share a table
         tensors = tensor_dims(op) if walk.compact else ()
-        found = pareto_lanes(trips, op.reductions, table, walk.at_most, tensors)
+        only = tuple(self._frame_lanes[op.layer].items()) if walk.frame else ()
+        found = pareto_lanes(trips, op.reductions, table, walk.at_most, only, tensors)
         return found if self.one is None else tuple(lanes for lanes in found if lanes.count <= most)
+
+    @cached_property
+    def _frame_lanes(self) -> Mapping[str, Mapping[int, tuple[int, ...]]]:
+        """Of dims that cannot have all lanes, those that they can have."""
+        return frame_lanes(self.graph)
 
     def _lanes(
         self, walks: Mapping[str, KernelWalk], pace: float, limits: Resources, sizes: Sizes
@@ -312,14 +330,15 @@ class Fitter:
             if leader is None:
                 rest = self._rest(op, walk, lanes[op.layer], changes)
                 kernels[op.layer] = kernel_design(
-                    op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights, bindings, self.largest_tile
-                )
+                    op, self.trips(op, sizes), unroll, walks[op.layer], rest, self.weights.at(op.layer), bindings,
+                    self.largest_tile,
+                )  # fmt: skip
                 continue
             made, dims = kernels[leader.layer], shared_dims(op, leader)
             rank = range(len(op.trips))
             tile = tuple(made.tile[dims[d]] for d in rank)
             order = tuple(sorted(rank, key=lambda d: made.order.index(dims[d])))
-            kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights, bindings)
+            kernels[op.layer] = KernelDesign(tile, unroll, order, self.weights.at(op.layer), bindings)
         return kernels
 
     def _mixed(self, op: TensorOp, walk: KernelWalk, lanes: Lanes, changes: Changes) -> dict[str, str]:

@@ -26,8 +26,8 @@ class KernelWalk:
     the outermost dim: with 1, whatever lanes a neighbour has there, both pass the same slices in the same order; with
     few, the next kernel waits for few of them at once. The elementwise
     kernels that go along are `hurry` times as fast as the pace asks, or take each token at once with `whole_tokens`:
-    what comes in bursts is gone sooner. Along the rows and columns of a `frame` there are no lanes: it passes place by
-    place.
+    what comes in bursts is gone sooner. The rows and columns of a `frame` pass in order, some columns at once if need
+    be.
     """
 
     outer: tuple[int, ...]
@@ -43,9 +43,7 @@ class KernelWalk:
     @property
     def at_most(self) -> tuple[tuple[int, int], ...]:
         """Dims with the most lanes that they may have."""
-        if self.frame:
-            return tuple((d, 1) for d in self.frame)
-        return () if self.most is None else tuple((d, self.most) for d in self.outer[:1])
+        return () if self.most is None or self.frame else tuple((d, self.most) for d in self.outer[:1])
 
 
 def walks_of(op: TensorOp, frame: tuple[int, ...] = ()) -> Iterator[KernelWalk]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from random import Random
 
 from penstock.compiler.analysis.graph import TensorOp
@@ -23,6 +24,8 @@ _ROUNDS = 3
 _MOST_TRIED = 1500
 _FOR_ALL_KERNELS = 300_000
 """Settings times the square of kernels: of many, each setting takes longer to model, and each round has more moves."""
+_FOR_ALL_PLACES = 2_000_000
+"""Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
 _MOST_FRUITLESS = 12
@@ -61,7 +64,8 @@ class _Descent:
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
         self.kernels = len(self.graph.operations)
-        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**2))
+        places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
+        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**2, _FOR_ALL_PLACES // places))
         self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
     def run(self, rounds: int) -> Descended:

@@ -49,14 +49,3 @@ def gone(name: str) -> PenstockError:
         limit="its trials so far are kept, but the search has lost its memory",
         hint="somebody deleted it: start the run again",
     )  # fmt: skip
-
-
-def delete_study(name: str, storage_url: str) -> None:
-    """Forget a study and all its trials; one that is not there is forgotten already."""
-    storage = SharedStorage(storage_url)
-    try:
-        optuna.delete_study(study_name=name, storage=storage)
-    except KeyError:
-        return
-    finally:
-        storage.close()

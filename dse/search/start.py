@@ -23,7 +23,7 @@ TILE = "default_tile_size"
 _MOST_FILLED = 4
 _QUICKLY_MODELLED = 12
 """Kernels up to which more than the first guess is filled; larger tiles too, whose size limits lanes."""
-_SMALLER = (55, 28, 14, 7, 3)
+_SMALLER = (70, 55, 40, 28, 20, 14, 10, 7, 5, 3, 2, 1)
 """Percent of the limits at which the best walks are tried too: the other end of the Pareto front."""
 
 

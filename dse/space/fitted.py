@@ -12,17 +12,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
-from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary, implementations
 from penstock.dse.lanes.binding import ADDERS, PARAMETERS, bindable, operand_bits
 from penstock.dse.lanes.factors import useful_factors
 from penstock.dse.lanes.pacing import MOST_PADDING, NO_PADDING, Fitter, KnownLanes, Sizes
-from penstock.dse.lanes.walks import FEW, KernelWalk, walks_of
+from penstock.dse.lanes.stores import Stores
+from penstock.dse.lanes.walks import FEW, KernelWalk
 
 FITTED = "fitted"
 SHARE = "limit_share"
-SHARES = (3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
+SHARES = (1, 2, 3, 5, 7, 10, 14, 20, 28, 40, 55, 70, 85, 100)
 """Percent of the limits on DSPs and LUTs: smaller designs for whoever wants them, the first for the fastest."""
 WALK, FAVOUR, BUILT, BURST, COMPACT, PADDED = "walk", "favour", "built", "burst", "compact", "pad"
 FAVOURS = (50, 70, 100, 140, 200)
@@ -32,7 +33,7 @@ CAPPED = {None: "", 1: "-fine", **{n: f"-by{n}" for n in FEW[1:]}}
 """How a walk says that its outermost dim has few lanes."""
 _PLAIN = {(FAVOUR, 100), (BURST, BURSTS[0]), (COMPACT, False), (PADDED, 0)}
 MOST_FITTED = 48
-"""Kernels up to which walks are fitted one by one."""
+"""Kernels up to which walks are decided one by one; of more, each has its plainest."""
 
 FittedSetting = Mapping[str, int | str | bool]
 FittedValues = tuple[int | str | bool, ...]
@@ -58,7 +59,7 @@ class Fitting:
     platform: str
     clock_mhz: float
     library: OperatorLibrary
-    weights: WeightStore
+    weights: Stores
     fixed: Mapping[str, KernelDesign]
     most_lanes: int | None
     _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
@@ -85,9 +86,11 @@ class Fitting:
     @cached_property
     def choices(self) -> dict[str, FittedValues]:
         """Every parameter with its values, the simplest first."""
-        if not self.leading or len(self.graph.operations) > MOST_FITTED:
+        if not self.leading:
             return {}
         table: dict[str, FittedValues] = {SHARE: SHARES}
+        if len(self.graph.operations) > MOST_FITTED:
+            return table
         led = {leader.layer for op in self.graph.operations if (leader := self.fitter.leader(op)) is not None}
         for op in self.leading:
             table[f"{WALK}.{op.layer}"] = tuple(dict.fromkeys(walk_name(walk) for walk in self._walks(op)))
@@ -150,7 +153,7 @@ class Fitting:
         return {name: found.get(number, sizes[number]) - sizes[number] for name, number, _ in self._padded}
 
     def sizes(self, settings: FittedSetting) -> Sizes:
-        more = {number: int(settings[name]) for name, number, _ in self._padded}
+        more = {number: int(settings.get(name, 0)) for name, number, _ in self._padded}
         return {number: self.fitter.dims.sizes[number] + by for number, by in more.items() if by}
 
     def walks(self, settings: FittedSetting) -> dict[str, KernelWalk]:
@@ -160,7 +163,8 @@ class Fitting:
         }
 
     def _walk(self, op: TensorOp, settings: FittedSetting) -> KernelWalk:
-        named = self._by_name[op.layer][str(settings[f"{WALK}.{op.layer}"])]
+        walks = self._by_name[op.layer]
+        named = walks[str(settings.get(f"{WALK}.{op.layer}", next(reversed(walks))))]
         built, burst = str(settings.get(f"{BUILT}.{op.layer}", "")), settings.get(f"{BURST}.{op.layer}", BURSTS[0])
         return replace(
             named,
@@ -173,13 +177,13 @@ class Fitting:
         )
 
     @cached_property
-    def _by_name(self) -> Mapping[str, Mapping[str, KernelWalk]]:
+    def _by_name(self) -> Mapping[str, dict[str, KernelWalk]]:
         """The first of a name is meant by it."""
         return {op.layer: {walk_name(walk): walk for walk in reversed(self._walks(op))} for op in self.leading}
 
     def _walks(self, op: TensorOp) -> list[KernelWalk]:
         """A kernel with nothing to walk has one walk as well."""
-        return list(walks_of(op, self.fitter.frames.get(op.layer, ()))) or [KernelWalk(())]
+        return self.fitter.walks(op)
 
     def named(self, walks: Mapping[str, KernelWalk]) -> dict[str, str]:
         """The parameters that say which dims each kernel walks slowly."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from penstock.compiler.analysis.graph import Graph, TensorOp
-from penstock.compiler.analysis.spatial import spatial_loops
-from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.design import KernelDesign
 from penstock.compiler.platforms import Resources
 from penstock.compiler.schedule import OperatorLibrary
 from penstock.dse.lanes.binding import ADDERS, binding_choices
 from penstock.dse.lanes.neighbours import follow
 from penstock.dse.lanes.pacing import NO_PADDING, Fitter, KnownLanes, Sizes
+from penstock.dse.lanes.stores import Stores, walked_frames
 from penstock.dse.lanes.walks import KernelWalk
 from penstock.dse.space.orders import AS_OTHERS, ORDER_CONNECTED, ORDER_PARALLEL, named_order, order_of
 
@@ -51,7 +51,7 @@ class Pacing:
     limits: Resources
     clock_mhz: float
     library: OperatorLibrary
-    weights: WeightStore
+    weights: Stores
     fixed: Mapping[str, KernelDesign]
     most_lanes: int
     _known: KnownLanes = field(default_factory=KnownLanes, compare=False, repr=False)
@@ -113,7 +113,7 @@ class Pacing:
 
     @cached_property
     def _frames(self) -> Mapping[str, tuple[int, ...]]:
-        return spatial_loops(self.graph)
+        return walked_frames(self.graph, self.weights)
 
     @cached_property
     def _leading(self) -> tuple[TensorOp, ...]:

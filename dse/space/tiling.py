@@ -12,11 +12,10 @@ from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 
 from penstock.compiler.analysis.default_design import weights_placement
 from penstock.compiler.analysis.graph import Graph, TensorOp, read_graph
-from penstock.compiler.analysis.spatial import spatial_loops
 from penstock.compiler.design import Design, KernelDesign, WeightStore
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms import Platform, Resources
@@ -31,9 +30,12 @@ from penstock.dse.lanes.steps import (
     powers_of_two,
     with_halfway,
 )
+from penstock.dse.lanes.stores import Stores, walked_frames
+from penstock.dse.space.external import external_choices, external_defaults, with_external
 from penstock.dse.space.fitted import FITTED, Allowance, Fitting
 from penstock.dse.space.grouping import FUSED, GROUPED_BY, MOST_GROUPS, Grouping, KnownGroups, grouping_choices
 from penstock.dse.space.handing_out import HandingOut
+from penstock.dse.space.options import TilingOptions, widest_port
 from penstock.dse.space.orders import (
     AS_OTHERS,
     ORDER_CONNECTED,
@@ -60,21 +62,8 @@ Conditions = Mapping[str, Mapping[str, tuple[Value, ...]]]
 SLOWEST_FIRST, ALIGNED = "slowest-first", "aligned"
 _MOST_BOOSTED_KERNELS = 8
 _MOST_ORDERED_KERNELS = 3
-_NARROWEST_PORT, _WIDEST_PORT = 32, 512
 _REMEMBERED = 256
 _GOOD_TILE = 16  # small enough for short buffers, large enough for sums to take turns
-
-
-@dataclass(frozen=True)
-class TilingOptions:
-    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
-
-    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
-    max_lanes: int | None = None
-    weights: WeightStore | None = None
-    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
-    per_kernel: bool = True
-    """Whether the search may also shift lanes between kernels."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +102,7 @@ class TilingSpace:
             table["padding"] = (False, True)
         table |= binding_choices([op for op in self.graph.operations if op.layer in self._free], self.library)
         table |= grouping_choices(self.graph, self.platform)
+        table |= self._external
         if self._of_paced:
             table |= {"allocation": (SLOWEST_FIRST, ALIGNED, PACED), **self._of_paced}
         if self.options.per_kernel and 1 < len(self.heavy) <= _MOST_BOOSTED_KERNELS:
@@ -132,7 +122,7 @@ class TilingSpace:
         """
         ways = self.choices["allocation"]
         shared = tuple(way for way in ways if way != FITTED)
-        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY}
+        of_all = {"allocation", "multipliers", "fusion", *GROUPED_BY, *self._external}
         table: dict[str, Mapping[str, tuple[Value, ...]]] = {}
         if self._of_fitted:
             table |= {name: {"allocation": shared} for name in self.choices if name not in of_all}
@@ -170,13 +160,15 @@ class TilingSpace:
 
     @cached_property
     def port_bits(self) -> int:
-        """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
-        cycle = [memory.port_gb_s * 8000 / self.clock_mhz for memory in self.platform.memories]
-        return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT
+        return widest_port(self.platform, self.clock_mhz)
 
     @cached_property
     def weights(self) -> WeightStore:
         return self.options.weights or weights_placement(self.graph, self.platform)
+
+    @cached_property
+    def stores(self) -> Stores:
+        return self.options.stores(self.graph, self.weights, self.may_use)
 
     def default_params(self) -> dict[str, Value]:
         """A good first guess: lanes along the reductions, as many as the device's multipliers and LUTs allow."""
@@ -262,23 +254,23 @@ class TilingSpace:
                 continue
             bindings = self._bindings(op, settings)
             order = order_of(op, str(settings["order"]), self.spatial.get(op.layer, ()))
-            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.weights, bindings)
+            kernel = KernelDesign(tiles[op.layer], unrolls[op.layer], order, self.stores.at(op.layer), bindings)
             kernel = follow_producer(self.graph, op, kernel, kernels, connect=not aligned and bool(settings["connect"]))
             kernels[op.layer] = self._ordered(op, kernel, kernels, sizes, settings)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, sizes, settings)
 
     def _paced(self, settings: Mapping[str, Value]) -> Design:
         """Every kernel with the lanes that a common pace asks of it."""
         kernels = dict(self._pacing.kernels(settings))
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, self.dims.padded(design) if settings.get("padding") else {}, settings)
 
     @cached_property
     def _pacing(self) -> Pacing:
         fixed, most = self.options.kernels, self.options.max_lanes or self.max_lanes
         return Pacing(
-            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.weights, fixed, most
+            self.graph, self.platform.name, self.may_use, self.clock_mhz, self.library, self.stores, fixed, most
         )
 
     def fitted(self, params: Params, allowance: Allowance) -> Design:
@@ -287,13 +279,13 @@ class TilingSpace:
 
     def _fitted(self, settings: Mapping[str, Value], allowance: Allowance) -> Design:
         kernels = self.fitting.kernels(settings, allowance)
-        design = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        design = self._record(kernels, settings)
         return self._grouped(design, self.dims.padded(design), settings)
 
     @cached_property
     def fitting(self) -> Fitting:
         return Fitting(
-            self.graph, self.platform.name, self.clock_mhz, self.library, self.weights, self.options.kernels,
+            self.graph, self.platform.name, self.clock_mhz, self.library, self.stores, self.options.kernels,
             self.options.max_lanes,
         )  # fmt: skip
 
@@ -318,6 +310,10 @@ class TilingSpace:
         producers = [(m, p) for v, m in zip(op.inputs, op.operand_maps, strict=True) if (p := self.graph.makers.get(v))]
         streams = tuple((m, made_in(p, self._trips(p, sizes), kernels[p.layer])) for m, p in producers)
         return replace(kernel, order=connected_order(op, self._trips(op, sizes), kernel, streams))
+
+    def _record(self, kernels: Mapping[str, KernelDesign], settings: Mapping[str, Value]) -> Design:
+        made = Design(self.platform.name, self.clock_mhz, kernels, self.quantize, port_bits=self.port_bits)
+        return with_external(made, settings)
 
     def _grouped(self, design: Design, sizes: Mapping[int, int], settings: Mapping[str, Value]) -> Design:
         if settings.get("fusion", FUSED) == FUSED:
@@ -344,7 +340,11 @@ class TilingSpace:
         """What a parameter is where a setting does not say."""
         table = {name: values[0] for name, values in self.choices.items()}
         table |= {OPERATOR_LUTS: HALF_OF_LUTS} if self._of_paced else {}
-        return table | (self.fitting.defaults if self._of_fitted else {})
+        return table | external_defaults(self._external) | (self.fitting.defaults if self._of_fitted else {})
+
+    @cached_property
+    def _external(self) -> Mapping[str, tuple[int, ...]]:
+        return external_choices(self.platform, self.weights)
 
     @cached_property
     def _of_paced(self) -> Mapping[str, tuple[Value, ...]]:
@@ -382,11 +382,10 @@ class TilingSpace:
 
     @cached_property
     def spatial(self) -> Mapping[str, LoopOrder]:
-        """The loops along a frame's rows and columns, which are walked one step at a time."""
-        return spatial_loops(self.graph)
+        """The loops along a frame's rows and columns, where these are walked one step at a time."""
+        return walked_frames(self.graph, self.stores)
 
     def _trips(self, op: TensorOp, sizes: Mapping[int, int]) -> LoopOrder:
-        """Of the loops, padded."""
         return tuple(sizes.get(self.dims.of_loop(op, d), trip) for d, trip in enumerate(op.trips))
 
     @cached_property

@@ -33,9 +33,21 @@ from penstock.services.api.plumbing.hub import EventHub
 from penstock.services.api.plumbing.logs import get_logger
 from penstock.services.api.plumbing.middleware import BodyLimit, NoTokenInUrl, RequestContext, SameSite
 from penstock.services.api.plumbing.options import ApiOptions
-from penstock.services.api.plumbing.tokens import load_key
 from penstock.services.api.plumbing.version import version
-from penstock.services.api.routes import accounts, events, health, models, profiles, results, runs, searches
+from penstock.services.api.routes import (
+    accounts,
+    events,
+    health,
+    models,
+    profiles,
+    removal,
+    results,
+    runs,
+    searches,
+    webhooks,
+    workers,
+)
+from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -49,7 +61,7 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, events, results, profiles, accounts),
+        *(health, models, runs, searches, removal, events, results, profiles, webhooks, workers, accounts),
         *(runs_pages, run_pages, trials_pages, shared_pages, sign_in),
     )
 )

@@ -70,6 +70,10 @@ def explore(
     counts = f"{exploration.complete} complete, {exploration.infeasible} over the limits, {exploration.failed} failed"
     before = f", after {exploration.modelled:,} settings were modelled" if exploration.modelled else ""
     console.print(f"{len(exploration.trials)} trials on {target.platform.title}{before}: {counts}")
+    if exploration.hypervolume is not None:
+        console.print(
+            f"the front beats {exploration.hypervolume:.0%} of what lies between the best and the worst trials"
+        )
     figures = choice.figures
     interval = "" if figures.interval is None else f", one every {figures.interval:,}"
     again = figures.retimed

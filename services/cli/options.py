@@ -18,6 +18,7 @@ from penstock.dse.rungs import usable
 from penstock.services.cli.asked import AskedOptions
 from penstock.services.jobs.package import Built
 from penstock.services.run_options import DEFAULT_PLATFORM, BitstreamTarget
+from penstock.web.text import beside_bound
 
 BITSTREAMS: tuple[str, ...] = get_args(BitstreamTarget)
 
@@ -123,10 +124,9 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
         f"{_number(pytorch.max_abs_error)}, tolerance {_number(pytorch.tolerance)} {_tag(pytorch.evidence)}",
     ]
     if report.exploration is not None and (bound := report.exploration.bound) is not None:
-        gap = (
-            "" if bound.gap_pct is None else f", {bound.gap_pct:,.1f} % below the chosen design's {bound.reached:,.6g}"
-        )
-        lines.insert(2, f"bound       {bound.value:,.6g} {bound.figure.replace('_', ' ')}{gap}: {bound.reason}")
+        gap = "" if bound.gap_pct is None else f"; the chosen design is {beside_bound(bound.gap_pct)}"
+        figure = bound.figure.replace("_", " ")
+        lines.insert(2, f"bound       no design is below {bound.value:,.6g} {figure}{gap}: {bound.reason}")
     if (rtl := report.verify.rtl) is not None:
         shown = f"{rtl.bits_equal} of {rtl.values} values the same bits, {rtl.samples} runs {_tag(rtl.evidence)}"
         lines.append(f"RTL         {'agrees with' if rtl.ok else 'DIFFERS FROM'} the interpreter, {rtl.note}: {shown}")

@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from penstock.services.api.answers.schemas import Best, Chosen, RunDetail, RunOut, StepOut
+from penstock.services.api.answers.schemas import Best, Chosen, RunDetail, RunEstimate, RunOut, StepOut
 from penstock.services.step_kinds import EXPLORE
 
 _STYLES = {
@@ -103,6 +103,8 @@ def live_view(run: RunDetail, note: str = "") -> RenderableType:
             table.add_row(Text(""), Text("trials"), _trials_bar(run), Text(best_text(run)))
     head = Text.assemble((run.name, "bold"), "  ", run.id, "  ", state_text(run.state))
     lines: list[RenderableType] = [head, table]
+    if run.estimate is not None:
+        lines.append(Text(ending_text(run.estimate), style="bright_black"))
     if note or run.waiting_for:
         lines.append(Text(note or run.waiting_for, style="yellow"))
     return Group(*lines)
@@ -126,11 +128,19 @@ def change_lines(before: RunDetail | None, after: RunDetail) -> list[str]:
     done = after.progress.trials_done
     if done and (before is None or before.progress.trials_done != done):
         lines.append(f"trials: {trials_text(after)}, best {best_text(after)}")
+    if after.estimate is not None and (before is None or before.estimate is None):
+        lines.append(ending_text(after.estimate))
     if before is None or before.state != after.state:
         lines.append(f"run {after.id}: {after.state}")
     if after.waiting_for and (before is None or before.waiting_for != after.waiting_for):
         lines.append(after.waiting_for)
     return lines
+
+
+def ending_text(estimate: RunEstimate) -> str:
+    """ends at about 14:32, in 3 min 20 s (12 trials a minute; …)."""
+    left = seconds_text((estimate.end - datetime.now(UTC)).total_seconds())
+    return f"ends at about {estimate.end.astimezone():%H:%M}, in {left} ({estimate.basis})"
 
 
 def error_line(run: RunDetail) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +19,7 @@ from rich.console import Console
 from penstock.services.api.answers.schemas import ArtifactOut, RunDetail
 from penstock.services.cli.asked import AskedOptions, takes_run_options
 from penstock.services.cli.client import connect, resolve
-from penstock.services.cli.exit_codes import FAILED, OK
+from penstock.services.cli.exit_codes import CONSTRAINTS_UNMET, FAILED, OK
 from penstock.services.cli.progress import best_text, error_line, runs_table
 from penstock.services.cli.watching import exit_code_of, follow
 from penstock.services.client.blocking import Client
@@ -38,6 +39,9 @@ def submit(
     model: Annotated[str, typer.Argument(metavar="MODEL", help=f"{MODEL_HELP}.")],
     asked: AskedOptions,
     name: Annotated[str | None, typer.Option(help="What to call the run.")] = None,
+    key: Annotated[
+        str, typer.Option(help="The same submission again under the same key starts no second run: a CI job's id.")
+    ] = "",
     wait: Annotated[bool, typer.Option("--wait", help="Follow the run to its end, with its exit code.")] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: give up after so many seconds.")] = None,
     as_json: JsonFlag = False,
@@ -47,7 +51,7 @@ def submit(
     options = {**asked, "name": name}
     given = {option: value for option, value in options.items() if value is not None}
     with connect(url) as service:
-        run = service.submit(model, **given)
+        run = service.submit(model, key=key, **given)
         if not wait:
             if as_json:
                 print_json(run)
@@ -128,6 +132,24 @@ def fetch(
         for file in files:
             print(paths[file.id])
     return OK
+
+
+def limits(
+    run: RunArgument,
+    wanted: Annotated[
+        list[str] | None, typer.Argument(metavar="LIMIT…", help="Such as latency_us<=20; else the run's own.")
+    ] = None,
+    as_json: JsonFlag = False,
+    url: Url = None,
+) -> int:
+    """Hold the design that a run chose against limits. Ends with 3 if one is missed, or is about what is not known."""
+    with connect(url) as service:
+        found = service.compare_limits(service.run(resolve(service, run)), wanted or None)
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+    else:
+        print("\n".join(one.line() for one in found) or "no limits")
+    return OK if all(one.holds for one in found) else CONSTRAINTS_UNMET
 
 
 def cancel(run: RunArgument, as_json: JsonFlag = False, url: Url = None) -> int:

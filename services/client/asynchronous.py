@@ -24,6 +24,14 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+    WorkerHealth,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryOut,
+    FreedOut,
+    WebhookOut,
+    WebhookSecret,
 )
 from penstock.services.client import calls
 from penstock.services.client.calls import LONGEST_POLL_SECONDS, ApiCall
@@ -159,6 +167,25 @@ class AsyncClient:
     async def resume(self, run: str) -> RunDetail:
         return await self._ask(calls.change(run, "resume"))
 
+    async def pin(self, run: str) -> RunDetail:
+        """Keep it: until it is unpinned it is neither deleted nor collected."""
+        return await self._ask(calls.change(run, "pin"))
+
+    async def unpin(self, run: str) -> RunDetail:
+        return await self._ask(calls.change(run, "unpin"))
+
+    async def delete_run(self, run: str) -> FreedOut:
+        """Remove a run that is over, with its trials and files; ConflictError if it is going or pinned."""
+        return await self._ask(calls.delete_run(run))
+
+    async def delete_model(self, model: str) -> None:
+        """Remove a model of which there are no runs."""
+        await self._ask(calls.delete_model(model))
+
+    async def collect(self, older_than_days: float, *, dry_run: bool = False) -> Collected:
+        """Remove some of what is older, or say what would go; for administrators. Again, while `more` is true."""
+        return await self._ask(calls.collect(older_than_days, dry_run))
+
     async def extend(self, run: str, trials: int, *, key: str = "") -> RunDetail:
         return await self._ask(calls.extend(run, trials, key))
 
@@ -209,6 +236,37 @@ class AsyncClient:
             except httpx.HTTPError as error:
                 raise unreachable(self.url, error) from error
             return incoming.keep()
+
+    # workers
+    async def workers(self) -> list[WorkerHealth]:
+        return (await self._ask(calls.workers())).items
+
+    async def drain_worker(self, name: str) -> None:
+        """Have it end its steps, begin no others, and end; for administrators."""
+        await self._ask(calls.drain_worker(name))
+
+    # webhooks
+    async def create_webhook(self, url: str, kinds: Sequence[str] = (), *, everybody: bool = False) -> WebhookSecret:
+        """Have the ends of runs told to `url`. The secret is in this answer and in no other."""
+        return await self._ask(calls.create_webhook(url, kinds, everybody))
+
+    async def webhooks(self) -> list[WebhookOut]:
+        return (await self._ask(calls.webhooks())).items
+
+    async def delete_webhook(self, webhook: str) -> None:
+        await self._ask(calls.delete_webhook(webhook))
+
+    async def rotate_webhook(self, webhook: str) -> WebhookSecret:
+        """Another secret; for a day messages carry signatures of both."""
+        return await self._ask(calls.rotate_webhook(webhook))
+
+    async def test_webhook(self, webhook: str) -> None:
+        """Have a test message sent."""
+        await self._ask(calls.test_webhook(webhook))
+
+    async def deliveries(self, webhook: str) -> list[DeliveryOut]:
+        """The newest of what was told, and how it went."""
+        return (await self._ask(calls.deliveries(webhook))).items
 
     async def _stream(self, run: str, reader: EventReader) -> AsyncIterator[EventOut]:
         try:

@@ -24,6 +24,14 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialOut,
+    WorkerHealth,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryOut,
+    FreedOut,
+    WebhookOut,
+    WebhookSecret,
 )
 from penstock.services.client import calls
 from penstock.services.client.calls import LONGEST_POLL_SECONDS, ApiCall
@@ -156,6 +164,25 @@ class Client:
     def resume(self, run: str) -> RunDetail:
         return self._ask(calls.change(run, "resume"))
 
+    def pin(self, run: str) -> RunDetail:
+        """Keep it: until it is unpinned it is neither deleted nor collected."""
+        return self._ask(calls.change(run, "pin"))
+
+    def unpin(self, run: str) -> RunDetail:
+        return self._ask(calls.change(run, "unpin"))
+
+    def delete_run(self, run: str) -> FreedOut:
+        """Remove a run that is over, with its trials and files; ConflictError if it is going or pinned."""
+        return self._ask(calls.delete_run(run))
+
+    def delete_model(self, model: str) -> None:
+        """Remove a model of which there are no runs."""
+        self._ask(calls.delete_model(model))
+
+    def collect(self, older_than_days: float, *, dry_run: bool = False) -> Collected:
+        """Remove some of what is older, or say what would go; for administrators. Again, while `more` is true."""
+        return self._ask(calls.collect(older_than_days, dry_run))
+
     def extend(self, run: str, trials: int, *, key: str = "") -> RunDetail:
         return self._ask(calls.extend(run, trials, key))
 
@@ -205,6 +232,37 @@ class Client:
             except httpx.HTTPError as error:
                 raise unreachable(self.url, error) from error
             return incoming.keep()
+
+    # workers
+    def workers(self) -> list[WorkerHealth]:
+        return self._ask(calls.workers()).items
+
+    def drain_worker(self, name: str) -> None:
+        """Have it end its steps, begin no others, and end; for administrators."""
+        self._ask(calls.drain_worker(name))
+
+    # webhooks
+    def create_webhook(self, url: str, kinds: Sequence[str] = (), *, everybody: bool = False) -> WebhookSecret:
+        """Have the ends of runs told to `url`. The secret is in this answer and in no other."""
+        return self._ask(calls.create_webhook(url, kinds, everybody))
+
+    def webhooks(self) -> list[WebhookOut]:
+        return self._ask(calls.webhooks()).items
+
+    def delete_webhook(self, webhook: str) -> None:
+        self._ask(calls.delete_webhook(webhook))
+
+    def rotate_webhook(self, webhook: str) -> WebhookSecret:
+        """Another secret; for a day messages carry signatures of both."""
+        return self._ask(calls.rotate_webhook(webhook))
+
+    def test_webhook(self, webhook: str) -> None:
+        """Have a test message sent."""
+        self._ask(calls.test_webhook(webhook))
+
+    def deliveries(self, webhook: str) -> list[DeliveryOut]:
+        """The newest of what was told, and how it went."""
+        return self._ask(calls.deliveries(webhook)).items
 
     def _stream(self, run: str, reader: EventReader) -> Iterator[EventOut]:
         try:

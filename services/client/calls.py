@@ -25,6 +25,14 @@ from penstock.services.api.answers.schemas import (
     TrialDetail,
     TrialFront,
     TrialList,
+    WorkerList,
+)
+from penstock.services.api.answers.upkeep import (
+    Collected,
+    DeliveryList,
+    FreedOut,
+    WebhookList,
+    WebhookSecret,
 )
 from penstock.services.client.errors import NotPenstockError
 from penstock.services.client.model_source import ModelSource
@@ -34,6 +42,10 @@ D = TypeVar("D", bound=BaseModel)
 LONGEST_POLL_SECONDS = 30
 _PAGE, _TRIALS_A_PAGE = 100, 500
 _UPLOAD_SECONDS = 600.0
+
+
+class Nothing(BaseModel):
+    """An answer without a body."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +65,9 @@ class ApiCall(Generic[D]):
 
     def read(self, response: httpx.Response) -> D:
         try:
-            return self.answer.model_validate_json(response.content)
+            return self.answer.model_validate_json(
+                response.content if response.content not in (b"", b"null") else b"{}"
+            )
         except ValidationError:
             line = f"what answers at {response.url} is not a Penstock service of this version"
             raise NotPenstockError(line, code="not-penstock", status=response.status_code) from None
@@ -116,8 +130,21 @@ def runs(limit: int, state: str, model_id: str, cursor: str | None) -> ApiCall[R
 
 
 def change(run_id: str, what: str) -> ApiCall[RunDetail]:
-    """cancel, pause or resume."""
+    """cancel, pause, resume, pin or unpin."""
     return ApiCall("POST", f"{_run(run_id)}/{what}", RunDetail)
+
+
+def delete_run(run_id: str) -> ApiCall[FreedOut]:
+    return ApiCall("DELETE", _run(run_id), FreedOut)
+
+
+def delete_model(model_id: str) -> ApiCall[Nothing]:
+    return ApiCall("DELETE", f"/v1/models/{_word(model_id)}", Nothing)
+
+
+def collect(days: float, dry_run: bool) -> ApiCall[Collected]:
+    body = {"older_than_days": days, "dry_run": dry_run}
+    return ApiCall("POST", "/v1/gc", Collected, body=body, seconds=_UPLOAD_SECONDS)
 
 
 def extend(run_id: str, trials: int, key: str) -> ApiCall[RunDetail]:
@@ -144,6 +171,39 @@ def front(run_id: str, objectives: Sequence[str]) -> ApiCall[TrialFront]:
 
 def artifacts(run_id: str) -> ApiCall[ArtifactList]:
     return ApiCall("GET", f"{_run(run_id)}/artifacts", ArtifactList)
+
+
+def workers() -> ApiCall[WorkerList]:
+    return ApiCall("GET", "/v1/workers", WorkerList)
+
+
+def drain_worker(name: str) -> ApiCall[WorkerList]:
+    return ApiCall("POST", f"/v1/workers/{_word(name)}/drain", WorkerList)
+
+
+def create_webhook(url: str, kinds: Sequence[str], everybody: bool) -> ApiCall[WebhookSecret]:
+    body = {"url": url, "everybody": everybody} | ({"kinds": list(kinds)} if kinds else {})
+    return ApiCall("POST", "/v1/webhooks", WebhookSecret, body=body)
+
+
+def webhooks() -> ApiCall[WebhookList]:
+    return ApiCall("GET", "/v1/webhooks", WebhookList)
+
+
+def delete_webhook(webhook_id: str) -> ApiCall[Nothing]:
+    return ApiCall("DELETE", f"/v1/webhooks/{_word(webhook_id)}", Nothing)
+
+
+def rotate_webhook(webhook_id: str) -> ApiCall[WebhookSecret]:
+    return ApiCall("POST", f"/v1/webhooks/{_word(webhook_id)}/rotate", WebhookSecret)
+
+
+def test_webhook(webhook_id: str) -> ApiCall[Nothing]:
+    return ApiCall("POST", f"/v1/webhooks/{_word(webhook_id)}/test", Nothing)
+
+
+def deliveries(webhook_id: str) -> ApiCall[DeliveryList]:
+    return ApiCall("GET", f"/v1/webhooks/{_word(webhook_id)}/deliveries", DeliveryList)
 
 
 def events_path(run_id: str) -> str:

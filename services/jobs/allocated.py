@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
 
-from penstock.compiler.analysis.converter import plan_converter
+from penstock.compiler.analysis.converter import ConverterPlan, plan_converter
 from penstock.compiler.analysis.converting import COUNTABLE, choose_plan, converted_orders
-from penstock.compiler.analysis.one_pass import OnePassPlan
 from penstock.compiler.dialects.directives import element_bits
 from penstock.compiler.evidence import Evidence
 from penstock.compiler.package.decorating import Decorating
@@ -179,13 +178,13 @@ def converter_infos(lowered: Lowered) -> tuple[ConverterInfo, ...]:
             continue
         source, target = orders
         plan, least = choose_plan(source, target), plan_converter(source, target)
-        one = isinstance(plan, OnePassPlan)
-        elements = plan.elements if one else plan.ping_pong_elements
+        blocks = isinstance(plan, ConverterPlan)
+        elements = plan.ping_pong_elements if blocks else plan.elements
         name = op.properties["sym_name"]
         assert isinstance(name, StringAttr)
         found.append(
             ConverterInfo(
-                name=name.data, source=str(source), target=str(target), method="one nest" if one else "two blocks",
+                name=name.data, source=str(source), target=str(target), method="two blocks" if blocks else "one nest",
                 buffer_elements=elements, buffer_bits=elements * element_bits(source.dtype),
                 live_elements=least.live_max if least.block_elements <= COUNTABLE else None,
             )

@@ -6,6 +6,7 @@ import math
 import platform as machine
 import shutil
 import subprocess
+from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 
 from penstock.compiler.analysis.graph import TensorOp
@@ -27,6 +28,7 @@ from penstock.compiler.package.report import (
 from penstock.compiler.package.sections import resources_section, timing_section
 from penstock.compiler.pipeline.lower import Lowered
 from penstock.compiler.platforms import Platform, Resources, total
+from penstock.profiling.bandwidth import memory_ports
 from penstock.profiling.model import ChannelFigures, DesignFigures
 from penstock.services.jobs.allocated import Allocated, converter_infos, resources_by_task, simulated_section
 
@@ -92,9 +94,15 @@ def describe_bandwidth(found: Allocated, timing: Timing, platform: Platform) -> 
     if memory is None or busy is None or not timing.interval_cycles or timing.evidence is None:
         return None
     share = busy / timing.interval_cycles
+    banks = Counter[int]()
+    for kernel in found.network.groups:
+        for use in memory_ports(kernel, platform).values():
+            banks[use.bank] += use.bits
+    whole = memory.sustained_gb_s / memory.ports * 8e3 / timing.clock_mhz * timing.interval_cycles
     return BandwidthUse(
         memory=memory.name, used_gb_s=round(share * memory.sustained_gb_s, 6), share=share,
         sustained_gb_s=round(memory.sustained_gb_s, 6), evidence=timing.evidence,
+        banks=tuple([round(bits / whole, 4) for _, bits in banks.most_common()]),
     )  # fmt: skip
 
 

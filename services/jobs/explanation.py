@@ -25,6 +25,7 @@ from penstock.dse.rungs.history import History, mix_of, model_of
 from penstock.dse.search.explore import Tried
 from penstock.dse.search.study import Told
 from penstock.profiling.store import Counts
+from penstock.web.text import beside_bound
 
 
 def explained(
@@ -85,7 +86,7 @@ def bound_of(evaluator: Evaluator, chosen: Evaluation) -> BoundInfo:
 
 def bound_in_words(bound: BoundInfo) -> str:
     name = bound.figure.replace("_", " ")
-    gap = "" if bound.gap_pct is None else f", and this one is {bound.gap_pct:,.1f} % above that"
+    gap = "" if bound.gap_pct is None else f". This one is {beside_bound(bound.gap_pct)}"
     return f"No design of this space is below {bound.value:,.6g} {name} under these limits: {bound.reason}{gap}."
 
 

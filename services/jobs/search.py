@@ -14,6 +14,7 @@ from penstock.compiler.program import Program
 from penstock.dse.bounds.reachable import check_reachable
 from penstock.dse.evaluation.choosing import pareto_front, place_of
 from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
+from penstock.dse.evaluation.hypervolume import front_share
 from penstock.dse.evaluation.least_room import check_room
 from penstock.dse.evaluation.objectives import DEFAULT_GOAL, Goal
 from penstock.dse.finishing.finish import Finished, finish, finish_first
@@ -144,7 +145,8 @@ def search_section(
 ) -> ExplorationReport:
     """`trials` are a study's own, or those of a search in this process; running ones are left out."""
     rows = [_row(t) for t in trials]
-    front = set(map(id, pareto_front([r for r in rows if r.state == "complete"])))
+    complete = [r for r in rows if r.state == "complete"]
+    front = set(map(id, pareto_front(complete)))
     infos = tuple(
         TrialInfo(
             number=row.number,
@@ -173,6 +175,7 @@ def search_section(
         objectives=settings.goal.objectives,
         limits=tuple(limit.text for limit in settings.goal.limits),
         chosen_by=choice.evidence,
+        hypervolume=front_share(complete),
         sizing=choice.finished.evaluation.sizing_note,
     )
 

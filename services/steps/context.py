@@ -84,8 +84,8 @@ class StepContext:
         self._shown_at = now
         try:
             with self.database.begin() as tx:
-                tx.runs.lock(self.step.run_id)
-                tx.steps.set_progress(self.step, fraction, text)
+                if tx.runs.lock(self.step.run_id) is not None:  # else it was deleted: the lease is over
+                    tx.steps.set_progress(self.step, fraction, text)
         except Exception as error:
             if not is_transient(error):
                 raise  # a database that is away for a moment must not end the work

@@ -20,6 +20,7 @@ from penstock.db import Database
 from penstock.db.database import is_transient
 from penstock.db.repositories.queues import CHANNEL
 from penstock.services.settings import SettingError, Settings
+from penstock.services.webhooks.sending import WebhookSender
 from penstock.services.worker.logs import configure_logging
 from penstock.services.worker.publish import BROKER_ERRORS, Publisher
 from penstock.services.worker.reaper import reap_expired
@@ -42,9 +43,11 @@ class Dispatcher:
         self._listener: psycopg.Connection | None = None
         self._reap_at = 0.0
         self._sweep_at = time.monotonic() + _SWEEP_SECONDS
+        self._webhooks = WebhookSender(settings)
         self.stopping = threading.Event()
 
     def run(self) -> None:
+        self._webhooks.start()
         pause = 0.1
         while not self.stopping.is_set():
             try:
@@ -57,6 +60,7 @@ class Dispatcher:
                 if not is_transient(error) and not isinstance(error, psycopg.OperationalError):
                     raise
                 pause = self._recover("the database", error, pause)
+        self._webhooks.stop()
         self._close_listener()
         self._publisher.reset()
         self._database.close()

@@ -143,7 +143,7 @@ class Executor:
             tx.steps.set_input_hash(step.id, step.fence, input_hash)
             earlier = tx.steps.reusable(kind.name, input_hash)
             artifacts = tx.artifacts.of_step(earlier.id) if earlier else ()
-        if earlier is None or not all(self.store.exists(artifact.sha256) for artifact in artifacts):
+        if earlier is None or not all(self.store.renew(artifact.sha256) for artifact in artifacts):
             return None
         kept = [NewArtifact(a.name, a.sha256, a.size, a.media_type) for a in artifacts]
         return StepOutcome(result=earlier.result, artifacts=kept, reused_from=earlier.id)

@@ -8,6 +8,7 @@ import time
 
 from penstock.db import Database
 from penstock.db.database import is_transient
+from penstock.services.jobs.removal import collect_content
 from penstock.services.settings import Settings
 from penstock.services.store import ContentStore
 
@@ -42,10 +43,28 @@ def sweep_work_folders(settings: Settings, database: Database | None = None) -> 
     return len(over)
 
 
+def forget_old_words(settings: Settings, database: Database) -> int:
+    """Remove events and audit entries that are older than this service keeps them; a part at a time."""
+    gone = 0
+    for days, forget in (
+        (settings.events_days, lambda tx, days: tx.retention.forget_events(days)),
+        (settings.audit_days, lambda tx, days: tx.retention.forget_audit(days)),
+    ):
+        some = -1
+        while days is not None and some != 0:
+            with database.begin() as tx:
+                some = forget(tx, days)
+            gone += some
+    return gone
+
+
 def sweep_everything(settings: Settings, database: Database) -> None:
     sweep_work_folders(settings, database)
     ContentStore(settings.store_folder).sweep()
     with database.begin() as tx:
         tx.idempotency.sweep()
+        tx.webhooks.sweep()
+    collect_content(database, ContentStore(settings.store_folder))
+    forget_old_words(settings, database)
     with database.begin() as tx:
         tx.profiles.evict(keep=settings.profiles_kept, unused_days=settings.profiles_days)

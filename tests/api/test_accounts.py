@@ -42,6 +42,7 @@ def filled(path: str) -> str:
         "run_id": "run_x",
         "model_id": "mdl_x",
         "artifact_id": "art_x",
+        "webhook_id": "whk_x",
         "number": "1",
         "ticket": "t",
     }.items():

@@ -17,7 +17,8 @@ from penstock.services.api.openapi import COMMITTED, document
 from penstock.services.api.plumbing import health
 from penstock.services.api.plumbing.accounts import all_tokens, create, revoke
 from penstock.services.api.plumbing.options import ApiOptions
-from penstock.services.api.plumbing.tokens import is_well_formed, load_key, make_token
+from penstock.services.api.plumbing.tokens import is_well_formed, make_token
+from penstock.services.secret_key import load_key
 from penstock.services.settings import SettingError, Settings
 from penstock.services.supervisor.redis import EmbeddedRedis
 from penstock.services.worker.sign_of_life import SignOfLife

@@ -47,7 +47,8 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "services": (
         "services",
         "services.steps.fence services.steps services.supervisor services.api.answers",
-        "services.jobs services.worker services.client",
+        "services.jobs services.client services.upkeep services.webhooks",
+        "services.worker",
         "services.steps.bodies services.api.plumbing",
         "services.api.routes services.cli services.api.pages",
         "services.api",

@@ -68,10 +68,11 @@ def _parts(service: dict[str, Any]) -> list[str]:
     return [str(part) for part in [*service.get("command", []), *service.get("healthcheck", {}).get("test", [])]]
 
 
-@pytest.mark.parametrize("name", ["api", "worker"])
-def test_an_image_installs_only_its_own_extra(name: str) -> None:
+@pytest.mark.parametrize(("name", "extras"), [("api", "api,embedded"), ("worker", "worker")])
+def test_an_image_installs_only_its_own_extra(name: str, extras: str) -> None:
+    """And for backups the programs of Postgres."""
     text = (ROOT / f"Dockerfile.{name}").read_text()
-    assert f"'.[{name}]'" in text
+    assert f"'.[{extras}]'" in text
     assert "-c constraints.txt" in text
     assert "USER penstock" in text
 

@@ -365,6 +365,7 @@ def turned(program: Program, numbers: tuple[int, ...]) -> Design:
     """The legal design that the numbers mean; none of them mean whole dims, one lane, one kernel, plain memory."""
     knob, kernels, groups = Knobs(numbers), dict[str, KernelDesign](), dict[str, int]()
     grouping, port_bits = knob.choose(["fused", "unfused", "some"]), knob.choose([8, 512, 64, 128, 32])
+    stripes = knob.choose([1, 2, 1, 8, 1, 4])
     group, graph = 0, read_graph(program.module)
     dims = Dims(graph)
     sizes = {number: knob.choose(sizes_of(dims, number)) for number in dims.sizes}
@@ -376,4 +377,6 @@ def turned(program: Program, numbers: tuple[int, ...]) -> Design:
         kernels[operation.layer] = KernelDesign(tile, unroll, order, knob.choose(["rom", "stream"]))
         groups[operation.layer] = group
         group += {"fused": 0, "unfused": 1, "some": knob.choose([0, 1])}[grouping]
-    return Design(platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups, port_bits=port_bits)
+    return Design(
+        platform="u55c", clock_mhz=300.0, kernels=kernels, groups=groups, port_bits=port_bits, stripes=stripes
+    )

@@ -228,7 +228,12 @@ class _NestRun:
         values = self.values
 
         def act(i: int) -> None:
-            values[op.result] = np.stack([values[value] for value in op.inputs], axis=-1)
+            made = np.empty(tuple(op.result.type.get_shape()), values[op.inputs[0]].dtype)
+            by, ahead = op.by.data, (slice(None),) * op.by.data.along
+            for window, place, number, at in by.places(op.width):
+                goal = made[..., place] if by.size > 1 else made
+                goal[(*ahead, window)] = values[op.inputs[number]][(*ahead, at)]
+            values[op.result] = made
 
         return act
 

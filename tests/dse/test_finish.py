@@ -145,3 +145,15 @@ def test_what_fits_the_chip_but_none_of_its_dies_is_passed_over() -> None:
     pinned = replace(wide, design=replace(wide.design, dies={next(iter(done.design.dies)): "slr0"}))
     with pytest.raises(PenstockError, match="dsp"):
         finish(evaluator, pinned)
+
+
+def test_a_finished_design_keeps_to_the_users_limits_too() -> None:
+    """Memories are built of what the user left, not of what the platform has."""
+    evaluator = evaluator_of()
+    free = finish(evaluator, candidates(evaluator)[0], simulate=False)
+    used = free.placement.resources
+    assert used.lut > 0
+    limit = used.lut - 1
+    tight = replace(evaluator, goal=Goal.of([], [f"lut<={limit}"]).on(evaluator.platform))
+    done = finish(tight, tight.evaluate_design(candidates(evaluator)[0].design), simulate=False)
+    assert done.placement.resources.lut <= limit

@@ -82,6 +82,7 @@ def test_lanes_on_the_front_beat_each_other_in_nothing():
     assert chosen.unroll == (1, 1, 10), "of equals the one that adds up most before it keeps anything"
     assert cheapest(front, 19) is None
     assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, ((2, 1),))} == {1}
+    assert {one.unroll[2] for one in pareto_lanes((6, 4, 10), (2,), 12, only=((2, (1,)),))} == {1}
 
 
 def test_neighbours_fall_in_with_a_walk_and_padding_finds_more_even_lanes():

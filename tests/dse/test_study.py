@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 
 from penstock.compiler.errors import PenstockError
 from penstock.db import Database
-from penstock.dse.search.opening import delete_study
+from penstock.dse.search.forgetting import forget_study
 from penstock.dse.search.sampler_kinds import SAMPLERS
 from penstock.dse.search.samplers import is_ordered
 from penstock.dse.search.study import Study
@@ -241,8 +241,10 @@ def test_a_connection_that_was_cut_is_found_out(study_url: str, shared: Study, m
 
 def test_a_deleted_study_is_gone_and_may_be_deleted_again(study_url: str, shared: Study):
     shared.ask()
-    delete_study("shared", study_url)
-    delete_study("shared", study_url)
+    for _ in range(2):
+        with create_engine(study_url).begin() as connection:
+            forget_study(connection, "optuna", "shared")
+        connection.engine.dispose()
     with pytest.raises(PenstockError, match="deleted"):
         shared.tell(0, (1.0, 1.0), {})
 

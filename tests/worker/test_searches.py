@@ -11,7 +11,7 @@ from sqlalchemy import text
 from penstock.db import Transaction, lifecycle
 from penstock.db.schema.records import Run, Trial
 from penstock.db.schema.states import RunState, StepState
-from penstock.dse.search.opening import delete_study
+from penstock.dse.search.forgetting import forget_study
 from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.jobs.runs import further_steps
 from penstock.services.steps.bodies.candidates import first_of_each
@@ -180,7 +180,8 @@ def test_a_deleted_study_costs_the_trials_to_come_and_nothing_else(running: Serv
     until_searching(running, run)
     running.until(lambda: len(trials_of(running, run)) >= 2, lambda: running.explain(run))
     running.database.run(lambda tx: lifecycle.pause_run(tx, run.id))
-    delete_study(run.id, running.database.study_url())
+    with running.database.begin() as tx:
+        forget_study(tx.connection, "optuna", run.id)
     running.database.run(lambda tx: lifecycle.resume_run(tx, run.id))
     ended = running.wait(run)
     lost = [s for s in running.steps(run).values() if s.state == StepState.FAILED]

@@ -28,7 +28,7 @@ static void fails(Action action, const char *words) {
 }
 
 static Memory memory(Element element, Shape shape, Shape tile, Shape word, std::vector<float> scale = {}) {
-    return {"m", "m", 0, 0, element, shape, shape, tile, word, shape, std::move(scale), ""};
+    return {"m", "m", 0, 0, element, shape, shape, tile, word, shape, std::move(scale), "", 1, 0};
 }
 
 static void check_schedule() {
@@ -66,6 +66,16 @@ static void check_packing(const std::string &folder) {
     const Frames frames = penstock::packed(frames_of(tensor, place, true, "tensor"), place);
     check(frames.size() == 1 && frames[0] == packed.data, "packed as numpy packs");
     check(Packing(place).unpack(frames[0].data()) == tensor.data, "and unpacked again");
+    const std::size_t size = bytes_of(place.element);
+    for (std::size_t stripe = 0; stripe < 2; ++stripe) {
+        Memory share = place;
+        share.stripes = 2;
+        share.stripe = stripe;
+        Bytes wanted;
+        for (std::size_t at = stripe * size; at < packed.data.size(); at += 2 * size)
+            wanted.insert(wanted.end(), packed.data.begin() + at, packed.data.begin() + at + size);
+        check(Packing(share).pack(tensor.data.data()) == wanted, "a bank's share has every second element");
+    }
     const Frames several =
         penstock::packed(frames_of(read_npy(folder + "/several.npy"), place, true, "several"), place);
     check(several.size() == 2 && several[1] == packed.data, "several frames along a first dimension");

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from penstock.compiler.backend.hls.ports import TopPort
 from penstock.compiler.dialects import stream
 from penstock.compiler.platforms import ExternalMemory, Platform
+from penstock.compiler.platforms.sharing import spread
 
 FLOORPLAN = "floorplan.tcl"
 
@@ -28,11 +29,14 @@ def banks_of_bundles(ports: Sequence[TopPort], platform: Platform) -> dict[int, 
     """The bank of external memory that each bundle of ports is served by, as Vitis writes it.
 
     The memory with the most bandwidth serves first, one bank a bundle; beyond its banks others help, and then
-    bundles share.
+    bundles share: those with the largest tensors have banks to themselves for as long as there are some.
     """
     banks = [bank for memory in sorted(platform.memories, key=lambda m: -m.gb_s) for bank in _banks(memory, platform)]
     bundles = sorted({port.axi.bundle.data for port in ports})
-    return {bundle: banks[position % len(banks)] for position, bundle in enumerate(bundles)} if banks else {}
+    if len(bundles) <= len(banks) or not banks:
+        return dict(zip(bundles, banks, strict=False))
+    held = [sum(p.elements * p.scalar_bits for p in ports if p.axi.bundle.data == bundle) for bundle in bundles]
+    return {bundle: banks[bank] for bundle, bank in zip(bundles, spread(held, len(banks)), strict=True)}
 
 
 def _banks(memory: ExternalMemory, platform: Platform) -> list[str]:

@@ -104,8 +104,10 @@ class NestCpp:
                 self._store(op)
             case nest.SelectOp():
                 self._select(op)
-            case nest.WithinOp() | nest.StackOp() | nest.PickOp():
+            case nest.WithinOp() | nest.PickOp():
                 self._wires(op)
+            case nest.StackOp():
+                self._stack(op)
             case nest.MapOp():
                 self._map(op)
             case nest.ReduceOp():
@@ -224,7 +226,7 @@ class NestCpp:
 
     def _select(self, op: nest.SelectOp) -> None:
         label = "partial" if isinstance(op.inside.owner, nest.ConstantOp) else "x"
-        condition = self._condition(op.when)
+        condition = nest_values.condition(op.when, self.loop_names)
         if prod(lane_shape(op.result)) == 1:
             self._single(op.result, label, f"{condition} ? {self._whole(op.inside)} : {self._whole(op.outside)}")
             return
@@ -236,22 +238,20 @@ class NestCpp:
             inside, outside = self._at(op.inside, index), self._at(op.outside, index)
             self.out.add(f"{self._at(op.result, index)} = {condition} ? {inside} : {outside};")
 
-    def _wires(self, op: nest.WithinOp | nest.StackOp | nest.PickOp) -> None:
-        """Lanes of lanes, and which of them are padding."""
-        shape = lane_shape(op.result)
-        if prod(shape) == 1 and not isinstance(op, nest.StackOp):
-            self._single(
-                op.result, "lane" if isinstance(op, nest.PickOp) else "within", self._lane(op, ["0"] * len(shape))
-            )
+    def _wires(self, op: nest.WithinOp | nest.PickOp) -> None:
+        shape, label = lane_shape(op.result), "lane" if isinstance(op, nest.PickOp) else "within"
+        if prod(shape) == 1:
+            self._single(op.result, label, self._lane(op, ["0"] * len(shape)))
             return
-        self._declare(op.result, {nest.WithinOp: "within", nest.StackOp: "window"}.get(type(op), "lanes"))
-        if isinstance(op, nest.StackOp):
-            for number, value in enumerate(op.inputs):
-                with self.out.lanes(shape[:-1]) as index:
-                    self.out.add(f"{self._at(op.result, [*index, str(number)])} = {self._at(value, index)};")
-            return
+        self._declare(op.result, label)
         with self.out.lanes(shape) as index:
             self.out.add(f"{self._at(op.result, index)} = {self._lane(op, index)};")
+
+    def _stack(self, op: nest.StackOp) -> None:
+        self._declare(op.result, "window")
+        with self.out.lanes(op.beside) as index:
+            for made, number, taken in op.lanes(index):
+                self.out.add(f"{self._at(op.result, made)} = {self._at(op.inputs[number], taken)};")
 
     def _lane(self, op: nest.WithinOp | nest.PickOp, index: Sequence[str]) -> str:
         if isinstance(op, nest.PickOp):
@@ -372,16 +372,13 @@ class NestCpp:
 
     # -- guards
 
-    def _condition(self, guard: GuardAttr) -> str:
-        return nest_values.condition(guard, self.loop_names)
-
     @contextmanager
     def _guarded(self, guard: GuardAttr) -> Generator[None]:
         """Statements under a condition; one that follows another of the same condition goes into its block."""
         if not guard.terms:
             yield
             return
-        condition, out = self._condition(guard), self.out
+        condition, out = nest_values.condition(guard, self.loop_names), self.out
         if self.guarded == (condition, len(out.text)):
             out.text.pop()
         else:

@@ -55,5 +55,6 @@ def condition(guard: GuardAttr, names: Sequence[str]) -> str:
     terms: list[str] = []
     for term in guard.terms:
         counter = f"{names[term.loop]} % {term.every}" if term.every else names[term.loop]
-        terms.append(f"{counter} {_SIGNS[term.comparison]} {term.value}")
+        listed = f"({term.value}LL >> {counter} & 1)"
+        terms.append(listed if term.comparison == "in" else f"{counter} {_SIGNS[term.comparison]} {term.value}")
     return "(" + " && ".join(terms) + ")" if terms else "true"

@@ -9,7 +9,7 @@ from penstock.compiler.backend.rtl.lines import SvLines, clog2, conjunction
 from penstock.compiler.backend.rtl.stages import PipelineStages
 from penstock.compiler.dialects.nest import GuardAttr, Loop, Term
 
-_WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to"}
+_WORDS = {"eq": "is", "ne": "is_not", "ge": "from", "le": "to", "in": "in"}
 _SIGNS = {"eq": "==", "ne": "!=", "ge": ">=", "le": "<="}
 
 
@@ -60,7 +60,10 @@ class Loops:
             self.flags[name] = name
             self.stages.taken.add(name)
             self.stages.declare(name, 1)
-            self.wires.append(f"assign {name} = {counter} {_SIGNS[term.comparison]} {term.value};")
+            if term.comparison == "in":
+                self.wires.append(f"assign {name} = 1'({trip}'h{term.value:x} >> {counter});")
+            else:
+                self.wires.append(f"assign {name} = {counter} {_SIGNS[term.comparison]} {term.value};")
         return name
 
     def _wrapped(self, loops: Sequence[int]) -> str:

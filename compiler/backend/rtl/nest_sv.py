@@ -244,12 +244,11 @@ class NestSv(NestParts):
         stage = max(value.stage or 0 for value in values)
         found = ValueRange(min(v.range.low for v in values), max(v.range.high for v in values))
         self.stages.declare(name, found.width, prod(shape))
-        with self.out.lanes(shape[:-1], f"{name}_lane") as index:
+        with self.out.lanes(op.beside, f"{name}_lane") as index:
             body = LaneBody(self.stages, self.out)
-            for number, value in enumerate(values):
-                goal = lane(name, prod(shape), flat(shape, [*index, str(number)]))
-                source = Scalar.of(value, flat(value.shape, index))
-                self.out.add(f"assign {goal} = {source.term(stage, body)};")
+            for made, number, taken in op.lanes(index):
+                source = Scalar.of(values[number], flat(values[0].shape, taken))
+                self.out.add(f"assign {lane(name, prod(shape), flat(shape, made))} = {source.term(stage, body)};")
         self.values[op.result] = LaneVector(name, shape, prod(shape), found, values[0].bits, stage)
 
     def _pick(self, op: nest.PickOp) -> None:

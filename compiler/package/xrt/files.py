@@ -44,7 +44,7 @@ def xrt_files(name: str, program: Program, interface: Mapping[str, Any]) -> dict
 
 def _memory(side: str, entry: Mapping[str, Any], port: Port | None) -> dict[str, Any]:
     """A memory's fields as C++ literals. `port` is the model's view of an input or output."""
-    layout = entry.get("layout") or {"tile": (), "word": ()}
+    layout: Mapping[str, Any] = entry.get("layout") or {"tile": (), "word": ()}
     return {
         "side": side,
         "name": json.dumps(entry["name"], ensure_ascii=False),
@@ -59,6 +59,8 @@ def _memory(side: str, entry: Mapping[str, Any], port: Port | None) -> dict[str,
         "model": _braces(port.shape if port else entry["shape"]),
         "scale": _braces(_scales(port)),
         "file": json.dumps(entry.get("file", "")),
+        "stripes": layout.get("stripes", 1),
+        "stripe": layout.get("stripe", 0),
     }
 
 

@@ -13,6 +13,7 @@ from penstock.db.repositories.trials import BestTrial, TrialRow
 from penstock.db.schema.records import Artifact, Attempt, Event, Json, Model, Run, Step
 from penstock.db.schema.states import RUN_TERMINAL, RunState, StepState
 from penstock.dse.evaluation.objectives import DEFAULT_OBJECTIVES, OBJECTIVES
+from penstock.services.api.answers.estimates import estimate_of
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     AttemptOut,
@@ -37,10 +38,9 @@ _LONG_WAIT = timedelta(seconds=15)
 
 
 def model_out(model: Model) -> ModelOut:
-    return ModelOut.model_validate(
-        {field: getattr(model, field) for field in ("id", "name", "kind", "source", "sha256", "size", "created_at")}
-        | {"url": f"/v1/models/{model.id}"}
-    )
+    fields = ("id", "name", "owner", "kind", "source", "sha256", "size", "created_at")
+    known = {field: getattr(model, field) for field in fields}
+    return ModelOut.model_validate(known | {"url": f"/v1/models/{model.id}"})
 
 
 def error_out(error: Json | None) -> ErrorOut | None:
@@ -90,8 +90,11 @@ def first_figure(run: Run) -> str:
     return OBJECTIVES[asked[0] if asked[0] in OBJECTIVES else DEFAULT_OBJECTIVES[0]].figure
 
 
-def run_detail(tx: Transaction, run: Run) -> RunDetail:
-    """One run with its steps (trials have a list of their own) and what it waits for."""
+def run_detail(tx: Transaction, run: Run, *, estimated: bool = False) -> RunDetail:
+    """One run with its steps (trials have a list of their own) and what it waits for.
+
+    `estimated` adds when it may end, which takes a few more queries: for whoever looks, not for whoever submits.
+    """
     # The event id is read first: whoever follows from it may see a change twice, but never misses one.
     last_event_id = tx.events.newest_id(run.id)
     model = tx.models.by_ids([run.model_id])[run.model_id]
@@ -100,9 +103,11 @@ def run_detail(tx: Transaction, run: Run) -> RunDetail:
     best = best_trials(tx, [run]).get(run.id) if found else None
     steps = tx.steps.list_except(run.id, TRIAL)
     attempts = tx.attempts.of_steps([step.id for step in steps if step.fence])
+    fields = _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
     return RunDetail.model_validate(
-        _run_fields(run, model, counts, best, tx.trial_pages.tally([run.id]).get(run.id))
+        fields
         | {
+            "estimate": estimate_of(tx, run, steps, fields["progress"]) if estimated else None,
             "summary": dict(run.summary),
             "steps": [step_out(step, attempts.get(step.id, ())) for step in steps],
             "waiting_for": _waiting_for(run, steps, counts),
@@ -209,7 +214,7 @@ def _run_fields(
     best: BestTrial | None,
     tally: TrialTally | None,
 ) -> dict[str, Any]:
-    fields = ("id", "name", "state", "owner", "paused", "created_at", "started_at", "finished_at")
+    fields = ("id", "name", "state", "owner", "pinned", "paused", "created_at", "started_at", "finished_at")
     return {field: getattr(run, field) for field in fields} | {
         "model": ModelRef(id=model.id, name=model.name, kind=model.kind, url=f"/v1/models/{model.id}"),
         "options": dict(run.options),

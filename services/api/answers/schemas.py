@@ -86,6 +86,7 @@ class ErrorOut(Given):
 class ModelOut(Given):
     id: str
     name: str
+    owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
     kind: Literal["python", "tasks", "onnx", "linalg", "zoo", "library"]
     source: str = Field(description="what was submitted: a file's name and entry, or a reference")
     sha256: str | None
@@ -143,6 +144,7 @@ class RunOut(Given):
     name: str
     state: RunStateName
     owner: str | None = Field(None, description="whose it is; null on a service that asks for no tokens")
+    pinned: bool = Field(False, description="neither deleted nor collected until it is unpinned")
     paused: bool = Field(description="its trials are held back until it is resumed")
     model: ModelRef
     options: dict[str, Any]
@@ -186,7 +188,18 @@ class StepOut(Given):
     finished_at: datetime | None
 
 
+class RunEstimate(Given):
+    """When a run may begin and end, if the service goes on as it does."""
+
+    start: datetime
+    end: datetime
+    basis: str = Field(description="what it rests on")
+
+
 class RunDetail(RunOut):
+    estimate: RunEstimate | None = Field(
+        None, description="in GET /v1/runs/{id}; null: it is over or held back, or nothing was measured yet"
+    )
     summary: dict[str, Any] = Field(description="what the run found, once it has")
     steps: list[StepOut] = Field(description="every step but the trials, which have a list of their own")
     waiting_for: str = Field(description="why nothing moves, if so: in one sentence; else empty")
@@ -319,6 +332,11 @@ class WorkerHealth(Given):
     concurrency: int = Field(description="steps that it runs at once")
     last_sign_of_life: datetime
     alive: bool
+    drains: bool = Field(False, description="it begins nothing more")
+
+
+class WorkerList(Given):
+    items: list[WorkerHealth]
 
 
 class QueueHealth(Given):

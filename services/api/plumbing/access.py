@@ -39,6 +39,7 @@ ACCESS: Mapping[str, Need] = {
     "rung_differences": "read",
     "explain_run": "read",
     "list_platforms": "read",
+    "list_workers": "read",
     "make_login_link": "read",
     "who_am_i": "read",
     "runs_page": "page",
@@ -57,8 +58,20 @@ ACCESS: Mapping[str, Need] = {
     "resume_run": "submit",
     "extend_run": "submit",
     "replay_trial": "submit",
+    "pin_run": "submit",
+    "unpin_run": "submit",
+    "delete_run": "submit",
+    "delete_model": "submit",
+    "create_webhook": "submit",
+    "list_webhooks": "submit",
+    "delete_webhook": "submit",
+    "rotate_webhook": "submit",
+    "send_test_message": "submit",
+    "list_deliveries": "submit",
     # everything
     "list_audit": "admin",
+    "collect_garbage": "admin",
+    "drain_worker": "admin",
 }
 
 

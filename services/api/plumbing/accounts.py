@@ -16,7 +16,8 @@ from pathlib import Path
 from penstock.db import Database, Transaction
 from penstock.db.schema.records import Token, TokenScope
 from penstock.services.api.plumbing.auth import usable_token
-from penstock.services.api.plumbing.tokens import digest, load_key, make_token, public_part
+from penstock.services.api.plumbing.tokens import digest, make_token, public_part
+from penstock.services.secret_key import load_key
 from penstock.services.settings import Settings
 
 LOCAL = "this machine"

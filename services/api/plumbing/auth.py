@@ -14,7 +14,7 @@ from fastapi import Depends, Request
 from fastapi.responses import Response
 
 from penstock.db import Transaction
-from penstock.db.schema.records import Run, Token, TokenScope
+from penstock.db.schema.records import Model, Run, Token, TokenScope
 from penstock.services.api.answers.problems import Problem
 from penstock.services.api.plumbing.access import holds, need_of
 from penstock.services.api.plumbing.context import Context, Ctx
@@ -40,15 +40,15 @@ class Who:
         """What events and the audit log call them."""
         return self.owner or "anyone"
 
-    def check_may_change(self, run: Run) -> None:
+    def check_may_change(self, owned: Run | Model, what: str = "run") -> None:
         """Refuses what is somebody else's, but for an administrator."""
-        if self.scope == "admin" or (self.owner is not None and run.owner == self.owner):
+        if self.scope == "admin" or (self.owner is not None and owned.owner == self.owner):
             return
         raise Problem(
             "not-yours",
-            f"the run belongs to {run.owner or 'nobody in particular'}, and your token to {self.owner}",
+            f"the {what} belongs to {owned.owner or 'nobody in particular'}, and your token to {self.owner}",
             where="path",
-            limit="a token of scope submit changes the runs of its owner",
+            limit="a token of scope submit changes what is its owner's",
             hint="ask them, or use a token of scope admin",
         )
 

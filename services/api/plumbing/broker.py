@@ -8,7 +8,20 @@ import redis
 
 from penstock.services.api.plumbing.health import HealthLook
 from penstock.services.settings import SettingError, Settings
-from penstock.services.worker.sign_of_life import connect, signs
+from penstock.services.worker.sign_of_life import connect, order_drain, signs
+
+
+class BrokerAwayError(Exception):
+    """The broker cannot be told."""
+
+
+def drain(settings: Settings, name: str) -> None:
+    """Order a worker to begin nothing more; it looks for orders every few seconds."""
+    try:
+        with connect(settings.require_redis_url()) as client:
+            order_drain(client, name)
+    except (redis.RedisError, SettingError, ValueError) as error:
+        raise BrokerAwayError(f"the broker does not answer: {error}") from None
 
 
 def look_at_workers(settings: Settings) -> Callable[[], HealthLook]:

@@ -113,6 +113,12 @@ def check(context: Context, broker: BrokerWatch, *, in_full: bool) -> HealthOut:
     )
 
 
+def workers_of(database: Database, look: HealthLook) -> list[WorkerHealth]:
+    """Everybody who works here, by their signs of life or by their leases."""
+    _, _, leases = _database(database)
+    return _workers(look.workers, leases)
+
+
 def _database(database: Database) -> tuple[PartHealth, list[QueueHealth], dict[str, tuple[int, datetime]]]:
     started = time.perf_counter()
     try:
@@ -139,13 +145,16 @@ def _workers(signs: tuple[Sign, ...], leases: dict[str, tuple[int, datetime]]) -
             concurrency=sign.concurrency,
             last_sign_of_life=sign.seen_at,
             alive=sign.alive,
+            drains=sign.drains,
         )
         for sign in signs
     ]
     if not any(worker.alive for worker in found):
         now = datetime.now(UTC)
         found += [
-            WorkerHealth(name=name, queues=[], concurrency=count, last_sign_of_life=min(until, now), alive=True)
+            WorkerHealth(
+                name=name, queues=[], concurrency=count, last_sign_of_life=min(until, now), alive=True, drains=False
+            )
             for name, (count, until) in sorted(leases.items())
             if until > now
         ]

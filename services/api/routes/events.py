@@ -19,6 +19,7 @@ from penstock.services.api.answers.problems import Problem
 from penstock.services.api.answers.schemas import EventList
 from penstock.services.api.plumbing.auth import Caller
 from penstock.services.api.plumbing.context import Context, Ctx
+from penstock.services.jobs.refused import RefusedError
 from penstock.services.jobs.runs import find_run
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=PROBLEMS)
@@ -103,7 +104,10 @@ async def _stream(
             if context.hub.is_closed:
                 return
             yield ": still here\n\n"
-        events, over = await run_in_threadpool(_read, context, run_id, last)
+        try:
+            events, over = await run_in_threadpool(_read, context, run_id, last)
+        except RefusedError:  # it was deleted meanwhile
+            events, over = (), True
 
 
 def _read(context: Context, run_id: str, last: int) -> tuple[tuple[Event, ...], bool]:

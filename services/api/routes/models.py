@@ -114,7 +114,7 @@ def check_model(
     with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
-            model = find_model(tx, model_id, where="path")
+            model = find_model(tx, model_id, where="path", hold=True)
             intake(context).check_disk()
             most, quotas = context.options.max_waiting_runs, context.options.quotas
             run = runs.check_model(tx, model, options, owner=caller.owner, most_waiting=most, quotas=quotas)

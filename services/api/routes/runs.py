@@ -37,7 +37,7 @@ def start_run(asked: NewRun, context: Ctx, caller: Caller, idempotency_key: Idem
     with context.database.begin(caller.actor) as tx:
 
         def work() -> JSONResponse:
-            model = find_model(tx, asked.model, where="body.model")
+            model = find_model(tx, asked.model, where="body.model", hold=True)
             intake(context).check_disk()
             options = asked.model_dump(mode="json", include=set(RunOptions.model_fields))
             most, quotas = context.options.max_waiting_runs, context.options.quotas
@@ -135,4 +135,4 @@ def _is_news(document: RunDetail, after: int | None) -> bool:
 
 def _look(context: Context, run_id: str) -> RunDetail:
     with context.database.begin() as tx:
-        return run_detail(tx, find_run(tx, run_id))
+        return run_detail(tx, find_run(tx, run_id), estimated=True)

@@ -30,8 +30,10 @@ struct Memory {
     Shape model;
     std::vector<float> scale;
     std::string file;
+    std::size_t stripes;  // so many memories share the tensor; this one has each so many-th element, from `stripe` on
+    std::size_t stripe;
 
-    std::size_t bytes() const { return count_of(shape) * bytes_of(element); }
+    std::size_t bytes() const { return count_of(shape) / stripes * bytes_of(element); }
     std::size_t tensor_bytes() const { return count_of(valid) * bytes_of(element); }
 };
 
@@ -82,7 +84,10 @@ inline std::vector<std::size_t> order_of(const Memory &memory) {
             counter[level] = 0;
         }
     }
-    return order;
+    if (memory.stripes == 1) return order;
+    std::vector<std::size_t> share;
+    for (std::size_t at = memory.stripe; at < order.size(); at += memory.stripes) share.push_back(order[at]);
+    return share;
 }
 
 // Tensors to and from the order of one memory; the order is worked out once.

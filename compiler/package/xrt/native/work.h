@@ -21,19 +21,28 @@ struct Work {
 
 inline void check_files(const std::vector<std::string> &files, const std::vector<Memory> &memories,
                         const std::string &option) {
-    if (files.size() == memories.size()) return;
     std::string names;
-    for (const Memory &memory : memories) names += (names.empty() ? "" : ", ") + memory.name;
+    std::size_t tensors = 0;  // which may lie in several memories each
+    for (const Memory &memory : memories) {
+        if (memory.stripe != 0) continue;
+        names += (names.empty() ? "" : ", ") + memory.name;
+        ++tensors;
+    }
+    if (files.size() == tensors) return;
     throw Failure(BAD_INPUT,
                   std::to_string(files.size()) + " files given by " + option + ", the accelerator has " +
-                      std::to_string(memories.size()),
+                      std::to_string(tensors),
                   "pass one for each of: " + names);
 }
 
 inline std::vector<Frames> read_all(const std::vector<std::string> &files, const std::vector<Memory> &memories,
                                     bool exact) {
     std::vector<Frames> found;
-    for (std::size_t i = 0; i < memories.size(); ++i) found.push_back(read_frames(files[i], memories[i], exact));
+    std::size_t read = 0;
+    for (const Memory &memory : memories) {
+        if (memory.stripe == 0) ++read;
+        found.push_back(read_frames(files[read - 1], memory, exact));
+    }
     return found;
 }
 

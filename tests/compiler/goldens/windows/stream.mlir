@@ -24,7 +24,7 @@ builtin.module {
         %5 = nest.load %line_1 at (d0, d1) -> (0, d1) : memref<1x5xf32> -> vector<1x1xf32>
         nest.store %5 to %line at (d0, d1) -> (0, d1) : vector<1x1xf32> to memref<1x5xf32>
         nest.store %3 to %line_1 at (d0, d1) -> (0, d1) : vector<1x1xf32> to memref<1x5xf32>
-        %6 = nest.stack %4, %5, %3 : vector<1x1xf32>, vector<1x1xf32>, vector<1x1xf32> -> vector<1x1x3xf32>
+        %6 = nest.stack %4, %5, %3 by <dim 0, from 0, 1 windows of 3, step 2, apart 1> : vector<1x1xf32>, vector<1x1xf32>, vector<1x1xf32> -> vector<1x1x3xf32>
         nest.write %6 to %input_windows0__input_windows0_windows1 when <d0 ge 2, d0 mod 2 eq 0> : vector<1x1x3xf32> to !stream.stream<vector<1x1x3xf32>, depth: 2>
       }
     }
@@ -39,7 +39,7 @@ builtin.module {
         %11 = nest.load %line_3 at (d0, d1) -> (0, 0, 0) : memref<1x1x3xf32> -> vector<1x1x3xf32>
         nest.store %11 to %line_2 at (d0, d1) -> (0, 0, 0) : vector<1x1x3xf32> to memref<1x1x3xf32>
         nest.store %9 to %line_3 at (d0, d1) -> (0, 0, 0) : vector<1x1x3xf32> to memref<1x1x3xf32>
-        %12 = nest.stack %10, %11, %9 : vector<1x1x3xf32>, vector<1x1x3xf32>, vector<1x1x3xf32> -> vector<1x1x3x3xf32>
+        %12 = nest.stack %10, %11, %9 by <dim 1, from 0, 1 windows of 3, step 2, apart 1> : vector<1x1x3xf32>, vector<1x1x3xf32>, vector<1x1x3xf32> -> vector<1x1x3x3xf32>
         nest.write %12 to %input_windows0_windows1__convert_input_windows0_windows1 when <d1 ge 2, d1 mod 2 eq 0> : vector<1x1x3x3xf32> to !stream.stream<vector<1x1x3x3xf32>, depth: 2>
       }
     }

@@ -1,0 +1,78 @@
+"""Where each layer's weights lie: on the chip for good, sent once a frame and kept, or sent again for every tile.
+
+What windows slide over is walked place by place, and all weights are wanted at every place. Sent again for each, they
+would cost more time than the arithmetic. So they are kept, those first that would be sent most often, as far as memory
+goes. Where the weights of a layer are larger than all that they meet, these stand still instead, and each weight passes
+once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import SSAValue
+
+from penstock.compiler.analysis.graph import Graph, TensorOp
+from penstock.compiler.analysis.spatial import spatial_loops
+from penstock.compiler.design import WeightStore
+from penstock.compiler.dialects.types import tensor_type
+from penstock.compiler.platforms import Resources
+from penstock.compiler.scalars.number_types import type_bits
+
+_KEPT = 0.5
+"""Of the bits of a chip's memories. The rest is for lines, converters and FIFOs, and for blocks that are half full."""
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The usual place of weights, and of those layers whose own it is not."""
+
+    usual: WeightStore = "rom"
+    own: Mapping[str, WeightStore] = field(default_factory=dict[str, WeightStore])
+
+    @staticmethod
+    def of(graph: Graph, usual: WeightStore, limits: Resources) -> Stores:
+        """With weights of frames' layers kept, where the others' are streamed."""
+        if usual != "stream":
+            return Stores(usual)
+        room = _KEPT * limits.memory_bits
+        frames = spatial_loops(graph)
+        sent = {op.layer: prod(op.trips[d] for d in frames.get(op.layer, ())) for op in graph.operations}
+        kept: dict[str, WeightStore] = {}
+        for op in sorted(graph.operations, key=lambda op: -sent[op.layer]):
+            bits = weight_bits(op, graph)
+            if sent[op.layer] > 1 and 0 < bits <= room:
+                room -= bits
+                kept[op.layer] = "keep"
+        return Stores(usual, kept)
+
+    def at(self, layer: str) -> WeightStore:
+        return self.own.get(layer, self.usual)
+
+
+def walked_frames(graph: Graph, stores: Stores) -> Mapping[str, tuple[int, ...]]:
+    """The loops along frames of each layer that is walked place by place; not of those whose frames stand still."""
+    operations = {op.layer: op for op in graph.operations}
+    return {
+        layer: loops
+        for layer, loops in spatial_loops(graph).items()
+        if not stands_still(operations[layer], graph, stores)
+    }
+
+
+def stands_still(op: TensorOp, graph: Graph, stores: Stores) -> bool:
+    """Whether the weights that are sent to a layer of frames are larger than all that they meet."""
+    weights = weight_bits(op, graph)
+    met = sum(_bits(value) for value in (*op.inputs, op.result) if not graph.is_param(value))
+    return stores.at(op.layer) == "stream" and weights > met
+
+
+def weight_bits(op: TensorOp, graph: Graph) -> int:
+    return sum(_bits(value) for value in op.inputs if graph.is_param(value))
+
+
+def _bits(value: SSAValue) -> int:
+    kind = tensor_type(value)
+    return prod(kind.get_shape()) * type_bits(kind)

@@ -1,0 +1,34 @@
+"""How a design meets external memory: over how many banks tensors are striped, and how far loads run ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from penstock.compiler.design import PREFETCH_BITS, Design, WeightStore
+from penstock.compiler.platforms import Platform
+
+STRIPES, PREFETCH = "stripes", "prefetch_kib"
+_BITS_PER_KIB = 8 * 1024
+_AHEAD = (0, PREFETCH_BITS // _BITS_PER_KIB, 128, 1024, 8192)
+"""From what covers an access to memory up to whole weights of a large layer."""
+
+
+def external_choices(platform: Platform, weights: WeightStore) -> dict[str, tuple[int, ...]]:
+    """Parameters where weights are streamed from a memory that has several banks."""
+    memory = platform.fastest_memory
+    if weights != "stream" or memory is None or memory.ports < 2 or platform.has_array_arguments:
+        return {}
+    return {STRIPES: tuple([1 << n for n in range(memory.ports.bit_length())]), PREFETCH: _AHEAD}
+
+
+def external_defaults(choices: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """All banks, since a tensor takes no more of them than its reader asks for; little ahead."""
+    return {STRIPES: choices[STRIPES][-1], PREFETCH: _AHEAD[1]} if choices else {}
+
+
+def with_external(design: Design, settings: Mapping[str, int | str | bool]) -> Design:
+    """The design with what a setting says of external memory."""
+    if STRIPES not in settings:
+        return design
+    return replace(design, stripes=int(settings[STRIPES]), prefetch_bits=int(settings[PREFETCH]) * _BITS_PER_KIB)

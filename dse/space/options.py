@@ -1,0 +1,37 @@
+"""What a user may fix of a space before a search begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import ceil
+
+from penstock.compiler.analysis.graph import Graph
+from penstock.compiler.design import KernelDesign, WeightStore
+from penstock.compiler.platforms import Platform, Resources
+from penstock.dse.lanes.steps import powers_of_two
+from penstock.dse.lanes.stores import Stores
+
+_NARROWEST_PORT, _WIDEST_PORT = 32, 512
+
+
+@dataclass(frozen=True)
+class TilingOptions:
+    """What a user may fix or widen. `kernels` are decided by hand, by layer, and left alone."""
+
+    kernels: Mapping[str, KernelDesign] = field(default_factory=dict[str, KernelDesign])
+    max_lanes: int | None = None
+    weights: WeightStore | None = None
+    """Where parameters lie; by default on the chip if they fit in half of its block RAM."""
+    per_kernel: bool = True
+    """Whether the search may also shift lanes between kernels."""
+
+    def stores(self, graph: Graph, usual: WeightStore, limits: Resources) -> Stores:
+        """Where the weights of each layer lie: as the user says, else by size and use."""
+        return Stores.of(graph, usual, limits) if self.weights is None else Stores(self.weights)
+
+
+def widest_port(platform: Platform, clock_mhz: float) -> int:
+    """As wide as external memory delivers in a cycle, up to a power of two: more would be converted for nothing."""
+    cycle = [memory.port_gb_s * 8000 / clock_mhz for memory in platform.memories]
+    return min(_WIDEST_PORT, powers_of_two(_NARROWEST_PORT, ceil(max(cycle)))[-1]) if cycle else _WIDEST_PORT

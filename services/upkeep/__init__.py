@@ -1,0 +1,1 @@
+"""Backups of a whole service, and services made of them."""

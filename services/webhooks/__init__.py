@@ -1,0 +1,1 @@
+"""Telling others how runs ended, after the Standard Webhooks specification."""

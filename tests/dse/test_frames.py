@@ -1,0 +1,56 @@
+"""Networks of frames on a device: where their weights lie, and FIFOs that need not hold whole tensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from torch import nn
+
+from penstock.compiler.analysis.default_design import default_design
+from penstock.compiler.analysis.graph import read_graph
+from penstock.compiler.pipeline import lower, prepare
+from penstock.compiler.pipeline.verify import make_inputs, verify_levels
+from penstock.compiler.platforms import Resources
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.fifo import depths_where_paths_meet, runs_through, safe_depths
+from penstock.dse.lanes.stores import Stores, stands_still, walked_frames, weight_bits
+from penstock.dse.space.tiling import TilingOptions
+from penstock.profiling.model import DesignModel
+from tests.compiler.frames import FRAMES, imported
+
+
+def test_weights_of_large_frames_are_kept_first() -> None:
+    """As many as half of the memories hold; those larger than all they meet pass a resting frame, each once."""
+    body = nn.Sequential(nn.Conv2d(4, 8, 3), nn.MaxPool2d(4), nn.Conv2d(8, 512, 2))
+    graph = read_graph(prepare(imported(body, (1, 4, 10, 10))).module)
+    by_layer = {op.layer: op for op in graph.operations}
+    first, last = weight_bits(by_layer["0"], graph), weight_bits(by_layer["2"], graph)
+    roomy, tight = (Stores.of(graph, "stream", Resources(bram18=n)) for n in (2 * (first + last), first // (9 * 1024)))
+    assert {roomy.at("0"), tight.at("0")} == {"keep"}
+    assert Stores.of(graph, "rom", Resources()).at("0") == "rom"
+    assert (tight.at("2"), stands_still(by_layer["0"], graph, tight)) == ("stream", False)
+    assert stands_still(by_layer["2"], graph, tight) == ("2" not in walked_frames(graph, tight))
+
+
+@pytest.mark.parametrize("quantize", [None, "w8a8"])
+def test_kept_weights_compute_the_same(quantize: str | None) -> None:
+    program = prepare(imported(FRAMES["residual"][0](), FRAMES["residual"][1]), quantize)
+    design = default_design(read_graph(program.module), "u55c", 300.0, quantize)
+    kept = {layer: replace(kernel, weights="keep") for layer, kernel in design.kernels.items()}
+    lowered = lower(program, replace(design, kernels=kept))
+    assert all(one.equal for one in verify_levels(lowered, make_inputs(lowered, random_sets=1)))
+
+
+def test_fifos_where_paths_meet_hold_no_whole_tensors() -> None:
+    """Without room for these they are as deep as the model says, which suffices; with it they are left as they are."""
+    program = prepare(imported(FRAMES["residual"][0](), FRAMES["residual"][1]), "w8a8")
+    evaluator = Evaluator.create(program, "u55c", quantize="w8a8", options=TilingOptions(max_lanes=64))
+    network = evaluator.assembler.network(evaluator.space.design(evaluator.space.default_params()))
+    platform, clock = evaluator.platform, evaluator.clock_mhz
+    free = DesignModel(platform, clock).figures(network, bounded=False)
+    whole = safe_depths(free.channels)
+    assert depths_where_paths_meet(network, platform, clock, free.channels, whole, 1e9) == whole
+    held = depths_where_paths_meet(network, platform, clock, free.channels, whole, 0)
+    assert sum(held.values()) < sum(whole.values()) / 2
+    assert runs_through(network, platform, clock, held)

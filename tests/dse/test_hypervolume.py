@@ -1,0 +1,43 @@
+"""The hypervolume of a front: against counting of cells, and as a search's report has it."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from penstock.dse.evaluation.evaluate import Evaluator
+from penstock.dse.evaluation.hypervolume import front_share, hypervolume
+from penstock.dse.search.study import Told
+from tests.compiler.designs import Dense, build_network
+
+
+@pytest.mark.parametrize("objectives", [1, 2, 3])
+def test_it_is_the_number_of_cells_that_are_beaten(objectives: int) -> None:
+    draw = random.Random(objectives)
+    for _ in range(20):
+        points = [tuple(draw.randint(0, 7) for _ in range(objectives)) for _ in range(draw.randint(0, 6))]
+        beaten = [
+            cell for cell in product(range(6), repeat=objectives)
+            if any(all(a <= b for a, b in zip(point, cell, strict=True)) for point in points)
+        ]  # fmt: skip
+        assert hypervolume(points, (6,) * objectives) == len(beaten)
+
+
+def told(number: int, values: tuple[float, ...], *, over: float = 0.0) -> Told:
+    return Told(number, "complete", {"n": number}, values, {"dsp": over})
+
+
+def test_a_front_is_measured_within_what_may_be_chosen() -> None:
+    trials = [told(0, (1.0, 100.0)), told(1, (100.0, 1.0)), told(2, (10.0, 10.0)), told(3, (0.1, 0.1), over=0.5)]
+    assert front_share(trials) == pytest.approx(0.25), "the middle one beats a quarter; what misses a limit counts not"
+    assert front_share([*trials, told(4, (1.0, 1.0))]) == pytest.approx(1.0)
+    assert front_share(trials[:1]) is None
+    assert front_share([]) is None
+
+
+def test_evaluations_are_measured_like_trials() -> None:
+    evaluator = Evaluator.create(build_network("int8", 4, 8, (Dense(8, False, False),), seed=1), "u55c")
+    found = [evaluator.evaluate({"overall_unroll_size": size}) for size in (2, 8)]
+    assert front_share(found) is not None
