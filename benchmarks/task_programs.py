@@ -7,6 +7,7 @@ Its peak is one product an element a cycle; the share is of a whole run, with fe
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -30,7 +31,7 @@ TOLERANCE = 1e-4
 
 
 def run(only: str = "") -> Figures:
-    rows: list[dict[str, Value]] = [_program(name) for name in ANSWERS if only in name]
+    rows: list[Mapping[str, Value]] = [_program(name) for name in ANSWERS if only in name]
     rows += [_array(size) for size in CUBES if only in "array"]
     rows += [_checked(size) for size in GRIDS if only in "check"]
     shares = {row["name"]: row["pct_of_peak"] for row in rows if "pct_of_peak" in row}

@@ -27,6 +27,7 @@ from penstock.compiler.analysis.nests import (
 )
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.names import c_name
 from penstock.compiler.tasks import tree
 from penstock.compiler.tasks.affine import Affine, Test, Tests
@@ -238,13 +239,14 @@ class _NestBuilder:
             case tree.Shuffle(arg=arg, lanes=lanes):
                 return self._picked(self._value(arg, tests), lanes, shape)
             case tree.Join(args=args):
-                parts = [self._value(one, tests) for one in args]
-                size = parts[0].lanes
-                side = NestValue((*parts[0].shape, len(parts)), dtype)
+                whole = [self._value(one, tests) for one in args]
+                size = whole[0].lanes
+                parts = [self._reshaped(one, (size,)) for one in whole]
+                row = NestValue((size * len(parts),), dtype)
                 operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in parts]).args
-                self.statements.append(Other(nest.StackOp(operands), tuple(parts), side))
-                lanes = tuple(place * len(parts) + number for number in range(len(parts)) for place in range(size))
-                return self._picked(side, lanes, shape)
+                by = Stacking(along=0, first=0, count=row.lanes, size=1)
+                self.statements.append(Other(nest.StackOp(operands, by), tuple(parts), row))
+                return self._reshaped(row, shape)
             case tree.Fold(op=op, arg=arg, axis=axis):
                 given = self._value(arg, tests)
                 folded = NestValue(tuple(1 if d == axis else s for d, s in enumerate(given.shape)), dtype)
