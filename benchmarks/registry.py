@@ -74,6 +74,9 @@ BENCHMARKS: dict[str, Benchmark] = {
         "a private service: start, one run by steps, stop; submissions, steps, events and pages under load",
     ),
     "simulation": Benchmark("benchmarks.simulation", "seconds to simulate long chains and the GPT-2 block, by mode"),
+    "tasks": Benchmark(
+        "benchmarks.task_programs", "task programs equal to NumPy, and a systolic array's share of its peak"
+    ),
 }
 
 

@@ -19,13 +19,14 @@ from penstock.compiler.scalars.number_types import named, sent_types
 from penstock.compiler.tasks.interpret import stored_as
 from penstock.compiler.tasks.kinds import TileKind, is_float
 from penstock.compiler.tasks.lowering.scalars import type_of
-from penstock.compiler.tasks.network import Instances
+from penstock.compiler.tasks.network import Instances, tokens
 from penstock.compiler.tasks.opened import open_network
 from penstock.compiler.tasks.source import CODE, MODULE, MOST_BYTES, is_task_source
+from penstock.compiler.transforms.lower_tasks import nests_of
 
 REFERENCE = "task interpreter"
-MOST_SAMPLED = 4_000_000
-"""Steps of the tasks, up to which the interpreter answers at import."""
+MOST_SAMPLED = 1_000_000
+"""Puts and gets of all tasks, up to which the interpreter answers at import: a minute's work."""
 
 
 def task_text(path: Path) -> str | None:
@@ -51,6 +52,8 @@ def import_tasks(reference: TaskReference) -> Program:
         )  # fmt: skip
     options = dict(reference.options)
     network = open_network(reference.path.name, text, reference.program, tuple(sorted(options.items())))
+    for _ in nests_of(network, arrays=False):  # loops that make no pipeline are told now, not in a trial
+        pass
     inputs, outputs = _ports(network, network.inputs), _ports(network, network.outputs)
     block = Block(arg_types=[_tensor(network, port.name) for port in inputs])
     results = [_tensor(network, port.name) for port in outputs]
@@ -65,6 +68,10 @@ def import_tasks(reference: TaskReference) -> Program:
     module.verify()
     name = TaskReference(reference.path, network.program.name).name
     program = Program(name, module, {}, Signature(inputs, outputs))
+    counts = {body: sum(tokens(body).values()) for body in network.bodies}
+    if (passing := sum(counts[one.body] for one in network.instances)) > MOST_SAMPLED:
+        note = f"{passing:,} puts and gets are too many to interpret the program at import: it comes without samples."
+        return program.with_module(module, notes=(note,))
     samples = tuple(_drawn(network.program.tensors[port.name].kind, i) for i, port in enumerate(inputs))
     return program.with_module(module, samples=Samples(samples, tuple(run(program, samples)), REFERENCE))
 

@@ -106,7 +106,7 @@ def verify_levels(
     """linalg = itensor = stream on every set of inputs (at the ports' dtypes); without streams, linalg = itensor."""
     program = lowered.program
     if lowered.is_tasks:
-        if not streams:
+        if not streams or program.samples is None:  # too long to be interpreted as it is written
             return ()
         wanted, got = [lowered.run_itensor(one) for one in inputs], [lowered.run_stream(one) for one in inputs]
         tolerance = FLOAT_TOLERANCE if computes_floats(lowered) else 0.0

@@ -176,12 +176,12 @@ class _Elaborator(TaskExpressions):
             self._fill(node, known, value)
             return
         if not isinstance(value, (*RUNTIME, Memory)) and name not in self.kinds:
-            self.names[name] = value  # a number that is known: a constant of the text
-            self.known_at[name] = depth
-            if depth > self.base:
+            if known is not None and depth > self.known_at.get(name, self.base):
                 raise self.error(
                     node, f"{name!r} is set in a loop without a type", f"declare it before the loop: {name}: int32 = 0"
                 )
+            self.names[name] = value  # a number that is known: a constant of the text
+            self.known_at[name] = depth
             return
         if name not in self.kinds and depth > self.known_at.get(name, depth):
             raise self.error(
@@ -239,6 +239,13 @@ class _Elaborator(TaskExpressions):
             self._bind(node.target, item)
             self._statements(node.body)
 
+    def _leave(self) -> None:
+        """Out of a loop or condition: what was known in it alone is not known any more."""
+        self.depth -= 1
+        for name in [name for name, depth in self.known_at.items() if depth > self.depth]:
+            del self.known_at[name]
+            self.names.pop(name, None)
+
     def _bind(self, target: ast.expr, value: ReadValue) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(target.elts) == len(value):
             for one, part in zip(target.elts, value, strict=True):
@@ -266,7 +273,7 @@ class _Elaborator(TaskExpressions):
         before, self.out = self.out, []
         self.depth += 1
         self._nested(node, inner)
-        self.depth -= 1
+        self._leave()
         body, self.out = tuple(self.out), before
         if body:
             self.out.append(For(loop, trip, name, body, node))
@@ -290,7 +297,7 @@ class _Elaborator(TaskExpressions):
         before, self.out = self.out, []
         self.depth += 1
         self._statements(body)
-        self.depth -= 1
+        self._leave()
         inside, self.out = tuple(self.out), before
         if inside:
             self.out.append(When(tests, inside))

@@ -9,13 +9,17 @@ from itertools import product
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from penstock.compiler.arrays import Array
 from penstock.compiler.tasks.elaborate import elaborate
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.read import read_program
 from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.task_expressions import check_index, site_index
-from penstock.compiler.tasks.tree import Get, Put, Store, StreamEnd, TaskBody, walk
+from penstock.compiler.tasks.tree import Decision, Get, Put, Store, StreamEnd, StreamSite, TaskBody, walk
 from penstock.compiler.tasks.values import StreamArray, TaskDef, TaskProgram
+from penstock.compiler.tasks.whole_grid import everywhere
 
 
 @dataclass(eq=False, frozen=True)
@@ -88,50 +92,86 @@ def read_network(source: ProgramText, name: str = "", options: Mapping[str, str]
 
 def _instances(source: ProgramText, program: TaskProgram) -> Iterator[TaskInstance]:
     for task in program.tasks:
-        known: list[_Kind] = []
-        for place in product(*(range(size) for size in task.grid)):
-            name = "_".join([task.name, *map(str, place)])
-            for index, kind in enumerate(known):
-                channels = kind.channels(place)
-                if channels is not None:
-                    if index:
-                        known.insert(0, known.pop(index))  # neighbours mostly are alike
-                    yield TaskInstance(name, task, place, kind.body, channels)
-                    break
-            else:
-                body = elaborate(source, program, task, place)
-                known.insert(0, _Kind(source, program, task, body))
-                channels = {p: program.streams[p.stream].channel(p.channel) for p in body.ports.values()}
-                yield TaskInstance(name, task, place, body, channels)
+        places = list(product(*(range(size) for size in task.grid)))
+        bodies: dict[tuple[int, ...], tuple[TaskBody, dict[StreamEnd, str]]] = {}
+        left = places
+        while left:
+            body = elaborate(source, program, task, left[0])
+            alike = _Alike(source, program, task, body).among(left)
+            alike[left[0]] = {p: program.streams[p.stream].channel(p.channel) for p in body.ports.values()}
+            bodies |= {place: (body, channels) for place, channels in alike.items()}
+            left = [place for place in left if place not in alike]
+        for place in places:
+            body, channels = bodies[place]
+            yield TaskInstance("_".join([task.name, *map(str, place)]), task, place, body, channels)
 
 
-class _Kind:
-    """Equal instances: the same decisions, and as many different channels."""
+class _Alike:
+    """Instances with one body: the same decisions, and as many different channels."""
 
     def __init__(self, source: ProgramText, program: TaskProgram, task: TaskDef, body: TaskBody) -> None:
         self.source, self.program, self.task, self.body = source, program, task, body
-        self.sites = [(port, program.streams[port.stream], _distinct(port)) for port in body.ports.values()]
 
-    def channels(self, place: tuple[int, ...]) -> dict[StreamEnd, str] | None:
-        """The channels of an instance, if it is one of these."""
-        if any(decide(place) != value for decide, value in self.body.decisions):
-            return None
-        found: dict[StreamEnd, str] = {}
-        for port, stream, sites in self.sites:
-            indices: set[tuple[Any, ...]] = set()
-            for site in sites:
-                at = site_index(self.source, self.program, self.task, site, place)
-                check_index(self.source, site.node, stream, at, place)
-                indices.add(at)
-            if len(indices) != 1:
-                return None
-            found[port] = stream.channel(indices.pop())
-        return found if len(set(found.values())) == len(found) else None
+    def among(self, places: list[tuple[int, ...]]) -> dict[tuple[int, ...], dict[StreamEnd, str]]:
+        """Those of some places, the first of which the body was made for, with the channel at each port."""
+        for decision in self.body.decisions:
+            places = [p for p, same in zip(places, self._same(decision, places), strict=True) if same]
+        at: dict[StreamEnd, list[tuple[Any, ...]]] = {}
+        agree = [True] * len(places)
+        for port in self.body.ports.values():
+            for number, site in enumerate(_distinct(port)):
+                found = self._indices(port, site, places)
+                if number == 0:
+                    at[port] = found
+                else:
+                    agree = [ok and a == b for ok, a, b in zip(agree, at[port], found, strict=True)]
+        named = {port: self._names(port, indices) for port, indices in at.items()}
+        alike: dict[tuple[int, ...], dict[StreamEnd, str]] = {}
+        for number, place in enumerate(places):
+            channels = {port: names[number] for port, names in named.items()}
+            if agree[number] and len(set(channels.values())) == len(channels):
+                alike[place] = channels
+        return alike
+
+    def _names(self, port: StreamEnd, indices: list[tuple[Any, ...]]) -> list[str]:
+        stream = self.program.streams[port.stream]
+        return [stream.channel(index) for index in indices]
+
+    def _axes(self, places: list[tuple[int, ...]]) -> dict[str, Array]:
+        rows = np.array(places, np.int64).reshape(len(places), len(self.task.places))
+        return {name: rows[:, axis] for axis, name in enumerate(self.task.places)}
+
+    def _same(self, decision: Decision, places: list[tuple[int, ...]]) -> list[bool]:
+        if decision.axis is not None:
+            return [place[decision.axis] == decision.came_out for place in places]
+        if decision.node is not None and isinstance(decision.came_out, int):
+            found = everywhere(decision.node, decision.bindings, self._axes(places))
+            if isinstance(found, np.ndarray):
+                return (found == decision.came_out).tolist()
+        return [decision.at(place) == decision.came_out for place in places]
+
+    def _indices(self, port: StreamEnd, site: StreamSite, places: list[tuple[int, ...]]) -> list[tuple[Any, ...]]:
+        """The channel that a site names at each place; one that is not there is an error of that place."""
+        stream = self.program.streams[port.stream]
+        if site.index is None:
+            return [()] * len(places)
+        found = everywhere(site.index, site.bindings, self._axes(places))
+        if found is None:
+            indices = [site_index(self.source, self.program, self.task, site, place) for place in places]
+        else:
+            columns = found if isinstance(found, tuple) else (found,)
+            indices = list(zip(*(column.tolist() for column in columns), strict=True))
+            inside = [np.all((c >= 0) & (c < n)) for c, n in zip(columns, stream.dims, strict=False)]
+            if len(columns) == len(stream.dims) and all(inside):
+                return indices
+        for place, index in zip(places, indices, strict=True):
+            check_index(self.source, site.node, stream, index, place)
+        return indices
 
 
-def _distinct(port: StreamEnd) -> list[Any]:
+def _distinct(port: StreamEnd) -> list[StreamSite]:
     """Sites whose indices are different texts, or mean different things."""
-    found: dict[Any, Any] = {}
+    found: dict[Any, StreamSite] = {}
     for site in port.sites:
         key = (id(site.index), tuple(sorted((k, repr(v)) for k, v in site.bindings.items() if isinstance(v, int))))
         found.setdefault(key, site)

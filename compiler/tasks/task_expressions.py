@@ -50,7 +50,7 @@ class TaskExpressions(Expressions):
         self.arrays: dict[str, Memory] = {}
         self.kinds: dict[str, TileKind] = {}
         self.ports: dict[tuple[str, tuple[int, ...]], StreamEnd] = {}
-        self.decisions: list[tuple[Decision, object]] = []
+        self.decisions: list[Decision] = []
         self.loop_names: dict[int, str] = {}
         self.count, self.temporaries = 0, 0
         self.depth, self.calls, self.base = 0, 0, 0
@@ -79,14 +79,14 @@ class TaskExpressions(Expressions):
             known = bindings | dict(zip(self.task.places, place, strict=True))
             return read(Expressions(self.source, known, trips), node)
 
-        self.decisions.append((decide, found))
+        self.decisions.append(Decision(found, decide, node, bindings))
         return found
 
     def _note_place(self, name: str) -> None:
         axis = self.task.places.index(name)
         if axis not in self.noted:
             self.noted.add(axis)
-            self.decisions.append((lambda place: place[axis], self.place[axis]))
+            self.decisions.append(Decision(self.place[axis], lambda place: place[axis], axis=axis))
 
     def _name(self, node: ast.Name) -> ReadValue:
         if node.id in self.places and not self.settling:

@@ -85,6 +85,9 @@ class TileValues:
             made = self._spread(node, made, kind.shape)
         if made.kind.dtype == kind.dtype:
             return made
+        if isinstance(made, Const) and not is_float(made.kind.dtype):
+            number = float(made.value) if is_float(kind.dtype) else _wrapped(int(made.value), kind.dtype)
+            return Const(number, made.kind.of(kind.dtype))
         return Apply("cast", (made,), made.kind.of(kind.dtype))
 
     def apply(self, node: ast.AST, op: str, values: list[ReadValue]) -> Expr:

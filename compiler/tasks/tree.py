@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from penstock.compiler.tasks.affine import Affine, Tests
 from penstock.compiler.tasks.kinds import TileKind
@@ -149,8 +150,17 @@ class When:
     body: tuple[Stmt, ...]
 
 
-Decision = Callable[[tuple[int, ...]], object]
-"""Of an instance's place in the grid."""
+@dataclass(eq=False, frozen=True)
+class Decision:
+    """Something that an instance's place settled: an expression of the text, or the place along an axis itself."""
+
+    came_out: object
+    at: Callable[[tuple[int, ...]], object]
+    """What it is at another place."""
+    node: ast.expr | None = None
+    bindings: Mapping[str, object] = field(default_factory=dict[str, object])
+    axis: int | None = None
+
 
 Simple = Get | Put | Assign | Store
 Stmt = Simple | For | When
@@ -165,10 +175,10 @@ class TaskBody:
     ports: dict[tuple[str, tuple[int, ...]], StreamEnd]
     trips: dict[int, int]
     names: dict[int, str]
-    decisions: list[tuple[Decision, object]]
-    """What was settled by the instance's place, and how: another instance is equal if all of it comes out the same."""
+    decisions: list[Decision]
+    """What was settled by the instance's place: another instance is equal if all of it comes out the same."""
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[Memory, ...]:
         """The tensors that it meets, once each."""
         found = {m.name: m for s in walk(self.statements) for m in memories_of(s) if m.is_tensor}

@@ -1,38 +1,16 @@
-"""Every program of examples/tasks with NumPy's answer, and how a program is brought through all levels."""
+"""Task programs as tests use them: opened, with numbers for their inputs, and answered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from benchmarks.task_answers import ANSWERS, EXAMPLES, Array, Inputs
 from penstock.compiler.tasks.interpret import interpret, stored_as
 from penstock.compiler.tasks.kinds import is_float
 from penstock.compiler.tasks.network import Instances
 from penstock.compiler.tasks.opened import open_network
 
-Array = NDArray[Any]
-Inputs = Mapping[str, Array]
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "tasks"
-
-
-def wide(values: Array) -> Array:
-    return values.astype(np.int32)
-
-
-ANSWERS: dict[str, Callable[[Inputs], Array]] = {
-    "producer_consumer": lambda x: wide(x["A"]) + 1,
-    "daisy_chain": lambda x: wide(x["A"]) + 10,
-    "ping_pong": lambda x: (wide(x["A"]) ** 2).sum(axis=1),
-    "systolic": lambda x: wide(x["A"]) @ wide(x["B"]),
-    "systolic_1d": lambda x: wide(x["A"]) @ wide(x["B"]),
-    "systolic_ws": lambda x: wide(x["A"]) @ wide(x["W"]),
-    "gemv": lambda x: wide(x["A"]) @ wide(x["x"]),
-}
-"""What each must answer."""
+__all__ = ["ANSWERS", "EXAMPLES", "answered", "drawn", "opened", "read"]
 
 
 def opened(name: str, **options: int) -> Instances:

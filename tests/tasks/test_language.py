@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from benchmarks.task_answers import Array
 from penstock.compiler.design import Design
 from penstock.compiler.interpreter import stream as stream_interpreter
 from penstock.compiler.layout import pack, unpack
 from penstock.compiler.transforms.lower_tasks import write_instances
-from tests.tasks.programs import Array, answered, drawn, read
+from tests.tasks.programs import answered, drawn, read
 
 PROGRAM = """
 def twice(x):

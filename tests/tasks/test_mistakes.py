@@ -64,10 +64,10 @@ WRONG = {
         LOAD + "\n    @task\n    def store():\n        x = 0\n        for i in range(8):\n            x += s.get()\n"
         "            B[i] = x", "is a number before the loop", "x += s.get()",
     ),
-    "a type that changes": (
-        LOAD + "\n    @task\n    def store():\n        for i in range(8):\n            x = 0\n"
+    "a number that a loop changes": (
+        LOAD + "\n    @task\n    def store():\n        x = 0\n        for i in range(8):\n            x = x + 1\n"
         "            B[i] = s.get() + x",
-        "set in a loop without a type", "x = 0",
+        "set in a loop without a type", "x = x + 1",
     ),
 }  # fmt: skip
 

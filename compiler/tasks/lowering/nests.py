@@ -27,6 +27,7 @@ from penstock.compiler.analysis.nests import (
 )
 from penstock.compiler.dialects import nest
 from penstock.compiler.dialects.nest import ALWAYS, GuardAttr, Loop, Term
+from penstock.compiler.dialects.nest_stack import Stacking
 from penstock.compiler.names import c_name
 from penstock.compiler.tasks import tree
 from penstock.compiler.tasks.affine import Affine, Test, Tests
@@ -142,7 +143,7 @@ class _NestBuilder:
         for var in self.carried & set(self.values):
             self._keep(var)
         trips, names = self.task.flattened.trips, self.task.flattened.names
-        loops = [Loop(f"{c_name(names[loop])}{i}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [
+        loops = [Loop(f"r{i}_{c_name(names[loop])}", trips[loop]) for i, loop in enumerate(self.flat.loops)] or [
             Loop("once", 1)
         ]
         return NestFacts(name, tuple(loops), self.statements)
@@ -176,9 +177,41 @@ class _NestBuilder:
         guards = {tests for tests, _ in definitions}
         if len(guards) == 1:
             tests, value = definitions[-1]
-            self.statements.append(StoreFact(value, place, here, self._guard(tests)))
+            self.statements.append(StoreFact(self._after(value, var), place, here, self._guard(tests)))
         else:
-            self.statements.append(StoreFact(self._variable(var, kind, ()), place, here, ALWAYS))
+            value = self._after(self._variable(var, kind, ()), var)
+            self.statements.append(StoreFact(value, place, here, ALWAYS))
+
+    def _after(self, value: NestValue, var: str) -> NestValue:
+        """A value to be stored, no earlier than the one before it is loaded: it waits for that, if it is not of it."""
+        before = self.loaded.get(var)
+        if before is None or before in self._sources(value):
+            return value
+        chosen = NestValue(value.shape, value.dtype)
+        always = GuardAttr((Term(0, "ge", 0),))
+        self.statements.append(Select(value, before, always, chosen))
+        return chosen
+
+    def _sources(self, value: NestValue) -> set[NestValue]:
+        """All values that one is made of."""
+        made: dict[NestValue, tuple[NestValue, ...]] = {}
+        for one in self.statements:
+            match one:
+                case Select(inside, outside, _, result):
+                    made[result] = (inside, outside)
+                case Map(inputs, _, result, _) | Other(_, inputs, result):
+                    made[result] = inputs
+                case Reduce(given, _, result, _):
+                    made[result] = (given,)
+                case _:
+                    pass
+        found, left = set[NestValue](), [value]
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += made.get(one, ())
+        return found
 
     # -- values
 
@@ -200,21 +233,20 @@ class _NestBuilder:
                 region, given = body_of(value)
                 result = NestValue(shape, dtype)
                 inputs = tuple(self._value(one, tests) for one in given)
-                if not inputs:
-                    raise AssertionError("an operation on constants alone")
                 whole = AffineMap.identity(len(shape))
                 self.statements.append(Map(inputs, (whole,) * len(inputs), result, region))
                 return result
             case tree.Shuffle(arg=arg, lanes=lanes):
                 return self._picked(self._value(arg, tests), lanes, shape)
             case tree.Join(args=args):
-                parts = [self._value(one, tests) for one in args]
-                size = parts[0].lanes
-                side = NestValue((*parts[0].shape, len(parts)), dtype)
+                whole = [self._value(one, tests) for one in args]
+                size = whole[0].lanes
+                parts = [self._reshaped(one, (size,)) for one in whole]
+                row = NestValue((size * len(parts),), dtype)
                 operands = Block(arg_types=[VectorType(v.dtype, v.shape) for v in parts]).args
-                self.statements.append(Other(nest.StackOp(operands), tuple(parts), side))
-                lanes = tuple(place * len(parts) + number for number in range(len(parts)) for place in range(size))
-                return self._picked(side, lanes, shape)
+                by = Stacking(along=0, first=0, count=row.lanes, size=1)
+                self.statements.append(Other(nest.StackOp(operands, by), tuple(parts), row))
+                return self._reshaped(row, shape)
             case tree.Fold(op=op, arg=arg, axis=axis):
                 given = self._value(arg, tests)
                 folded = NestValue(tuple(1 if d == axis else s for d, s in enumerate(given.shape)), dtype)

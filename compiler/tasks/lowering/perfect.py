@@ -53,13 +53,12 @@ class _Flattener:
         """One nest for each outermost loop; what stands beside it goes in."""
         groups: list[list[_Piece]] = [[]]
         for piece in self._pieces(statements, ()):
-            if (isinstance(piece.one, For) and any(isinstance(p.one, For) for p in groups[-1])) or (
-                not isinstance(piece.one, For) and any(isinstance(p.one, For) for p in groups[-1])
-            ):
+            if any(isinstance(p.one, For) for p in groups[-1]):
                 groups.append([])
             groups[-1].append(piece)
         if len(groups) > 1 and not any(isinstance(p.one, For) for p in groups[-1]):
-            groups[-2] += groups.pop()
+            last = groups.pop()
+            groups[-1] += last
         return [self._alone(self._flat(group)) for group in groups if group]
 
     def _alone(self, nest: FlatNest) -> FlatNest:

@@ -42,15 +42,16 @@ def shape_of(kind: TileKind) -> tuple[int, ...]:
 
 
 def body_of(value: Apply) -> tuple[Region, Sequence[Expr]]:
-    """The operation on scalars, and the arguments that are no constants."""
-    given = [one for one in value.args if not isinstance(one, Const)]
+    """The operation on scalars, and the arguments that are no constants, or one that is where all are."""
+    given: Sequence[Expr] = [one for one in value.args if not isinstance(one, Const)] or value.args[:1]
     block = Block(arg_types=[type_of(one.kind.dtype) for one in given])
-    scalars, rest = list[SSAValue](), iter(block.args)
+    arguments = dict(zip(given, block.args, strict=True))
+    scalars: list[SSAValue] = []
     for one in value.args:
-        if isinstance(one, Const):
+        if one in arguments:
+            scalars.append(arguments[one])
+        elif isinstance(one, Const):
             scalars.append(_add(block, arith.ConstantOp(attribute(one.value, one.kind.dtype))))
-        else:
-            scalars.append(next(rest))
     result = _compute(block, value, scalars)
     block.add_op(nest.YieldOp(result))
     return Region(block), given

@@ -5,7 +5,7 @@ builtin.module {
     %z = stream.stream "z_0" : !stream0
     %z_1 = stream.stream "z_1" : !stream0
     stream.task "load" of "load" group 0 {
-      nest.nest "run" <i0: 2, j1: 2> {
+      nest.nest "run" <r0_i: 2, r1_j: 2> {
         %0 = nest.load %A at (d0, d1) -> ((d0 * 2)) when <d1 eq 0> : memref<4xi8> -> vector<1xi8>
         nest.write %0 to %z when <d1 eq 0> : vector<1xi8> to !stream0
         %1 = nest.load %A at (d0, d1) -> (((d0 * 2) + 1)) when <d1 ne 0> : memref<4xi8> -> vector<1xi8>
@@ -13,7 +13,7 @@ builtin.module {
       }
     }
     stream.task "store" of "store" group 0 {
-      nest.nest "run" <i0: 2, j1: 2> {
+      nest.nest "run" <r0_i: 2, r1_j: 2> {
         %2 = nest.read %z when <d1 eq 0> : !stream0 -> vector<1xi8>
         %3 = nest.read %z_1 when <d1 eq 1> : !stream0 -> vector<1xi8>
         %4 = nest.select %3 else %2 when <d1 eq 1> : vector<1xi8>

@@ -1,0 +1,71 @@
+"""What every program of examples/tasks must answer, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Inputs = Mapping[str, Array]
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "tasks"
+
+
+def wide(values: Array) -> Array:
+    return values.astype(np.int32)
+
+
+def relu8(values: Array) -> Array:
+    return np.clip(values >> 6, 0, 127)
+
+
+def best_match(x: Inputs) -> Array:
+    """Smith and Waterman's table, cell by cell."""
+    a, b = x["a"], x["b"]
+    table = np.zeros((len(a) + 1, len(b) + 1), np.int32)
+    for i in range(len(a)):
+        for j in range(len(b)):
+            match = table[i, j] + (2 if a[i] == b[j] else -1)
+            table[i + 1, j + 1] = max(0, match, table[i, j + 1] - 1, table[i + 1, j] - 1)
+    return table.max(keepdims=True).reshape(1)
+
+
+def mlp(x: Inputs) -> Array:
+    first = relu8(wide(x["x"]) @ wide(x["w1"]).T)
+    return relu8(first @ wide(x["w2"]).T) @ wide(x["w3"]).T
+
+
+def ffn(x: Inputs) -> Array:
+    gate = x["x"] @ x["gate"].T
+    return (x["x"] @ x["up"].T * gate / (1 + np.exp(-gate))) @ x["down"]
+
+
+def attention(x: Inputs) -> Array:
+    scores = x["Q"] @ x["K"].T * np.float32(0.35355339)
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True) @ x["V"]
+
+
+def product(x: Inputs) -> Array:
+    return wide(x["A"]) @ wide(x["B"])
+
+
+ANSWERS: dict[str, Callable[[Inputs], Array]] = {
+    "attention": attention,
+    "daisy_chain": lambda x: wide(x["A"]) + 10,
+    "ffn": ffn,
+    "gemv": lambda x: wide(x["A"]) @ wide(x["x"]),
+    "hierarchical_gemm": product,
+    "mlp": mlp,
+    "ping_pong": lambda x: (wide(x["A"]) ** 2).sum(axis=1),
+    "producer_consumer": lambda x: wide(x["A"]) + 1,
+    "smith_waterman": best_match,
+    "systolic": product,
+    "systolic_1d": product,
+    "systolic_conv": lambda x: np.correlate(wide(x["x"]), wide(x["w"])),
+    "systolic_ws": lambda x: wide(x["A"]) @ wide(x["W"]),
+}
+"""By the program's file."""
