@@ -21,8 +21,8 @@ from penstock.dse.space.tiling import Choices, Value
 
 _ROUNDS = 3
 _MOST_TRIED = 1500
-_FOR_ALL_KERNELS = 300_000
-"""Settings times the square of kernels: of many, each setting takes longer to model, and each round has more moves."""
+_FOR_ALL_KERNELS = 5_000_000
+"""Settings times the cube of kernels: of many, each setting takes longer to model, and each round has more moves."""
 _WORTH_ANOTHER = 0.4
 """What part of the settings may be tried before a descent from another start is begun."""
 _MOST_FRUITLESS = 12
@@ -61,7 +61,7 @@ class _Descent:
         self.evaluator, self.space, self.choices = evaluator, evaluator.space, choices
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
         self.kernels = len(self.graph.operations)
-        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**2))
+        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3))
         self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
     def run(self, rounds: int) -> Descended:
