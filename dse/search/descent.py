@@ -22,8 +22,8 @@ from penstock.dse.space.tiling import Choices, Value
 
 _ROUNDS = 3
 _MOST_TRIED = 1500
-_FOR_ALL_KERNELS = 300_000
-"""Settings times the square of kernels: of many, each setting takes longer to model, and each round has more moves."""
+_FOR_ALL_KERNELS = 5_000_000
+"""Settings times the cube of kernels: of many, each setting takes longer to model, and each round has more moves."""
 _FOR_ALL_PLACES = 2_000_000
 """Settings times the places of all kernels' frames: each passes on its own, and is timed."""
 _WORTH_ANOTHER = 0.4
@@ -65,7 +65,7 @@ class _Descent:
         self.fitting, self.graph = evaluator.space.fitting, evaluator.space.graph
         self.kernels = len(self.graph.operations)
         places = sum(prod(op.trips[d] for d in self.space.spatial.get(op.layer, ())) for op in self.graph.operations)
-        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**2, _FOR_ALL_PLACES // places))
+        self.most = max(1, min(_MOST_TRIED, _FOR_ALL_KERNELS // self.kernels**3, _FOR_ALL_PLACES // places))
         self.seen: dict[tuple[Value, ...], Evaluation | None] = {}
 
     def run(self, rounds: int) -> Descended:
