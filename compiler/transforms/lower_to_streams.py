@@ -197,6 +197,4 @@ class _Lowering:
 
 def _scalar(tensor: Attribute) -> Attribute:
     """What the words of a packed tensor are made of."""
-    element = tensor_type(tensor).element_type
-    assert isinstance(element, VectorType)
-    return vector_type(element).element_type
+    return vector_type(tensor_type(tensor).element_type).element_type

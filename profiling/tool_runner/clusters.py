@@ -138,7 +138,8 @@ def _lsf_state(answer: Answer) -> JobState | None:
     lines = answer.out.strip().splitlines()
     word, _, rest = lines[0].partition("|") if lines else ("", "", "")
     if word.strip() == "EXIT":
-        return next((state for reason, state in _LSF_REASONS if reason in rest), "failed")
+        known: list[JobState] = [state for reason, state in _LSF_REASONS if reason in rest]
+        return known[0] if known else "failed"
     return _LSF.get(word.strip())
 
 

@@ -39,7 +39,7 @@ def test_an_option_is_taken_by_its_commands_and_the_api(name: str) -> None:
 def test_the_page_shows_options_in_the_tables_order() -> None:
     stored = RunOptions.model_validate({}).model_dump(mode="json")
     view = view_run(
-        {**EMPTY_RUN, "options": dict(sorted(stored.items()))}, trials=KnownTrials(), artifacts=(), events=(),
+        {**EMPTY_RUN, "options": dict(sorted(stored.items()))}, trials=KnownTrials(), artifacts=(), last_news=None,
         workers_alive=1, option_labels=option_labels(), step_kinds=STEP_KINDS, objectives=OBJECTIVES,
         now=datetime.now(UTC),
     )  # fmt: skip

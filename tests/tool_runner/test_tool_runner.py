@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from penstock.profiling.tool_runner import (
+    Cancellable,
     ToolCommand,
     ToolOutcome,
     ToolProcess,
@@ -188,7 +189,7 @@ OWNER = """
 def test_a_watch_that_raises_ends_the_tool_first(tmp_path: Path) -> None:
     """A step that is cancelled says so from the watch; its folder is removed next, so nothing may still write there."""
 
-    def watch(process: ToolProcess) -> None:
+    def watch(_: Cancellable) -> None:
         if (tmp_path / "ready").exists():
             raise InterruptedError("enough")
 

@@ -35,7 +35,8 @@ def to_memory(values: Array, entry: Mapping[str, Any]) -> Array:
 
 def memory_for(entry: Mapping[str, Any]) -> Array:
     """An empty memory for a result, or for what is sent there."""
-    stripes = (entry.get("layout") or {}).get("stripes", 1)
+    layout: Mapping[str, Any] = entry.get("layout") or {}
+    stripes = int(layout.get("stripes", 1))
     return np.zeros(math.prod(entry["shape"]) // stripes, entry["dtype"])
 
 
