@@ -49,6 +49,10 @@ class Tile:
     def __abs__(self) -> Tile:
         _described()
 
+    def __bool__(self) -> bool:
+        """What lets min and max choose between tiles; no other condition may be a tile's."""
+        _described()
+
 
 class Layout:
     """A letter a dim: R lies with every instance, S0 is cut along the first axis of the task's grid."""

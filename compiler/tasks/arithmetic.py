@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable
 from typing import Any
 
-from penstock.compiler.tasks.affine import Affine, Remainder, Test, as_affine, compared, compared_remainder, plain
+from penstock.compiler.tasks.affine import (
+    Affine,
+    Remainder,
+    Test,
+    Tests,
+    as_affine,
+    compared,
+    compared_remainder,
+    plain,
+)
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
-from penstock.compiler.tasks.tiles import MOST_LANES, RUNTIME, ReadValue, TileValues
-from penstock.compiler.tasks.tree import Memory
+from penstock.compiler.tasks.tiles import MOST_LANES, RUNTIME, TileValues
+from penstock.compiler.tasks.tree import Expr, Memory
 from penstock.compiler.tasks.values import (
     Builtin,
     Condition,
     Placed,
+    ReadValue,
 )
 
 _STATIC: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul),
-    ast.FloorDiv: ("floordiv", operator.floordiv), ast.Mod: ("mod", operator.mod), ast.Div: ("div", operator.truediv),
-    ast.RShift: ("shr", operator.rshift), ast.LShift: ("shl", operator.lshift), ast.Pow: ("pow", operator.pow),
-    ast.BitAnd: ("and", operator.and_), ast.BitOr: ("or", operator.or_), ast.BitXor: ("xor", operator.xor),
+    ast.Add: ("add", lambda a, b: a + b), ast.Sub: ("sub", lambda a, b: a - b), ast.Mult: ("mul", lambda a, b: a * b),
+    ast.FloorDiv: ("floordiv", lambda a, b: a // b), ast.Mod: ("mod", lambda a, b: a % b),
+    ast.Div: ("div", lambda a, b: a / b), ast.Pow: ("pow", lambda a, b: a**b),
+    ast.RShift: ("shr", lambda a, b: a >> b), ast.LShift: ("shl", lambda a, b: a << b),
+    ast.BitAnd: ("and", lambda a, b: a & b), ast.BitOr: ("or", lambda a, b: a | b),
+    ast.BitXor: ("xor", lambda a, b: a ^ b),
 }  # fmt: skip
 _COMPARED: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -49,11 +60,15 @@ class Arithmetic(TileValues):
         return found
 
     def numbers(self, node: ast.expr, what: str) -> tuple[int, ...]:
-        found = self.value(node)
+        return self.sizes(node, self.value(node), what)
+
+    def sizes(self, node: ast.expr, found: ReadValue, what: str) -> tuple[int, ...]:
+        """One or more whole numbers of at least 1."""
         items = found if isinstance(found, tuple) else (found,)
-        if any(isinstance(x, bool) or not isinstance(x, int) or x < 1 for x in items):
+        sizes = tuple(x for x in items if isinstance(x, int) and not isinstance(x, bool) and x >= 1)
+        if len(sizes) != len(items):
             raise self.error(node, f"{what} must be whole numbers of at least 1 that are known before a run")
-        return items
+        return sizes
 
     def _constant(self, node: ast.Constant) -> ReadValue:
         if not isinstance(node.value, int | float | str | bool):
@@ -85,10 +100,10 @@ class Arithmetic(TileValues):
 
     def _listcomp(self, node: ast.ListComp | ast.GeneratorExp) -> ReadValue:
         """Written out: its rounds are known."""
-        if len(node.generators) != 1 or not isinstance(node.generators[0].target, ast.Name):
-            raise self.error(node, "a list over more than one name", "write one loop in it")
         over = node.generators[0]
-        name, items = over.target.id, self._items(over.iter)  # pyright: ignore[reportAttributeAccessIssue]
+        if len(node.generators) != 1 or not isinstance(over.target, ast.Name):
+            raise self.error(node, "a list over more than one name", "write one loop in it")
+        name, items = over.target.id, self._items(over.iter)
         before, found = self.names.get(name), list[ReadValue]()
         for item in items:
             self.names[name] = item
@@ -201,7 +216,7 @@ class Arithmetic(TileValues):
                 tests += found
         return Condition(tuple(tests)) if tests else True
 
-    def _compared(self, node: ast.Compare, kind: ast.cmpop, left: ReadValue, right: ReadValue) -> ReadValue:
+    def _compared(self, node: ast.Compare, kind: ast.cmpop, left: ReadValue, right: ReadValue) -> bool | Tests | Expr:
         if isinstance(kind, ast.In | ast.NotIn) and isinstance(right, tuple) and isinstance(left, int):
             return (left in right) == isinstance(kind, ast.In)
         if type(kind) not in _COMPARED:

@@ -143,7 +143,7 @@ def check_acyclic(network: Instances, ends: ChannelEnds) -> None:
             goal, put = step
             if goal in on_path:
                 raise _circle(
-                    network, [end for one, end in [*path[[p for p, _ in path].index(goal) + 1 :]] if end] + [put]
+                    network, [end for _, end in [*path[[p for p, _ in path].index(goal) + 1 :]] if end] + [put]
                 )
             if goal not in done:
                 path.append((goal, put))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from penstock.compiler.tasks.affine import Affine, Tests
-from penstock.compiler.tasks.expressions import RUNTIME, ReadValue
+from penstock.compiler.tasks.expressions import RUNTIME
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.task_expressions import TaskExpressions, arrays_of
@@ -26,6 +26,7 @@ from penstock.compiler.tasks.values import (
     Builtin,
     Condition,
     OwnFunction,
+    ReadValue,
     StreamArray,
     TaskDef,
     TaskProgram,
@@ -347,11 +348,6 @@ class _Elaborator(TaskExpressions):
             made = self.kinds
             self.names, self.kinds, self.indexed_names = outer_names, outer_kinds, indexed
             self.kinds |= {name: kind for name, kind in made.items() if name.startswith(".")}
-
-    def visit_Name(self, node: ast.Name) -> ast.Name:
-        if node.id not in self.names:
-            return node
-        return ast.copy_location(ast.Name(self.names[node.id], node.ctx), node)
 
 
 def _as_load(node: ast.expr) -> ast.expr:

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from penstock.compiler.tasks.affine import Affine
 from penstock.compiler.tasks.arithmetic import Arithmetic
 from penstock.compiler.tasks.kinds import WIDEST_TOKEN, GridLayout, TileKind, joined
-from penstock.compiler.tasks.tiles import RUNTIME, ReadValue
+from penstock.compiler.tasks.tiles import RUNTIME
 from penstock.compiler.tasks.tree import Expr, Fold, Shuffle
 from penstock.compiler.tasks.values import (
     Builtin,
     OwnFunction,
+    ReadValue,
     StreamKind,
 )
 
@@ -86,10 +87,9 @@ class Expressions(Arithmetic):
             raise self.error(node, "a stream is Stream[T], Stream[T, shape] or Stream[T, shape, depth]")
         if len(parts) > 1:
             shape = self.value(parts[1])
-            shape = shape if isinstance(shape, tuple) else (shape,)
-            if kind.shape or any(not isinstance(x, int) or x < 1 for x in shape):
-                raise self.error(parts[1], "the shape of a stream's tokens must be whole numbers of at least 1")
-            kind = TileKind(kind.dtype, shape)
+            if kind.shape:
+                raise self.error(parts[1], "the tokens of this stream have a shape already", "give the shape once")
+            kind = TileKind(kind.dtype, self.sizes(parts[1], shape, "the shape of a stream's tokens"))
         depth = self.number(parts[2], "a depth") if len(parts) > 2 else 0
         if len(parts) > 2 and not 1 <= depth <= 1 << 20:
             raise self.error(parts[2], f"a stream cannot be {depth} deep", limit=f"1 to {1 << 20}")
@@ -146,8 +146,7 @@ class Expressions(Arithmetic):
             return self._stacked(node, many)
         if word == "broadcast":
             one, shape = self._arguments(node, 2)
-            shape = shape if isinstance(shape, tuple) else (shape,)
-            return self._spread(node, self.runtime(node, one), shape)
+            return self._spread(node, self.runtime(node, one), self.sizes(node, shape, "a shape"))
         raise self.error(node, f"{word} cannot be called here")
 
     def _arguments(self, node: ast.Call, count: int) -> list[ReadValue]:
@@ -197,10 +196,13 @@ class Expressions(Arithmetic):
         if node.keywords or (len(node.args) == 1 and not isinstance(self.value(node.args[0]), tuple)):
             return self._fold(node, word)
         found = [self.value(one) for one in node.args]
-        if len(found) == 1:
+        if len(found) == 1 and isinstance(found[0], tuple):
             found = list(found[0])
-        if all(isinstance(one, int | float) for one in found):
-            return min(found) if word == "min" else max(found)
+        if not found:
+            raise self.error(node, f"{word} of nothing", "give it the values to choose from")
+        numbers = [one for one in found if isinstance(one, int | float)]
+        if len(numbers) == len(found):
+            return min(numbers) if word == "min" else max(numbers)
         result = found[0]
         for one in found[1:]:
             result = self.apply(node, word, [result, one])

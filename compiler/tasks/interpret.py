@@ -36,12 +36,21 @@ from penstock.compiler.tasks.tree import (
     When,
 )
 
+
+def _where(condition: Array, one: Array, other: Array) -> Array:
+    return np.where(np.asarray(condition, bool), one, other)
+
+
+def _sigmoid(x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
 _OPS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.abs,
     "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "shr": np.right_shift, "shl": np.left_shift, "exp": np.exp, "sqrt": np.sqrt, "tanh": np.tanh,
     "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
-    "where": lambda c, a, b: np.where(np.asarray(c, bool), a, b), "sigmoid": lambda x: (1 / (1 + np.exp(-x))),
+    "where": _where, "sigmoid": _sigmoid,
 }  # fmt: skip
 _FOLDS: dict[str, Callable[..., Any]] = {"add": np.sum, "max": np.max, "min": np.min}
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from penstock.compiler.arrays import Array
+from penstock.compiler.tasks.affine import Tests
 from penstock.compiler.tasks.elaborate import elaborate
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.read import read_program
 from penstock.compiler.tasks.source import ProgramText
-from penstock.compiler.tasks.task_expressions import check_index, site_index
-from penstock.compiler.tasks.tree import Decision, Get, Put, Store, StreamEnd, StreamSite, TaskBody, walk
+from penstock.compiler.tasks.task_expressions import check_index
+from penstock.compiler.tasks.tree import (
+    Decision,
+    For,
+    Get,
+    Put,
+    Stmt,
+    Store,
+    StreamEnd,
+    StreamSite,
+    TaskBody,
+    When,
+    walk,
+)
 from penstock.compiler.tasks.values import StreamArray, TaskDef, TaskProgram
 from penstock.compiler.tasks.whole_grid import everywhere
 
@@ -116,7 +128,7 @@ class _Alike:
         """Those of some places, the first of which the body was made for, with the channel at each port."""
         for decision in self.body.decisions:
             places = [p for p, same in zip(places, self._same(decision, places), strict=True) if same]
-        at: dict[StreamEnd, list[tuple[Any, ...]]] = {}
+        at: dict[StreamEnd, list[tuple[int, ...]]] = {}
         agree = [True] * len(places)
         for port in self.body.ports.values():
             for number, site in enumerate(_distinct(port)):
@@ -133,7 +145,7 @@ class _Alike:
                 alike[place] = channels
         return alike
 
-    def _names(self, port: StreamEnd, indices: list[tuple[Any, ...]]) -> list[str]:
+    def _names(self, port: StreamEnd, indices: list[tuple[int, ...]]) -> list[str]:
         stream = self.program.streams[port.stream]
         return [stream.channel(index) for index in indices]
 
@@ -150,28 +162,30 @@ class _Alike:
                 return (found == decision.came_out).tolist()
         return [decision.at(place) == decision.came_out for place in places]
 
-    def _indices(self, port: StreamEnd, site: StreamSite, places: list[tuple[int, ...]]) -> list[tuple[Any, ...]]:
+    def _indices(self, port: StreamEnd, site: StreamSite, places: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """The channel that a site names at each place; one that is not there is an error of that place."""
         stream = self.program.streams[port.stream]
         if site.index is None:
             return [()] * len(places)
         found = everywhere(site.index, site.bindings, self._axes(places))
         if found is None:
-            indices = [site_index(self.source, self.program, self.task, site, place) for place in places]
+            indices = [site.at(place) for place in places]
         else:
             columns = found if isinstance(found, tuple) else (found,)
-            indices = list(zip(*(column.tolist() for column in columns), strict=True))
+            computed: list[tuple[int, ...]] = list(zip(*(column.tolist() for column in columns), strict=True))
             inside = [np.all((c >= 0) & (c < n)) for c, n in zip(columns, stream.dims, strict=False)]
             if len(columns) == len(stream.dims) and all(inside):
-                return indices
-        for place, index in zip(places, indices, strict=True):
+                return computed
+            indices = [*computed]
+        return [
             check_index(self.source, site.node, stream, index, place)
-        return indices
+            for place, index in zip(places, indices, strict=True)
+        ]
 
 
 def _distinct(port: StreamEnd) -> list[StreamSite]:
     """Sites whose indices are different texts, or mean different things."""
-    found: dict[Any, StreamSite] = {}
+    found: dict[tuple[int, tuple[tuple[str, str], ...]], StreamSite] = {}
     for site in port.sites:
         key = (id(site.index), tuple(sorted((k, repr(v)) for k, v in site.bindings.items() if isinstance(v, int))))
         found.setdefault(key, site)
@@ -182,15 +196,15 @@ def tokens(body: TaskBody) -> dict[tuple[StreamEnd, bool], int]:
     """How many tokens pass each port, and whether they are put: by the loops and tests around its sites."""
     found: dict[tuple[StreamEnd, bool], int] = {}
 
-    def count(statements: Any, loops: tuple[int, ...], tests: tuple[Any, ...]) -> None:
+    def count(statements: Sequence[Stmt], loops: tuple[int, ...], tests: Tests) -> None:
         for one in statements:
             match one:
                 case Get() | Put():
                     key = (one.port, isinstance(one, Put))
                     found[key] = found.get(key, 0) + rounds(body, loops, tests)
-                case _ if hasattr(one, "loop"):
+                case For():
                     count(one.body, (*loops, one.loop), tests)
-                case _ if hasattr(one, "tests"):
+                case When():
                     count(one.body, loops, (*tests, *one.tests))
                 case _:
                     pass
@@ -199,7 +213,7 @@ def tokens(body: TaskBody) -> dict[tuple[StreamEnd, bool], int]:
     return found
 
 
-def rounds(body: TaskBody, loops: tuple[int, ...], tests: tuple[Any, ...]) -> int:
+def rounds(body: TaskBody, loops: tuple[int, ...], tests: Tests) -> int:
     """How many rounds of some loops pass all tests: loop by loop, since each test asks one counter."""
     sizes: list[int] = []
     for loop in loops:

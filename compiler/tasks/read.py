@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from math import prod
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.tasks.expressions import Expressions, ReadValue
+from penstock.compiler.tasks.expressions import Expressions
 from penstock.compiler.tasks.kinds import GridLayout, TileKind
 from penstock.compiler.tasks.source import CODE, MODULE, ProgramText
 from penstock.compiler.tasks.values import (
     Builtin,
     OwnFunction,
     Placed,
+    ReadValue,
     StreamArray,
     StreamKind,
     TaskDef,

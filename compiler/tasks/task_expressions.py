@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import TypeVar
 
 from penstock.compiler.tasks.affine import Affine, Test, Tests, as_affine, plain
-from penstock.compiler.tasks.expressions import RUNTIME, Expressions, ReadValue, bound, names_in
+from penstock.compiler.tasks.expressions import RUNTIME, Expressions, bound, names_in
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.tree import (
@@ -27,6 +27,7 @@ from penstock.compiler.tasks.tree import (
 )
 from penstock.compiler.tasks.values import (
     Condition,
+    ReadValue,
     StreamArray,
     TaskDef,
     TaskProgram,
@@ -37,6 +38,8 @@ _MOST_UNROLLED = 4096
 _MOST_CHOICES = 256
 _DEEPEST = 32
 _FILL_LANES = 64
+
+_Read = TypeVar("_Read")
 
 
 class TaskExpressions(Expressions):
@@ -53,13 +56,15 @@ class TaskExpressions(Expressions):
         self.decisions: list[Decision] = []
         self.loop_names: dict[int, str] = {}
         self.count, self.temporaries = 0, 0
-        self.depth, self.calls, self.base = 0, 0, 0
+        self.depth: int = 0
+        self.calls: int = 0
+        self.base: int = 0
         self.known_at: dict[str, int] = {}
         """How deep in loops names were set to numbers that are known."""
         self.settling, self.noted = False, set[int]()
         self.indexed_names = arrays_of(task.node)
 
-    def _settle(self, node: ast.expr, read: Any) -> Any:
+    def _settle(self, node: ast.expr, read: Callable[[Expressions, ast.expr], _Read]) -> _Read:
         """What an expression is for this place, noted where another place may decide otherwise."""
         names = names_in(node)
         if self.settling or not names & self.places:
@@ -149,7 +154,7 @@ class TaskExpressions(Expressions):
                 raise self.error(
                     on, f"{stream.name} is an array of {list(stream.dims)} streams", f"index it: {stream.name}[i]"
                 )
-            return stream, [((), self._port(node, stream, (), StreamSite(None, {}, node)))]
+            return stream, [((), self._port(node, stream, (), StreamSite(None, {}, lambda place: (), node)))]
         self.settling, before = True, self.settling
         found = self.value(index)
         self.settling = before
@@ -164,14 +169,28 @@ class TaskExpressions(Expressions):
             settled = {name: _at(value, known) for name, value in bindings.items()}
             at = tuple(plain(_fixed(as_affine(one), known)) if isinstance(one, int | Affine) else one for one in items)
             tests = tuple(Test(loop, "eq", number) for loop, number in known.items())
-            choices.append((tests, self._port(node, stream, at, StreamSite(index, settled, node))))
+            site = StreamSite(index, settled, self._elsewhere(index, settled), node)
+            choices.append((tests, self._port(node, stream, at, site)))
         return stream, choices
 
-    def _port(self, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], site: StreamSite) -> StreamEnd:
-        check_index(self.source, node, stream, at, self.place)
-        port = self.ports.get((stream.name, at))
+    def _elsewhere(
+        self, index: ast.expr, bindings: Mapping[str, ReadValue]
+    ) -> Callable[[tuple[int, ...]], tuple[ReadValue, ...]]:
+        """The index of a channel as a function of the instance's place."""
+
+        def at(place: tuple[int, ...]) -> tuple[ReadValue, ...]:
+            names = {**bindings, **dict(zip(self.task.places, place, strict=True))}
+            found = Expressions(self.source, names, {}).value(index)
+            return found if isinstance(found, tuple) else (found,)
+
+        return at
+
+    def _port(self, node: ast.AST, stream: StreamArray, at: tuple[ReadValue, ...], site: StreamSite) -> StreamEnd:
+        channel = check_index(self.source, node, stream, at, self.place)
+        port = self.ports.get((stream.name, channel))
         if port is None:
-            port = self.ports[stream.name, at] = StreamEnd(f"{stream.name}{len(self.ports)}", stream.name, at)
+            port = StreamEnd(f"{stream.name}{len(self.ports)}", stream.name, channel)
+            self.ports[stream.name, channel] = port
         port.sites.append(site)
         return port
 
@@ -250,27 +269,18 @@ class TaskExpressions(Expressions):
 
 
 def check_index(
-    source: ProgramText, node: ast.AST, stream: StreamArray, at: tuple[Any, ...], place: tuple[int, ...]
-) -> None:
-    """An index of an array of streams that is not there is named with the instance."""
-    whole = all(isinstance(one, int) and not isinstance(one, bool) for one in at)
-    if not whole or len(at) != len(stream.dims) or any(not 0 <= i < n for i, n in zip(at, stream.dims, strict=True)):
+    source: ProgramText, node: ast.AST, stream: StreamArray, at: tuple[object, ...], place: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The index of a channel in its array of streams; one that is not there is named with the instance."""
+    index = tuple(one for one in at if isinstance(one, int) and not isinstance(one, bool))
+    known = len(index) == len(at) == len(stream.dims)
+    if not known or any(not 0 <= i < n for i, n in zip(index, stream.dims, strict=True)):
         raise source.error(
             node, f"{stream.name}[{', '.join(map(str, at))}] is no stream",
             "leave that one out with an if on the place",
             f"{stream.name} has {list(stream.dims)}; this is instance {place}",
         )  # fmt: skip
-
-
-def site_index(
-    source: ProgramText, program: TaskProgram, task: TaskDef, site: StreamSite, place: tuple[int, ...]
-) -> tuple[Any, ...]:
-    """The channel that a site names for another instance."""
-    if site.index is None:
-        return ()
-    names = {**site.bindings, **dict(zip(task.places, place, strict=True))}
-    found = Expressions(source, names, {}).value(site.index)
-    return found if isinstance(found, tuple) else (found,)
+    return index
 
 
 def _at(value: ReadValue, counters: Mapping[int, int]) -> ReadValue:

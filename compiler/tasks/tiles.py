@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-from typing import Any
 
 from penstock.compiler.tasks.affine import Affine, Remainder
 from penstock.compiler.tasks.kinds import TileKind, bits_of, is_float, joined
@@ -12,12 +11,10 @@ from penstock.compiler.tasks.source import ProgramText, TaskError
 from penstock.compiler.tasks.tree import Apply, Const, Expr, Fetch, Fold, Join, Memory, Shuffle, Var
 from penstock.compiler.tasks.values import (
     Builtin,
+    ReadValue,
     StreamArray,
     TensorArgument,
 )
-
-ReadValue = Any
-"""A number, a tuple, an `Affine`, a type, a declared thing, or an expression of the task."""
 
 MOST_LANES = 1 << 14
 RUNTIME = (Const, Var, Fetch, Apply, Shuffle, Join, Fold)
@@ -74,7 +71,7 @@ class TileValues:
     def whole(self, node: ast.AST, memory: Memory) -> Expr:
         raise self.error(node, f"{memory.name} is no value here")
 
-    def cast(self, node: ast.AST, value: ReadValue, kind: TileKind) -> ReadValue:
+    def cast(self, node: ast.AST, value: ReadValue, kind: TileKind) -> Expr:
         if isinstance(value, int | float) and not isinstance(value, bool) and not kind.shape:
             number = float(value) if is_float(kind.dtype) else int(value)
             if isinstance(number, int) and not -(1 << (bits_of(kind.dtype) - 1)) <= number < 1 << bits_of(kind.dtype):

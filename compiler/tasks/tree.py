@@ -90,6 +90,8 @@ class StreamSite:
     index: ast.expr | None
     bindings: Mapping[str, object]
     """What the names in the index mean there, but for the instance's own place in the grid."""
+    at: Callable[[tuple[int, ...]], tuple[object, ...]]
+    """The index at another place."""
     node: ast.AST = field(compare=False)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from penstock.compiler.tasks.affine import Tests
+from penstock.compiler.tasks.affine import Affine, Remainder, Tests
 from penstock.compiler.tasks.kinds import DTYPES, GridLayout, TileKind
+from penstock.compiler.tasks.tree import Expr, Memory
 
 BUILTINS = frozenset({
     "range", "grid", "unroll", "min", "max", "abs", "len", "where", "matmul", "exp", "sqrt", "tanh", "sigmoid",
@@ -76,6 +78,13 @@ class Placed:
     kind: TileKind | None = None
 
 
+ReadValue: TypeAlias = (
+    int | float | str | tuple["ReadValue", ...] | Affine | Remainder | Condition | TileKind | GridLayout | Placed
+    | Builtin | OwnFunction | StreamArray | StreamKind | TensorArgument | Memory | Expr | None
+)  # fmt: skip
+"""A number, a tuple, an `Affine`, a type, a declared thing, or an expression of the task."""
+
+
 @dataclass(eq=False, frozen=True)
 class TaskDef:
     """A task over a grid: `places` are what its body calls an instance's place."""
@@ -96,10 +105,10 @@ class TaskProgram:
     tensors: Mapping[str, TensorArgument]
     streams: Mapping[str, StreamArray]
     tasks: tuple[TaskDef, ...]
-    constants: Mapping[str, object]
+    constants: Mapping[str, ReadValue]
 
 
-def words() -> dict[str, object]:
+def words() -> dict[str, ReadValue]:
     """The language's own names."""
-    kinds: dict[str, object] = {name: TileKind(ir) for name, ir in DTYPES.items()}
+    kinds: dict[str, ReadValue] = {name: TileKind(ir) for name, ir in DTYPES.items()}
     return kinds | {name: Builtin(name) for name in BUILTINS}

@@ -1,6 +1,6 @@
 """The best local match of two sequences: an element for each letter of the first, past which the second goes."""
 
-# pyright: reportInvalidTypeForm=false
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportPossiblyUnboundVariable=false
 
 from penstock.tasks import Stream, int8, int32, program, task, where
 

@@ -69,6 +69,10 @@ WRONG = {
         "            B[i] = s.get() + x",
         "set in a loop without a type", "x = x + 1",
     ),
+    "the most of nothing": (LOAD.replace("A[i]", "max()") + STORE, "max of nothing", "max()"),
+    "a broadcast to no lanes": (
+        LOAD.replace("A[i]", "broadcast(A[i], (0,))") + STORE, "a shape must be whole numbers", "(0,)"
+    ),
 }  # fmt: skip
 
 

@@ -81,13 +81,13 @@ class _Flattener:
 
     def _flat(self, pieces: Sequence[_Piece]) -> FlatNest:
         inner = [(i, p.one, p.tests) for i, p in enumerate(pieces) if isinstance(p.one, For)]
-        flats = []
+        flats: list[FlatNest] = []
         for _, loop, _ in inner:
             flat = self._flat(self._pieces(loop.body, ()))
             flats.append(FlatNest([loop.loop, *flat.loops], flat.items))
         if len(flats) > 1:
             return self._several(pieces, inner, flats)
-        loops = flats[0].loops if flats else []
+        loops = flats[0].loops if flats else list[int]()
         nest, seen = FlatNest(loops), False
         for piece in pieces:
             if isinstance(piece.one, For):

@@ -71,7 +71,7 @@ def in_turns(items: Items, loop: int) -> tuple[Items, int]:
         what = one.port if isinstance(one, Get | Put) else one.memory if isinstance(one, Store) else None
         if what is not None and what in met:
             turn += 1
-            met = set()
+            met = set[StreamEnd | Memory]()
         if what is not None:
             met.add(what)
         turns.append(turn)
