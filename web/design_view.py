@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.web import text
 from penstock.web.dataflow_view import RESOURCES, FlowEdge, FlowGraph, FlowNode, neighbours, stalls_of, view_dataflow
 from penstock.web.text import Document
-from penstock.web.treemap import Area, lay_out
+from penstock.web.treemap import TreemapArea, lay_out
 
 MOST_ROWS = 400
 _FREE = "free, up to the limit"
@@ -29,7 +29,7 @@ class ResourceRow:
 
 @dataclass(frozen=True)
 class TreeCell:
-    area: Area
+    area: TreemapArea
     title: str
     label: str
     style: str

@@ -10,7 +10,7 @@ ASPECT = 2.4
 
 
 @dataclass(frozen=True)
-class Area:
+class TreemapArea:
     key: str
     value: float
     x: float
@@ -19,14 +19,14 @@ class Area:
     height: float
 
 
-def lay_out(values: Sequence[tuple[str, float]]) -> tuple[Area, ...]:
+def lay_out(values: Sequence[tuple[str, float]]) -> tuple[TreemapArea, ...]:
     """Every value as an area of its share, the largest first; what is not above zero has none."""
     left = sorted(((key, value) for key, value in values if value > 0), key=lambda pair: -pair[1])
     total = sum(value for _, value in left)
     if not total:
         return ()
     scale = 100.0 * ASPECT * 100.0 / total
-    areas: list[Area] = []
+    areas: list[TreemapArea] = []
     x, y, width, height = 0.0, 0.0, 100.0 * ASPECT, 100.0
     while left:
         row = _best_row([value * scale for _, value in left], min(width, height))
@@ -38,7 +38,9 @@ def lay_out(values: Sequence[tuple[str, float]]) -> tuple[Area, ...]:
         for key, value in taken:
             long = value * scale / thick
             placed = (x, at, thick, long) if along_y else (at, y, long, thick)
-            areas.append(Area(key, value, *(_percent(n, wide) for n, wide in zip(placed, (1, 0, 1, 0), strict=True))))
+            areas.append(
+                TreemapArea(key, value, *(_percent(n, wide) for n, wide in zip(placed, (1, 0, 1, 0), strict=True)))
+            )
             at += long
         if along_y:
             x, width = x + thick, width - thick

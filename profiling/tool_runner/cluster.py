@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from penstock.compiler.errors import PenstockError
-from penstock.profiling.tool_runner.clusters import OVER, Answer, Cluster, JobRequest, JobState
+from penstock.profiling.tool_runner.clusters import OVER, Cluster, ClusterAnswer, JobRequest, JobState
 from penstock.profiling.tool_runner.command import ToolCommand, ToolOutcome, ToolResult
 from penstock.profiling.tool_runner.runner import Cancellable, ToolRunner
 
@@ -251,17 +251,17 @@ class _Following:
             self.copied += len(new)
 
 
-def _ask(argv: list[str]) -> Answer:
+def _ask(argv: list[str]) -> ClusterAnswer:
     """Run a command of the batch system; one that hangs or is not there has said nothing."""
     try:
         done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", timeout=_COMMAND_SECONDS, stdin=subprocess.DEVNULL
         )  # fmt: skip
     except FileNotFoundError:
-        return Answer(127, "", f"{argv[0]} is not found")
+        return ClusterAnswer(127, "", f"{argv[0]} is not found")
     except (OSError, subprocess.TimeoutExpired) as error:
-        return Answer(-1, "", str(error))
-    return Answer(done.returncode, done.stdout, done.stderr)
+        return ClusterAnswer(-1, "", str(error))
+    return ClusterAnswer(done.returncode, done.stdout, done.stderr)
 
 
 def version_of(cluster: Cluster) -> str | None:

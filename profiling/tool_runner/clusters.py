@@ -37,7 +37,7 @@ class JobRequest:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ClusterAnswer:
     """What a command of the cluster said."""
 
     code: int
@@ -51,13 +51,13 @@ class Cluster:
 
     name: str
     submit: Callable[[JobRequest], list[str]]
-    submitted: Callable[[Answer], str | None]
+    submitted: Callable[[ClusterAnswer], str | None]
     """The id of a job that was taken."""
     looks: tuple[Callable[[str], list[str]], ...]
     """Commands that tell of a job, asked until one knows it."""
-    state: Callable[[Answer], JobState | None]
+    state: Callable[[ClusterAnswer], JobState | None]
     """None where the answer says nothing: the system is away, or does not know the job (any more)."""
-    unknown: Callable[[Answer], bool]
+    unknown: Callable[[ClusterAnswer], bool]
     """Whether the answer is that there is no such job."""
     cancel: Callable[[str], list[str]]
     version: list[str]
@@ -76,7 +76,7 @@ def _sbatch(job: JobRequest) -> list[str]:
     ]  # fmt: skip
 
 
-def _sbatch_id(answer: Answer) -> str | None:
+def _sbatch_id(answer: ClusterAnswer) -> str | None:
     """`12345`, or `12345;cluster`; whatever a site's plug-ins print comes before it."""
     lines = answer.out.strip().splitlines()
     number = lines[-1].partition(";")[0] if lines else ""
@@ -94,14 +94,14 @@ _SLURM: dict[str, JobState] = {
 }  # fmt: skip
 
 
-def _slurm_state(answer: Answer) -> JobState | None:
+def _slurm_state(answer: ClusterAnswer) -> JobState | None:
     """The first word of the first line: `RUNNING`, `CANCELLED by 1000|0:15`, `FAILED|1:0`."""
     lines = answer.out.strip().splitlines()
     word = re.split(r"[ |+]", lines[0].strip(), maxsplit=1)[0] if lines else ""
     return _SLURM.get(word) if answer.code == 0 else None
 
 
-def _slurm_unknown(answer: Answer) -> bool:
+def _slurm_unknown(answer: ClusterAnswer) -> bool:
     return "Invalid job id" in answer.err or (answer.code == 0 and not answer.out.strip())
 
 
@@ -113,7 +113,7 @@ def _bsub(job: JobRequest) -> list[str]:
             str(job.script)]  # fmt: skip
 
 
-def _bsub_id(answer: Answer) -> str | None:
+def _bsub_id(answer: ClusterAnswer) -> str | None:
     """`Job <1234> is submitted to queue <normal>.`, or `… to default queue …`."""
     found = re.search(r"^Job <(\d+)> is submitted", answer.out, re.MULTILINE)
     return found[1] if answer.code == 0 and found else None
@@ -133,7 +133,7 @@ _LSF_REASONS: tuple[tuple[str, JobState], ...] = (
 )  # fmt: skip
 
 
-def _lsf_state(answer: Answer) -> JobState | None:
+def _lsf_state(answer: ClusterAnswer) -> JobState | None:
     """`RUN|-|-`, `DONE|-|-`, `EXIT|1|-`, `EXIT|140|TERM_RUNLIMIT: job killed after reaching LSF run time limit`."""
     lines = answer.out.strip().splitlines()
     word, _, rest = lines[0].partition("|") if lines else ("", "", "")
@@ -143,7 +143,7 @@ def _lsf_state(answer: Answer) -> JobState | None:
     return _LSF.get(word.strip())
 
 
-def _lsf_unknown(answer: Answer) -> bool:
+def _lsf_unknown(answer: ClusterAnswer) -> bool:
     return "is not found" in answer.out + answer.err
 
 

@@ -11,7 +11,7 @@ import pytest
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.tool_runner import Cancellable, ToolCommand, ToolOutcome, ToolResult
 from penstock.profiling.tool_runner.cluster import SUBMISSIONS, ClusterRunner, version_of
-from penstock.profiling.tool_runner.clusters import CLUSTERS, LSF, SLURM, Answer, Cluster
+from penstock.profiling.tool_runner.clusters import CLUSTERS, LSF, SLURM, Cluster, ClusterAnswer
 from tests.fixtures.waiting import wait_until
 
 NAMES = ("sbatch", "squeue", "sacct", "scancel", "bsub", "bjobs", "bkill")
@@ -125,7 +125,7 @@ def test_what_the_cluster_refuses_says_why(batch: Path, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_answers_are_read_as_they_are_meant(cluster: Cluster, said: str, state: str | None) -> None:
-    assert cluster.state(Answer(0, said + "\n", "")) == state
+    assert cluster.state(ClusterAnswer(0, said + "\n", "")) == state
 
 
 @pytest.mark.usefixtures("batch")
