@@ -106,11 +106,14 @@ async def _stream(
         if news.over:
             yield "event: end\ndata: {}\n\n"
             return
+        silent = False
         if not (news.text or news.more) and not await context.hub.newer(run_id, last, KEEP_ALIVE_SECONDS):
             if context.hub.is_closed:
                 return
+            silent = True
             yield ": still here\n\n"
-        kept = None if news.more else context.hub.news(run_id, last)
+        # a run that is silent may have been deleted, which is no event
+        kept = None if silent or news.more else context.hub.news(run_id, last)
         news = kept or _as_news(*await run_in_threadpool(_after, context, run_id, last))
 
 
