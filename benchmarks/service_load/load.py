@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from benchmarks.registry import Value
-from benchmarks.service_load.noop import WAITING
+from benchmarks.service_load import WAITING
 from benchmarks.service_load.processes import memory_mb
 from benchmarks.service_load.requests import CpuMeter, at_rate, in_turn, row
 from benchmarks.service_load.streams import EventReader

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 
+from benchmarks.service_load import SLOW, WAITING
 from penstock.db.schema.records import TrialSummary
 from penstock.dse.evaluation.objectives import OBJECTIVES
 from penstock.services.step_kinds import EXPLORE, IMPORT, PACKAGE, SELECT, TRIAL, VERIFY
@@ -18,7 +19,6 @@ from penstock.services.steps.graph import trial_steps
 from penstock.services.steps.registry import step_kind
 from penstock.services.steps.result import StepResult
 
-WAITING, SLOW = "waiting", "slow"
 IMPORT_SECONDS, TRIAL_SECONDS = 2.0, 0.1
 _FIGURES = sorted({name for one in OBJECTIVES.values() for name in (one.figure, one.plotted)})
 _PARAMS = ("unroll", "fuse", "banks", "tile_a", "tile_b", "tile_c", "depth", "dies")

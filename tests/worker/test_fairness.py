@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.service_load.noop import SLOW
+from benchmarks.service_load import SLOW
 from penstock.db import lifecycle
 from penstock.db.schema.records import Run
 from penstock.db.schema.states import RunState, StepState

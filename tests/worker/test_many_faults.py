@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from benchmarks.service_load.noop import SLOW
+from benchmarks.service_load import SLOW
 from penstock.db import Database, lifecycle
 from penstock.db.migrate import migrate
 from penstock.db.schema.records import Run
