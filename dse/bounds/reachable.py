@@ -32,11 +32,13 @@ def _check_time(bounds: GoalBounds, limit: Limit) -> None:
     """A time that is shorter than any design's."""
     evaluator, interval = bounds.evaluator, limit.name in _INTERVALS
     bound = bounds.interval() if interval else bounds.latency()
-    least = bound.value / (evaluator.clock_mhz if _TIMES[limit.name] else 1.0)
+    cycles = evaluator.clock_mhz if _TIMES[limit.name] else 1.0
+    least = bound.value / cycles
     if limit.value >= least:
         return
-    operators = bound.terms[OPERATORS] == bound.value
-    resources = bounds.binding(bound.value - 1, around=not interval) if operators else ()
+    # where too few operators suffice to exclude it, they say what to relax
+    operators = bound.terms[OPERATORS]
+    resources = bounds.binding(operators - 1, around=not interval) if limit.value < operators / cycles else ()
     cap = " with ".join(_cap_of(evaluator, resource) for resource in resources) or bound.reason
     own = not resources or any(_is_own(evaluator, resource) for resource in resources)
     why = f"with them {LIMITED[limit.name]} is at least {least:,.3g}"

@@ -33,11 +33,11 @@ INCLUDE = Path(__file__).resolve().parents[2] / "compiler/backend/hls/include"
 
 
 def small() -> Lowered:
-    """One int8 layer of 4 to 6 with lanes along both dims, and its relu with other lanes: a converter between."""
-    program = build_network("int8", 2, 4, (Dense(6, False, False),), seed=3)
+    """One int8 layer of 4 to 6 with lanes along both dims, and its relu, which goes column by column: a converter between."""
+    program = build_network("int8", 4, 4, (Dense(6, False, False),), seed=3)
     kernels = {
         "fc0": KernelDesign(tile=(2, 6, 4), unroll=(1, 3, 2), order=(0, 1, 2)),
-        "fc0.relu": KernelDesign(tile=(2, 6), unroll=(1, 2), order=(0, 1)),
+        "fc0.relu": KernelDesign(tile=(2, 6), unroll=(1, 2), order=(1, 0)),
     }
     return lower(program, Design(platform="u55c", clock_mhz=300.0, kernels=kernels))
 
@@ -78,7 +78,7 @@ def test_csim_names_what_is_wrong(tmp_path: Path) -> None:
         [str(csim.program), "short.bin", "--", "out.bin"], cwd=folder, capture_output=True, text=True
     )
     assert answer.returncode == 1
-    assert "short.bin holds 3 bytes, one frame is 8" in answer.stderr
+    assert "short.bin holds 3 bytes, one frame is 16" in answer.stderr
     usage = subprocess.run([str(csim.program)], cwd=folder, capture_output=True, text=True)
     assert usage.returncode == 2
 

@@ -7,9 +7,9 @@ extern "C" int penstock_csim(const void *const *inputs, const void *const *param
     (void)inputs;
     (void)parameters;
     (void)outputs;
-    pk::words<hls::vector<int8_t, 8>, int8_t, 8> x(1);
+    pk::words<hls::vector<int8_t, 16>, int8_t, 16> x(1);
     x.read(inputs[0]);
-    pk::words<hls::vector<int8_t, 2>, int8_t, 2> output_0(6);
+    pk::words<hls::vector<int8_t, 4>, int8_t, 4> output_0(6);
     penstock_top(
         x.data(),
         output_0.data());

@@ -3,12 +3,13 @@
 // Tasks in the order of the data. A slot is one iteration of a task's pipeline; one starts in II cycles.
 //   task               layer        slots  II  reads                  writes
 //   load_x             x            1      1   x                      load_x__unpack_x
-//   unpack_x           unpack.x     4      1   load_x__unpack_x       unpack_x__fc0
-//   fc0                fc0          8      1   unpack_x__fc0          fc0__convert_fc0
-//   convert_fc0_write  convert.fc0  4      1   fc0__convert_fc0       convert_fc0_block
-//   convert_fc0_read   convert.fc0  6      1   convert_fc0_block      convert_fc0__fc0_relu
-//   fc0_relu           fc0.relu     6      1   convert_fc0__fc0_relu  fc0_relu__store_0
-//   store_0            output_0     6      1   fc0_relu__store_0      output_0
+//   unpack_x           unpack.x     8      1   load_x__unpack_x       unpack_x__fc0
+//   fc0                fc0          16     1   unpack_x__fc0          fc0__convert_fc0
+//   convert_fc0_write  convert.fc0  8      1   fc0__convert_fc0       convert_fc0_block
+//   convert_fc0_read   convert.fc0  12     1   convert_fc0_block      convert_fc0__fc0_relu
+//   fc0_relu           fc0.relu     12     1   convert_fc0__fc0_relu  fc0_relu__pack_0
+//   pack_0             pack.0       12     1   fc0_relu__pack_0       pack_0__store_0
+//   store_0            output_0     6      1   pack_0__store_0        output_0
 //
 // Loops: t0, t1 ... step over tiles of a layer's dims d0, d1 ...; p0, p1 ... over points of a tile; l0, l1 ...
 // are lanes and run in parallel; w0 ... walk a stream, s0 ... over blocks that two tasks hand over.
@@ -28,56 +29,58 @@
 #endif
 #endif
 
-typedef int32_t convert_fc0_block_t[1][6];
+typedef int32_t convert_fc0_block_t[2][6];
 
 // Loads x
 //   1 slot at II = 1
-//   reads x; writes load_x__unpack_x (8 x int8_t)
-static void load_x(const hls::vector<int8_t, 8> *x, hls::stream<hls::vector<int8_t, 8>> &load_x__unpack_x) {
+//   reads x; writes load_x__unpack_x (16 x int8_t)
+static void load_x(const hls::vector<int8_t, 16> *x, hls::stream<hls::vector<int8_t, 16>> &load_x__unpack_x) {
 #pragma HLS PIPELINE II=1
     load_x_load_w0: for (int w0 = 0; w0 < 1; ++w0) {
-        const hls::vector<int8_t, 8> value0 = x[0];
+        const hls::vector<int8_t, 16> value0 = x[0];
         load_x__unpack_x.write(value0);
     }
 }
 
 // Cuts the words of x into slices
-//   4 slots at II = 1
-//   reads load_x__unpack_x (8 x int8_t); writes unpack_x__fc0 (2 x int8_t)
+//   8 slots at II = 1
+//   reads load_x__unpack_x (16 x int8_t); writes unpack_x__fc0 (2 x int8_t)
 static void unpack_x(
-    hls::stream<hls::vector<int8_t, 8>> &load_x__unpack_x,
+    hls::stream<hls::vector<int8_t, 16>> &load_x__unpack_x,
     hls::stream<hls::vector<int8_t, 2>> &unpack_x__fc0) {
-    int8_t line[2][4];
+    int8_t line[4][4];
 #pragma HLS ARRAY_PARTITION variable=line complete dim=1
 #pragma HLS ARRAY_PARTITION variable=line complete dim=2
     for (int w0 = 0; w0 < 2; ++w0) {
-        unpack_x_pass_w1: for (int w1 = 0; w1 < 2; ++w1) {
+        for (int w1 = 0; w1 < 2; ++w1) {
+            unpack_x_pass_w2: for (int w2 = 0; w2 < 2; ++w2) {
 #pragma HLS PIPELINE II=1
-            hls::vector<int8_t, 8> in0 = {};
-            if (w0 == 0 && w1 == 0) {
-                in0 = load_x__unpack_x.read();
-                for (int l0 = 0; l0 < 2; ++l0) {
+                hls::vector<int8_t, 16> in0 = {};
+                if (w0 == 0 && w1 == 0 && w2 == 0) {
+                    in0 = load_x__unpack_x.read();
+                    for (int l0 = 0; l0 < 4; ++l0) {
 #pragma HLS UNROLL
-                    for (int l1 = 0; l1 < 4; ++l1) {
+                        for (int l1 = 0; l1 < 4; ++l1) {
 #pragma HLS UNROLL
-                        line[l0][l1] = in0[l0 * 4 + l1];
+                            line[l0][l1] = in0[l0 * 4 + l1];
+                        }
                     }
                 }
-            }
-            hls::vector<int8_t, 2> value0;
-            for (int l1 = 0; l1 < 2; ++l1) {
+                hls::vector<int8_t, 2> value0;
+                for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL
-                value0[l1] = line[w1][w0 * 2 + l1];
+                    value0[l1] = line[w0 * 2 + w2][w1 * 2 + l1];
+                }
+                unpack_x__fc0.write(value0);
             }
-            unpack_x__fc0.write(value0);
         }
     }
 }
 
 // Layer fc0
 //   [d0, d1] = extsi, muli, addi of x[d0, d2], fc0.weight[d1, d2], accumulated over d2
-//   d0 = 2, d1 = 6, d2 = 4; result 2x6xi32; tile 2 x 6 x 4, lanes 1 x 3 x 2, tile loops t0 t1 t2
-//   8 slots at II = 1
+//   d0 = 4, d1 = 6, d2 = 4; result 4x6xi32; tile 2 x 6 x 4, lanes 1 x 3 x 2, tile loops t0 t1 t2
+//   16 slots at II = 1
 //   reads unpack_x__fc0 (2 x int8_t); writes fc0__convert_fc0 (3 x int32_t)
 static void fc0(
     hls::stream<hls::vector<int8_t, 2>> &unpack_x__fc0,
@@ -90,59 +93,61 @@ static void fc0(
     int32_t acc[2][6];
 #pragma HLS ARRAY_RESHAPE variable=acc cyclic factor=3 dim=2
 #pragma HLS BIND_STORAGE variable=acc type=ram_s2p impl=lutram
-    for (int p2 = 0; p2 < 2; ++p2) {
-        for (int p0 = 0; p0 < 2; ++p0) {
-            fc0_compute_p1: for (int p1 = 0; p1 < 2; ++p1) {
+    for (int t0 = 0; t0 < 2; ++t0) {
+        for (int p2 = 0; p2 < 2; ++p2) {
+            for (int p0 = 0; p0 < 2; ++p0) {
+                fc0_compute_p1: for (int p1 = 0; p1 < 2; ++p1) {
 #pragma HLS PIPELINE II=1
 #pragma HLS DEPENDENCE variable=acc type=inter direction=RAW distance=4 true
-                hls::vector<int8_t, 2> in0 = {};
-                if (p1 == 0) {
-                    in0 = unpack_x__fc0.read();
-                }
-                int8_t x0[2];
+                    hls::vector<int8_t, 2> in0 = {};
+                    if (p1 == 0) {
+                        in0 = unpack_x__fc0.read();
+                    }
+                    int8_t x0[2];
 #pragma HLS ARRAY_PARTITION variable=x0 complete dim=0
-                for (int l1 = 0; l1 < 2; ++l1) {
-#pragma HLS UNROLL
-                    x0[l1] = (p1 == 0) ? in0[l1] : keep_0[0][l1];
-                }
-                if (p1 == 0) {
                     for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL
-                        keep_0[0][l1] = in0[l1];
+                        x0[l1] = (p1 == 0) ? in0[l1] : keep_0[0][l1];
                     }
-                }
-                int32_t term0[3][2];
+                    if (p1 == 0) {
+                        for (int l1 = 0; l1 < 2; ++l1) {
+#pragma HLS UNROLL
+                            keep_0[0][l1] = in0[l1];
+                        }
+                    }
+                    int32_t term0[3][2];
 #pragma HLS ARRAY_PARTITION variable=term0 complete dim=0
-                for (int l1 = 0; l1 < 3; ++l1) {
+                    for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                    for (int l2 = 0; l2 < 2; ++l2) {
+                        for (int l2 = 0; l2 < 2; ++l2) {
 #pragma HLS UNROLL
-                        term0[l1][l2] = x0[l2] * fc0__fc0_weight[p1 * 3 + l1][p2 * 2 + l2];
+                            term0[l1][l2] = x0[l2] * fc0__fc0_weight[p1 * 3 + l1][p2 * 2 + l2];
+                        }
                     }
-                }
-                int32_t tree0[3];
+                    int32_t tree0[3];
 #pragma HLS ARRAY_PARTITION variable=tree0 complete dim=0
-                for (int l1 = 0; l1 < 3; ++l1) {
+                    for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                    tree0[l1] = pk::add(term0[l1][0], term0[l1][1]);
-                }
-                int32_t partial0[3];
+                        tree0[l1] = pk::add(term0[l1][0], term0[l1][1]);
+                    }
+                    int32_t partial0[3];
 #pragma HLS ARRAY_PARTITION variable=partial0 complete dim=0
-                for (int l1 = 0; l1 < 3; ++l1) {
+                    for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                    partial0[l1] = (p2 == 0) ? 0 : acc[p0][p1 * 3 + l1];
-                }
-                hls::vector<int32_t, 3> total0;
-                for (int l1 = 0; l1 < 3; ++l1) {
+                        partial0[l1] = (p2 == 0) ? 0 : acc[p0][p1 * 3 + l1];
+                    }
+                    hls::vector<int32_t, 3> total0;
+                    for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                    total0[l1] = pk::add(partial0[l1], tree0[l1]);
-                }
-                for (int l1 = 0; l1 < 3; ++l1) {
+                        total0[l1] = pk::add(partial0[l1], tree0[l1]);
+                    }
+                    for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                    acc[p0][p1 * 3 + l1] = total0[l1];
-                }
-                if (p2 == 1) {
-                    fc0__convert_fc0.write(total0);
+                        acc[p0][p1 * 3 + l1] = total0[l1];
+                    }
+                    if (p2 == 1) {
+                        fc0__convert_fc0.write(total0);
+                    }
                 }
             }
         }
@@ -150,96 +155,136 @@ static void fc0(
 }
 
 // Reorders fc0, as its reader wants it (fills blocks)
-//   2 blocks of 2 slots at II = 1
+//   2 blocks of 4 slots at II = 1
 //   reads fc0__convert_fc0 (3 x int32_t); writes convert_fc0_block
 static void convert_fc0_write(
     hls::stream<hls::vector<int32_t, 3>> &fc0__convert_fc0,
     hls::stream_of_blocks<convert_fc0_block_t, 2> &convert_fc0_block) {
     for (int s0 = 0; s0 < 2; ++s0) {
         hls::write_lock<convert_fc0_block_t> convert_fc0_block_now(convert_fc0_block);
-        convert_fc0_write_write_w1: for (int w1 = 0; w1 < 2; ++w1) {
+        for (int w1 = 0; w1 < 2; ++w1) {
+            convert_fc0_write_write_w2: for (int w2 = 0; w2 < 2; ++w2) {
 #pragma HLS PIPELINE II=1
-            const hls::vector<int32_t, 3> in0 = fc0__convert_fc0.read();
-            for (int l1 = 0; l1 < 3; ++l1) {
+                const hls::vector<int32_t, 3> in0 = fc0__convert_fc0.read();
+                for (int l1 = 0; l1 < 3; ++l1) {
 #pragma HLS UNROLL
-                convert_fc0_block_now[0][w1 * 3 + l1] = in0[l1];
+                    convert_fc0_block_now[w1][w2 * 3 + l1] = in0[l1];
+                }
             }
         }
     }
 }
 
 // Reorders fc0, as its reader wants it (empties blocks)
-//   2 blocks of 3 slots at II = 1
+//   2 blocks of 6 slots at II = 1
 //   reads convert_fc0_block; writes convert_fc0__fc0_relu (2 x int32_t)
 static void convert_fc0_read(
     hls::stream_of_blocks<convert_fc0_block_t, 2> &convert_fc0_block,
     hls::stream<hls::vector<int32_t, 2>> &convert_fc0__fc0_relu) {
     for (int s0 = 0; s0 < 2; ++s0) {
         hls::read_lock<convert_fc0_block_t> convert_fc0_block_now(convert_fc0_block);
-        convert_fc0_read_read_w1: for (int w1 = 0; w1 < 3; ++w1) {
+        for (int w1 = 0; w1 < 3; ++w1) {
+            convert_fc0_read_read_w2: for (int w2 = 0; w2 < 2; ++w2) {
 #pragma HLS PIPELINE II=1
-            hls::vector<int32_t, 2> value0;
-            for (int l1 = 0; l1 < 2; ++l1) {
+                hls::vector<int32_t, 2> value0;
+                for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL
-                value0[l1] = convert_fc0_block_now[0][w1 * 2 + l1];
+                    value0[l1] = convert_fc0_block_now[w2][w1 * 2 + l1];
+                }
+                convert_fc0__fc0_relu.write(value0);
             }
-            convert_fc0__fc0_relu.write(value0);
         }
     }
 }
 
 // Layer fc0.relu
 //   [d0, d1] = addi, maxsi, shrsi, trunci of fc0[d0, d1], fc0.bias[d1]
-//   d0 = 2, d1 = 6; result 2x6xi8; tile 2 x 6, lanes 1 x 2, tile loops t0 t1
-//   6 slots at II = 1
-//   reads convert_fc0__fc0_relu (2 x int32_t); writes fc0_relu__store_0 (2 x int8_t)
+//   d0 = 4, d1 = 6; result 4x6xi8; tile 2 x 6, lanes 1 x 2, tile loops t1 t0
+//   12 slots at II = 1
+//   reads convert_fc0__fc0_relu (2 x int32_t); writes fc0_relu__pack_0 (2 x int8_t)
 static void fc0_relu(
     hls::stream<hls::vector<int32_t, 2>> &convert_fc0__fc0_relu,
-    hls::stream<hls::vector<int8_t, 2>> &fc0_relu__store_0) {
+    hls::stream<hls::vector<int8_t, 2>> &fc0_relu__pack_0) {
 #pragma HLS ARRAY_RESHAPE variable=fc0_relu__fc0_bias cyclic factor=2 dim=1
 #pragma HLS BIND_STORAGE variable=fc0_relu__fc0_bias type=rom_1p impl=lutram
-    for (int p0 = 0; p0 < 2; ++p0) {
-        fc0_relu_compute_p1: for (int p1 = 0; p1 < 3; ++p1) {
+    for (int t0 = 0; t0 < 2; ++t0) {
+        for (int p1 = 0; p1 < 3; ++p1) {
+            fc0_relu_compute_p0: for (int p0 = 0; p0 < 2; ++p0) {
 #pragma HLS PIPELINE II=1
-            const hls::vector<int32_t, 2> in0 = convert_fc0__fc0_relu.read();
-            const int32_t shift0 = 5;
-            hls::vector<int8_t, 2> y0;
-            for (int l1 = 0; l1 < 2; ++l1) {
+                const hls::vector<int32_t, 2> in0 = convert_fc0__fc0_relu.read();
+                const int32_t shift0 = 5;
+                hls::vector<int8_t, 2> y0;
+                for (int l1 = 0; l1 < 2; ++l1) {
 #pragma HLS UNROLL
-                const int32_t sum0 = pk::add(in0[l1], fc0_relu__fc0_bias[p1 * 2 + l1]);
-                const int32_t upper0 = pk::max(sum0, 0);
-                const int32_t shifted0 = upper0 >> shift0;
-                y0[l1] = pk::trunc<int8_t>(shifted0);
+                    const int32_t sum0 = pk::add(in0[l1], fc0_relu__fc0_bias[p1 * 2 + l1]);
+                    const int32_t upper0 = pk::max(sum0, 0);
+                    const int32_t shifted0 = upper0 >> shift0;
+                    y0[l1] = pk::trunc<int8_t>(shifted0);
+                }
+                fc0_relu__pack_0.write(y0);
             }
-            fc0_relu__store_0.write(y0);
+        }
+    }
+}
+
+// Puts slices of output 0 together to words
+//   12 slots at II = 1
+//   reads fc0_relu__pack_0 (2 x int8_t); writes pack_0__store_0 (4 x int8_t)
+static void pack_0(
+    hls::stream<hls::vector<int8_t, 2>> &fc0_relu__pack_0,
+    hls::stream<hls::vector<int8_t, 4>> &pack_0__store_0) {
+    int8_t line[2][2];
+#pragma HLS ARRAY_PARTITION variable=line complete dim=1
+#pragma HLS ARRAY_PARTITION variable=line complete dim=2
+    for (int w0 = 0; w0 < 2; ++w0) {
+        for (int w1 = 0; w1 < 3; ++w1) {
+            pack_0_pass_w2: for (int w2 = 0; w2 < 2; ++w2) {
+#pragma HLS PIPELINE II=1
+                const hls::vector<int8_t, 2> in0 = fc0_relu__pack_0.read();
+                for (int l1 = 0; l1 < 2; ++l1) {
+#pragma HLS UNROLL
+                    line[w2][l1] = in0[l1];
+                }
+                hls::vector<int8_t, 4> value0 = {};
+                if (w2 == 1) {
+                    for (int l0 = 0; l0 < 2; ++l0) {
+#pragma HLS UNROLL
+                        for (int l1 = 0; l1 < 2; ++l1) {
+#pragma HLS UNROLL
+                            value0[l0 * 2 + l1] = line[l0][l1];
+                        }
+                    }
+                    pack_0__store_0.write(value0);
+                }
+            }
         }
     }
 }
 
 // Stores output_0
 //   6 slots at II = 1
-//   reads fc0_relu__store_0 (2 x int8_t); writes output_0
-static void store_0(hls::stream<hls::vector<int8_t, 2>> &fc0_relu__store_0, hls::vector<int8_t, 2> *output_0) {
+//   reads pack_0__store_0 (4 x int8_t); writes output_0
+static void store_0(hls::stream<hls::vector<int8_t, 4>> &pack_0__store_0, hls::vector<int8_t, 4> *output_0) {
     for (int w0 = 0; w0 < 2; ++w0) {
         store_0_store_w1: for (int w1 = 0; w1 < 3; ++w1) {
 #pragma HLS PIPELINE II=1
-            const hls::vector<int8_t, 2> in0 = fc0_relu__store_0.read();
+            const hls::vector<int8_t, 4> in0 = pack_0__store_0.read();
             output_0[w0 * 3 + w1] = in0;
         }
     }
 }
 
 // The accelerator. Its memories:
-//   x: input x: 2 x 4 x int8, tiles of 2 x 4 in words of 2 x 4
-//   output_0: output output_0: 2 x 6 x int8, tiles of 2 x 6 in words of 1 x 2
-extern "C" void penstock_top(const hls::vector<int8_t, 8> *x, hls::vector<int8_t, 2> *output_0) {
+//   x: input x: 4 x 4 x int8, tiles of 4 x 4 in words of 4 x 4
+//   output_0: output output_0: 4 x 6 x int8, tiles of 4 x 6 in words of 2 x 2
+extern "C" void penstock_top(const hls::vector<int8_t, 16> *x, hls::vector<int8_t, 4> *output_0) {
 #pragma HLS INTERFACE m_axi port=x bundle=gmem1 offset=slave depth=1 num_read_outstanding=32 max_read_burst_length=2
 #pragma HLS INTERFACE s_axilite port=x bundle=control
 #pragma HLS INTERFACE m_axi port=output_0 bundle=gmem2 offset=slave depth=6 num_write_outstanding=32 max_write_burst_length=4
 #pragma HLS INTERFACE s_axilite port=output_0 bundle=control
 #pragma HLS INTERFACE s_axilite port=return bundle=control
 #pragma HLS DATAFLOW
-    hls::stream<hls::vector<int8_t, 8>> load_x__unpack_x("load_x__unpack_x");
+    hls::stream<hls::vector<int8_t, 16>> load_x__unpack_x("load_x__unpack_x");
 #pragma HLS STREAM variable=load_x__unpack_x depth=2 type=fifo
     hls::stream<hls::vector<int8_t, 2>> unpack_x__fc0("unpack_x__fc0");
 #pragma HLS STREAM variable=unpack_x__fc0 depth=2 type=fifo
@@ -247,8 +292,10 @@ extern "C" void penstock_top(const hls::vector<int8_t, 8> *x, hls::vector<int8_t
 #pragma HLS STREAM variable=fc0__convert_fc0 depth=2 type=fifo
     hls::stream<hls::vector<int32_t, 2>> convert_fc0__fc0_relu("convert_fc0__fc0_relu");
 #pragma HLS STREAM variable=convert_fc0__fc0_relu depth=2 type=fifo
-    hls::stream<hls::vector<int8_t, 2>> fc0_relu__store_0("fc0_relu__store_0");
-#pragma HLS STREAM variable=fc0_relu__store_0 depth=2 type=fifo
+    hls::stream<hls::vector<int8_t, 2>> fc0_relu__pack_0("fc0_relu__pack_0");
+#pragma HLS STREAM variable=fc0_relu__pack_0 depth=2 type=fifo
+    hls::stream<hls::vector<int8_t, 4>> pack_0__store_0("pack_0__store_0");
+#pragma HLS STREAM variable=pack_0__store_0 depth=2 type=fifo
     hls::stream_of_blocks<convert_fc0_block_t, 2> convert_fc0_block;
 #pragma HLS ARRAY_PARTITION variable=convert_fc0_block cyclic factor=3 dim=2
 #pragma HLS BIND_STORAGE variable=convert_fc0_block type=ram_s2p impl=lutram
@@ -257,6 +304,7 @@ extern "C" void penstock_top(const hls::vector<int8_t, 8> *x, hls::vector<int8_t
     fc0(unpack_x__fc0, fc0__convert_fc0);
     convert_fc0_write(fc0__convert_fc0, convert_fc0_block);
     convert_fc0_read(convert_fc0_block, convert_fc0__fc0_relu);
-    fc0_relu(convert_fc0__fc0_relu, fc0_relu__store_0);
-    store_0(fc0_relu__store_0, output_0);
+    fc0_relu(convert_fc0__fc0_relu, fc0_relu__pack_0);
+    pack_0(fc0_relu__pack_0, pack_0__store_0);
+    store_0(pack_0__store_0, output_0);
 }

@@ -10,7 +10,7 @@
 #include "hls_vector.h"
 
 extern "C" void penstock_top(
-    const hls::vector<int8_t, 8> *x,  // input x: 2 x 4 x int8, tiles of 2 x 4 in words of 2 x 4
-    hls::vector<int8_t, 2> *output_0);  // output output_0: 2 x 6 x int8, tiles of 2 x 6 in words of 1 x 2
+    const hls::vector<int8_t, 16> *x,  // input x: 4 x 4 x int8, tiles of 4 x 4 in words of 4 x 4
+    hls::vector<int8_t, 4> *output_0);  // output output_0: 4 x 6 x int8, tiles of 4 x 6 in words of 2 x 2
 
 #endif  // PENSTOCK_TOP_H

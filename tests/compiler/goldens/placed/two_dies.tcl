@@ -10,4 +10,4 @@ proc on_die {die tasks} {
     }
 }
 on_die SLR0 {load_x unpack_x store_0}
-on_die SLR1 {fc0 convert_fc0_write convert_fc0_read fc0_relu}
+on_die SLR1 {fc0 convert_fc0_write convert_fc0_read fc0_relu pack_0}
