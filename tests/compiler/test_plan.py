@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import StringIO
 
@@ -79,7 +80,9 @@ def check_written(program: Program, design: Design) -> None:
     labels = {part.label for parts in read for part in parts}
     assert len(labels) == sum(len(parts) for parts in read), "no two parts share a label"
     channels = {end for parts in wanted for part in parts for ends in part[4] for end in ends}
-    assert {op.sym_name.data for op in lowered.channels if isinstance(op, stream.StreamOp)} == channels
+    written = {op.sym_name.data for op in lowered.channels if isinstance(op, stream.StreamOp)}
+    between = {name for name in written if not re.fullmatch(r"load_.*__(stripe\d+|words)", name)}  # not within a load
+    assert between == channels
 
 
 @settings(RELAXED, max_examples=40)
