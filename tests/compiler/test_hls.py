@@ -33,7 +33,7 @@ INCLUDE = Path(__file__).resolve().parents[2] / "compiler/backend/hls/include"
 
 
 def small() -> Lowered:
-    """One int8 layer of 4 to 6 with lanes along both dims, and its relu, which goes column by column: a converter between."""
+    """One int8 layer with lanes along both dims, and its relu, which goes column by column: a converter between."""
     program = build_network("int8", 4, 4, (Dense(6, False, False),), seed=3)
     kernels = {
         "fc0": KernelDesign(tile=(2, 6, 4), unroll=(1, 3, 2), order=(0, 1, 2)),
