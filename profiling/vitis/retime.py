@@ -74,17 +74,31 @@ def own_loops(report: SynthesisReport, function: str) -> list[ReportedLoop]:
 
 
 def fitting_loops(report: SynthesisReport, function: str, iterations: list[int]) -> list[ReportedLoop | None] | None:
-    """A loop for every nest of a function; None for a nest of one iteration, which is no loop to the tool."""
-    pipelined = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != CountSpan(1, 1)]
-    wanted = [count for count in iterations if count > 1]
-    if len(pipelined) != len(wanted) or not all(map(_fits, wanted, pipelined)):
-        return None
-    rest = iter(pipelined)
-    return [next(rest) if count > 1 else None for count in iterations]
+    """A loop for every nest of a function; None for a nest of one iteration, which is no loop to the tool.
+
+    All of the function's loops must be taken. They may stand in the source's order where the nests are grouped: of
+    those with a nest's iterations the first that is left is its own.
+    """
+    rest = [loop for loop in own_loops(report, function) if loop.pipelined and loop.trip != CountSpan(1, 1)]
+    found: list[ReportedLoop | None] = []
+    for count in iterations:
+        if count <= 1:
+            found.append(None)
+        elif (loop := take_loop(rest, count)) is not None:
+            found.append(loop)
+        else:
+            return None
+    return None if rest else found
 
 
-def _fits(iterations: int, loop: ReportedLoop) -> bool:
-    return loop.trip is not None and loop.trip.exact == iterations and reported_figures(loop) is not None
+def take_loop(rest: list[ReportedLoop], iterations: int, pipelined: bool = True) -> ReportedLoop | None:
+    """The first loop of so many iterations, taken out of the list."""
+    for loop in rest:
+        fits = loop.trip is not None and loop.trip.exact == iterations and bool(loop.pipelined) == pipelined
+        if fits and (not pipelined or reported_figures(loop) is not None):
+            rest.remove(loop)
+            return loop
+    return None
 
 
 def reported_figures(loop: ReportedLoop) -> tuple[int, int] | None:
