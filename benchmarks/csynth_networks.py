@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.procnet import ProcNet, read_procnet
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, Network, Phase, Repeat, Sequence, simulate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from benchmarks.guards import Term, pattern_of
+from penstock.profiling.networks.guards import Term, pattern_of
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 
 

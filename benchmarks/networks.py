@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.csynth_networks import figures_beside
-from benchmarks.procnet import ProcNet, read_procnet
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, simulate

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from benchmarks.guards import pattern_of
+from penstock.profiling.networks.guards import pattern_of
 from penstock.compiler.analysis.graph import read_graph
 from penstock.compiler.backend.rtl.design import RtlDesign
 from penstock.compiler.backend.rtl.emit import emit_rtl

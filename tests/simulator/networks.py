@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from benchmarks.guards import Term, pattern_of
+from penstock.profiling.networks.guards import Term, pattern_of
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 from penstock.compiler.simulator.network import Direction
 

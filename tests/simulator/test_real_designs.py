@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.networks import compare, find_data, summarise
-from benchmarks.procnet import parse_procnet, read_procnet
+from penstock.profiling.networks.procnet import parse_procnet, read_procnet
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, simulate
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.guards import COMPARISONS, Term, pattern_of
+from penstock.profiling.networks.guards import COMPARISONS, Term, pattern_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import (
     OPEN_RTL,

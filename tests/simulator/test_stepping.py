@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.guards import Term
+from penstock.profiling.networks.guards import Term
 from penstock.compiler.jit import Compiled
 from penstock.compiler.simulator import (
     OPEN_RTL,

@@ -200,7 +200,8 @@ def _bindings(design: Synthesis, module: Module) -> Iterable[Node]:
     for fifo in module.fifos:
         yield node(
             BINDTYPE="storage" if design.style.sizes else "op", BRAM=fifo.bram,
-            DISPNAME="bind_storage fifo", IMPL="memory" if fifo.bram else "srl", LATENCY=0, OPTYPE="fifo", RTLNAME=f"{fifo.name}_U", SOURCE=f"{design.source}:{fifo.line}",
+            DISPNAME="bind_storage fifo", IMPL="memory" if fifo.bram else "srl", LATENCY=0, OPTYPE="fifo",
+            RTLNAME=f"{fifo.name}_U", SOURCE=f"{design.source}:{fifo.line}",
             STORAGESIZE=f"{fifo.bits} {fifo.depth} 1", STORAGESUBTYPE="stream", STORAGEUSAGE="fifo channel",
             VARIABLE=fifo.name,
         )  # fmt: skip

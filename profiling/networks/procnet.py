@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from benchmarks.guards import COMPARISONS, Term, pattern_of
+from penstock.profiling.networks.guards import COMPARISONS, Term, pattern_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.platforms.toml_fields import Fields
 from penstock.compiler.simulator.check import check_network, check_sequence
