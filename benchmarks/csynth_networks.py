@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, Network, Phase, Repeat, Sequence, simulate
 from penstock.compiler.simulator.network import Item
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.records import ReportedLoop, SynthesisReport

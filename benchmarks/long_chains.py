@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random
 
-from penstock.profiling.networks.guards import Term, pattern_of
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
+from penstock.profiling.networks.guards import Term, pattern_of
 
 
 def products_chain(tasks: int, cycles: int) -> Network:

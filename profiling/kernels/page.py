@@ -17,8 +17,8 @@ _WIDTH, _ROW, _LEFT = 900, 22, 170
 def page_of(found: Analysis) -> str:
     head = "deadlock" if found.deadlock else f"{found.latency:,} cycles"
     parts = [
-        f"<h1>{escaped(found.top)}</h1><p>{escaped(found.kernel)} for {escaped(found.part)} at {found.clock_mhz:g} MHz: "
-        f"<b>{head}</b> (simulated, schedules {found.schedule}).</p>",
+        f"<h1>{escaped(found.top)}</h1><p>{escaped(found.kernel)} for {escaped(found.part)} at "
+        f"{found.clock_mhz:g} MHz: <b>{head}</b> (simulated, schedules {found.schedule}).</p>",
     ]
     if found.deadlock:
         parts.append(f'<p class="bad">It stops for ever: {escaped(found.deadlock)}</p>')

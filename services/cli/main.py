@@ -24,7 +24,7 @@ from penstock.services.settings import SettingError
 
 @dataclass(frozen=True)
 class Command:
-    """Where a subcommand lives: a function with typer annotations that is named as the command."""
+    """Where a subcommand lives: a function with typer annotations, named as the command with _ for -."""
 
     module: str
     summary: str
@@ -128,7 +128,7 @@ def _guarded(name: str, arguments: list[str]) -> int:
 def _execute(name: str, arguments: list[str]) -> int:
     # before numpy is imported: a search solves systems so small that threads cost several times what they bring
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    function: Callable[..., Any] = getattr(import_module(COMMANDS[name].module), name)
+    function: Callable[..., Any] = getattr(import_module(COMMANDS[name].module), name.replace("-", "_"))
     import typer
 
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from penstock.profiling.networks.guards import Term, pattern_of
 from penstock.compiler.simulator import Channel, ChannelAccess, Network, Phase, SimulatedProcess
 from penstock.compiler.simulator.network import Direction
+from penstock.profiling.networks.guards import Term, pattern_of
 
 
 def access(

@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from penstock.profiling.networks.guards import COMPARISONS, Term, pattern_of
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import (
     OPEN_RTL,
@@ -27,6 +26,7 @@ from penstock.compiler.simulator import (
 from penstock.compiler.simulator.check import check_network
 from penstock.compiler.simulator.simulate import ENGINE
 from penstock.compiler.simulator.state import new_state
+from penstock.profiling.networks.guards import COMPARISONS, Term, pattern_of
 from tests.simulator.networks import access, draw_network, two_kernels
 
 BOTH = pytest.mark.parametrize("rules", [VITIS, OPEN_RTL], ids=lambda r: r.name)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from penstock.profiling.networks.guards import Term
 from penstock.compiler.jit import Compiled
 from penstock.compiler.simulator import (
     OPEN_RTL,
@@ -29,6 +28,7 @@ from penstock.compiler.simulator import (
     state,
 )
 from penstock.compiler.simulator.layout import MOST_NEW_RUNS
+from penstock.profiling.networks.guards import Term
 from tests.simulator.networks import access, draw_network
 from tests.simulator.stepping import Stuck, step_through
 

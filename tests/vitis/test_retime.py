@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.csynth_networks import figures_beside, find_pairs, pairs, retime_sequence, run
 from benchmarks.networks import run as run_networks
-from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.simulator import VITIS, Network, SimulatedProcess, simulate
+from penstock.profiling.networks.procnet import ProcNet, read_procnet
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.records import CountSpan, SynthesisReport
