@@ -58,7 +58,7 @@ def retime(network: Network, report: SynthesisReport) -> Retimed:
             )
             phases += _described(new, matched)
             processes.append(new)
-    depths = _depths(network, report)
+    depths = reported_depths(network, report)
     changed = replace(network, processes=tuple(processes)).with_depths(depths)
     return Retimed(changed, tuple(phases), tuple(kept), depths)
 
@@ -138,7 +138,7 @@ def _delay(phase: Phase) -> int:
     return min(firsts, default=phase.length)
 
 
-def _depths(network: Network, report: SynthesisReport) -> dict[str, int]:
+def reported_depths(network: Network, report: SynthesisReport) -> dict[str, int]:
     """Depths of FIFOs by name; an array of them is one channel, and all of its FIFOs must be equally deep."""
     reported: dict[str, set[int]] = {}
     names = {channel.name for channel in network.channels if channel.kind == "fifo"}

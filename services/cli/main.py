@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "report": Command("penstock.services.cli.report", "say what the reports of a tool's folder say, and what is odd"),
     "simulate": Command("penstock.services.cli.networks", "simulate a network of processes from a JSON file"),
     "size-fifos": Command("penstock.services.cli.networks", "the FIFO depths that such a network needs, as pragmas"),
+    "import-hls": Command("penstock.services.cli.import_hls", "make such a network of a Vitis HLS solution"),
     "up": Command("penstock.services.cli.up", "start the whole service on this machine"),
     "submit": Command("penstock.services.cli.runs", "hand a model to the service; prints the run"),
     "watch": Command("penstock.services.cli.runs", "follow a run until it ends"),
