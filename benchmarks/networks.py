@@ -13,7 +13,7 @@ from benchmarks.csynth_networks import figures_beside
 from benchmarks.registry import Figures, Value
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.networks.procnet import ProcNet, read_procnet
-from penstock.profiling.networks.simulated import simulate_design
+from penstock.profiling.networks.simulated import simulate_network
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT / "tests" / "data" / "process-networks"
@@ -53,7 +53,7 @@ def _row(path: Path) -> Mapping[str, Value]:
 def compare(design: ProcNet) -> Mapping[str, Value]:
     """One row: what is simulated, what RTL said, and the error, or the deadlock's cycle."""
     begun = time.perf_counter()
-    found = simulate_design(design)
+    found = simulate_network(design)
     stuck = found.result.deadlock
     return {
         "network": design.name,

@@ -74,7 +74,7 @@ class SimulatedNetwork:
         )
 
 
-def simulate_design(
+def simulate_network(
     design: ProcNet, frames: int = 1, depths: Mapping[str, int] | None = None, where: str = ""
 ) -> SimulatedNetwork:
     """Under Vitis' rules; other `depths` for some FIFOs, several transactions of a network."""

@@ -19,7 +19,7 @@ def import_hls(
 ) -> int:
     """Write SOLUTION_DIR as NETWORK.json: II, depths and FIFO depths of its reports, tokens of its source."""
     from penstock.profiling.networks.procnet import parse_procnet
-    from penstock.profiling.networks.simulated import simulate_design
+    from penstock.profiling.networks.simulated import simulate_network
     from penstock.profiling.solutions.import_hls import import_solution
 
     with documented_exit_codes():
@@ -30,7 +30,7 @@ def import_hls(
             return OK
         out.write_text(text)
         print(f"written   {out}: {found.top} of {found.source.name}")
-        print("\n".join(list(simulate_design(parse_procnet(text, out.name)).lines())[1:]))
+        print("\n".join(list(simulate_network(parse_procnet(text, out.name)).lines())[1:]))
         for note in found.notes:
             print(f"note      {note}")
     return OK

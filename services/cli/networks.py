@@ -24,10 +24,10 @@ def simulate(
 ) -> int:
     """Say how many cycles NETWORK.json takes, who waits for whom, and whether it stops for ever."""
     from penstock.profiling.networks.procnet import read_procnet
-    from penstock.profiling.networks.simulated import simulate_design
+    from penstock.profiling.networks.simulated import simulate_network
 
     with documented_exit_codes():
-        found = simulate_design(read_procnet(network), frames, _depths(depth or []), str(network))
+        found = simulate_network(read_procnet(network), frames, _depths(depth or []), str(network))
         print(json.dumps(found.to_json(), indent=1) if as_json else "\n".join(found.lines()))
         return FAILED if found.result.deadlock is not None else OK
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.compiler.errors import PenstockError
 from penstock.profiling.networks.procnet import parse_procnet
-from penstock.profiling.networks.simulated import simulate_design
+from penstock.profiling.networks.simulated import simulate_network
 from penstock.profiling.solutions.found import find_reports
 from penstock.profiling.solutions.import_hls import import_solution
 from penstock.profiling.solutions.page import lines_of, page_of
@@ -77,7 +77,7 @@ def test_a_solution_becomes_a_network(tmp_path: Path, capsys: pytest.CaptureFixt
     text = json.dumps(found.to_json())
     again = parse_procnet(text, "n.json")
     assert again.network == found.network
-    error = simulate_design(again).error_pct
+    error = simulate_network(again).error_pct
     assert error is not None
     assert error < 0.2
     out = tmp_path / "n.json"

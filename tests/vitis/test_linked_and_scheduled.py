@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.compiler.simulator import VITIS
 from penstock.profiling.protocol import ProfilingError
 from penstock.profiling.vitis.csynth_xml import read_csynth_xml
 from penstock.profiling.vitis.doubts import doubts_of_link, doubts_of_synthesis
 from penstock.profiling.vitis.records import SynthesisReport
+from penstock.profiling.vitis.retime import rules_of
 from penstock.profiling.vitis.schedule_rpt import read_schedule, with_schedules
 from penstock.profiling.vitis.values import most, span
 from penstock.profiling.vitis.xclbin_info import read_xclbin_info
@@ -107,6 +109,20 @@ def test_a_schedule_gives_what_the_reports_lack(tmp_path: Path) -> None:
 )
 def test_how_a_pipeline_waits(kind: str, style: str | None) -> None:
     assert replace(sample().loops[0], kind=kind).style == style
+
+
+def test_pipelines_that_flush_are_simulated_as_such() -> None:
+    report = sample()
+
+    def styled(*kinds: str) -> SynthesisReport:
+        loops = [replace(report.loops[0], kind=kind, pipelined=True) for kind in kinds]
+        return replace(report, loops=tuple(loops))
+
+    assert rules_of(report) == (VITIS, ())
+    assert rules_of(styled("loop flp", "frp"))[0].flushing
+    rules, notes = rules_of(styled("loop flp", "loop stp"))
+    assert not rules.flushing
+    assert "stopping" in notes[0]
 
 
 def test_reports_that_cannot_be_true() -> None:
