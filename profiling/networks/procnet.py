@@ -25,7 +25,7 @@ from penstock.compiler.simulator.network import (
     SimulatedProcess,
     StartControl,
 )
-from penstock.profiling.networks.guards import COMPARISONS, Term, pattern_of
+from penstock.profiling.networks.guards import COMPARISONS, Guard, pattern_of
 
 _CODE = "bad-procnet"
 Arrays = dict[str, dict[str, list[str]]]
@@ -164,13 +164,13 @@ def _level(fields: Fields) -> PatternLevel:
     return PatternLevel(runs, fields.count("stride", at_least=1))
 
 
-def _term(fields: Fields, loops: int) -> Term:
+def _term(fields: Fields, loops: int) -> Guard:
     loop, op, value = fields.count("loop"), fields.text("op"), fields.count("value", at_least=-(1 << 31))
     if loop >= loops:
         raise _refused(f"loop {loop}", fields.where, f"the phase has {loops} loops")
     if op not in COMPARISONS:
         raise _refused(f"op {op!r}", fields.where, "known are " + ", ".join(COMPARISONS))
-    return Term(
+    return Guard(
         loop, COMPARISONS[COMPARISONS.index(op)], value, fields.count("modulus", at_least=1) if op == "mod" else 1
     )
 

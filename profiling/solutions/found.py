@@ -27,7 +27,7 @@ _Read = TypeVar("_Read")
 
 
 @dataclass(frozen=True)
-class Found:
+class FolderReports:
     """`places` name the folder or file of each record, from the folder that was asked for."""
 
     folder: str
@@ -49,7 +49,7 @@ class Found:
         }
 
 
-def find_reports(folder: Path, top: str | None = None) -> Found:
+def find_reports(folder: Path, top: str | None = None) -> FolderReports:
     """Everything that lies in a solution, a build of v++ or a project of Vivado, of any release."""
     if not folder.is_dir():
         raise PenstockError(
@@ -99,7 +99,7 @@ def find_reports(folder: Path, top: str | None = None) -> Found:
             hint="name the folder in which the tool worked, after it has ended",
         )  # fmt: skip
     every = [*notes, *(f"{place}: {line}" for place, one in (*syntheses, *areas, *timings) for line in one.notes)]
-    return Found(
+    return FolderReports(
         folder.name or str(folder), syntheses, cosims, areas, timings, links, tuple(dict.fromkeys(doubts)),
         tuple(dict.fromkeys(every)),
     )  # fmt: skip

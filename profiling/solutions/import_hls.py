@@ -18,7 +18,7 @@ from penstock.compiler.simulator import Network, Sequence
 from penstock.profiling.kernels.from_reports import Reported
 from penstock.profiling.networks.writing import as_json
 from penstock.profiling.protocol import ProfilingError
-from penstock.profiling.solutions.found import Found, find_reports
+from penstock.profiling.solutions.found import FolderReports, find_reports
 from penstock.profiling.vitis.reading import read_text
 from penstock.profiling.vitis.records import SynthesisReport
 from penstock.profiling.vitis.retime import reported_depths
@@ -69,7 +69,7 @@ def import_solution(folder: Path, source: Path | None = None, top: str | None = 
     )  # fmt: skip
 
 
-def _synthesis(found: Found, folder: Path, top: str | None) -> tuple[str, SynthesisReport]:
+def _synthesis(found: FolderReports, folder: Path, top: str | None) -> tuple[str, SynthesisReport]:
     own = [(place, one) for place, one in found.syntheses if top is None or one.top == top]
     if len(own) == 1:
         return own[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.profiling.kernels.page import document, escaped, table
-from penstock.profiling.solutions.found import Found
+from penstock.profiling.solutions.found import FolderReports
 from penstock.profiling.vitis.records import CountSpan, ReportedUsage, SynthesisReport
 
 _NAMES = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram18": "BRAM18", "uram": "URAM"}
@@ -13,7 +13,7 @@ _MOST_LINES = 20
 _MET = {True: "met", False: "missed", None: "not said whether met"}
 
 
-def page_of(found: Found) -> str:
+def page_of(found: FolderReports) -> str:
     """The page; what cannot be true stands first."""
     parts = [f"<h1>{escaped(found.folder)}</h1>"]
     if found.doubts:
@@ -50,7 +50,7 @@ def page_of(found: Found) -> str:
     return document(found.folder, parts)
 
 
-def lines_of(found: Found) -> Iterator[str]:
+def lines_of(found: FolderReports) -> Iterator[str]:
     """What a terminal shows."""
     for place, report in found.syntheses:
         yield f"csynth    {report.top or '?'}: {_cycles(report.latency)} cycles, {_head(report)} ({place})"
