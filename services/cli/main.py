@@ -99,7 +99,7 @@ def run(arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    rows = "\n".join(f"  {name:<9}{command.summary}" for name, command in COMMANDS.items())
+    rows = "\n".join(f"  {name:<12}{command.summary}" for name, command in COMMANDS.items())
     return (
         "Usage: penstock COMMAND [OPTIONS]\n\n"
         "Takes a model written in PyTorch to a streaming accelerator on an FPGA.\n\n"
