@@ -5,6 +5,7 @@ Needs the Python package playwright and a Chromium on PATH; skipped without them
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -104,6 +105,27 @@ def test_a_trial_is_pointed_at_and_opened(page: Any, settings: Settings, seeder:
         assert "sort=fc1.unroll" in page.url, "the order stays"
         assert page.locator("tbody tr").count() < 24
         assert number >= 0
+
+
+def test_a_frame_around_marks_fills_the_table(page: Any, settings: Settings, seeder: Seeder) -> None:
+    run = seeder.finished_run(24)
+    with served(create_app(settings, ApiOptions())) as url:
+        page.goto(f"{url}/runs/{run.id}/trials")
+        plot = page.locator(".chart[data-page] > svg.plot")
+        plot.scroll_into_view_if_needed()
+        box = plot.bounding_box()
+        page.mouse.move(box["x"] + 2, box["y"] + box["height"] * 0.5)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] - 2, steps=5)
+        assert page.locator(".brush").is_visible()
+        page.mouse.up()
+        page.wait_for_url("**where=*", timeout=WAIT_MS)
+        assert page.get_by_label("Where").input_value().count("latency_us") == 2
+        shown = page.locator("#table tbody tr").count()
+        points = json.loads(page.locator(".chart[data-page]").get_attribute("data-points"))
+        inside = [one for one in points if one[1] <= 40 and one[2] >= 50]
+        assert 0 < shown < 24
+        assert shown == len(inside), "the trials of the frame and no others"
 
 
 def test_a_run_is_started_by_the_form(page: Any, settings: Settings, seeder: Seeder) -> None:
