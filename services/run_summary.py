@@ -54,7 +54,7 @@ class LongWait(Summarised):
     cycles: int
 
 
-class Look(Summarised):
+class DesignLook(Summarised):
     """What is known of a design at a glance; `refused` says why nothing is. Its FIFOs may be deeper than a run's."""
 
     refused: str = ""
@@ -76,8 +76,8 @@ class WhatIf(Summarised):
 
     run: str
     changes: dict[str, Any]
-    before: Look
-    after: Look
+    before: DesignLook
+    after: DesignLook
     seconds: float
 
 

@@ -120,10 +120,12 @@ def draw_pareto(
         left_out=len(dots) - len(shown),
         shown=tuple(mark.dot.number for mark in marks),
         points=json.dumps([[m.dot.number, m.px, m.py, m.title] for m in marks], separators=(",", ":")),
-        axes=json.dumps(
-            [[name, axis.low, axis.high, axis.logarithmic] for name, axis in zip(figures, (x_axis, y_axis), strict=True)]
-        ),
+        axes=json.dumps([_range(*one) for one in zip(figures, (x_axis, y_axis), strict=True)]),
     )
+
+
+def _range(figure: str, axis: Axis) -> tuple[str, float, float, bool]:
+    return figure, axis.low, axis.high, axis.logarithmic
 
 
 def _limit(axis: Axis, value: float | None, text: ShowValue) -> LimitLine | None:

@@ -24,7 +24,7 @@ class ChangeField:
 
 
 @dataclass(frozen=True)
-class Figure:
+class BeforeAfter:
     """One figure before and after; `tone` says whether less of it is there now."""
 
     name: str
@@ -44,7 +44,7 @@ class WhatIfView:
     changes: tuple[str, ...]
     going: str
     refused: str
-    figures: tuple[Figure, ...]
+    figures: tuple[BeforeAfter, ...]
     notes: tuple[str, ...]
     waits: tuple[tuple[str, Document], ...]
     seconds: float | None
@@ -117,7 +117,7 @@ def _in_words(changes: Document) -> list[str]:
     ]
 
 
-def _figures(before: Document, after: Document) -> list[Figure]:
+def _figures(before: Document, after: Document) -> list[BeforeAfter]:
     times = (before["evidence"], after["evidence"])
     rows = [
         _figure("latency, µs", before["latency_us"], after["latency_us"], times),
@@ -133,7 +133,7 @@ def _figures(before: Document, after: Document) -> list[Figure]:
 
 def _figure(
     name: str, before: float | None, after: float | None, evidence: tuple[str, str], limit: int | None = None
-) -> Figure:
+) -> BeforeAfter:
     def shown(value: float | None) -> str:
         if value is None:
             return "–"
@@ -145,7 +145,7 @@ def _figure(
         moved = after / before - 1
         change = "as before" if moved == 0 else f"{moved:+.1%}".replace("%", " %").replace("-", "−")
         tone = "same" if moved == 0 else "less" if moved < 0 else "more"
-    return Figure(name, shown(before), shown(after), change, tone, evidence)
+    return BeforeAfter(name, shown(before), shown(after), change, tone, evidence)
 
 
 def _notes(after: Mapping[str, object]) -> tuple[str, ...]:

@@ -18,15 +18,15 @@ from penstock.services.run_options import PlainText, RequestBody
 
 DEEPEST, LARGEST, MOST_DIMS, MOST_CHANGES = 1 << 20, 1 << 24, 16, 1000
 Depth = Annotated[StrictInt, Field(ge=1, le=DEEPEST)]
-Sizes = Annotated[list[Annotated[StrictInt, Field(ge=1, le=LARGEST)]], Field(min_length=1, max_length=MOST_DIMS)]
+LoopSizes = Annotated[list[Annotated[StrictInt, Field(ge=1, le=LARGEST)]], Field(min_length=1, max_length=MOST_DIMS)]
 PartName = Annotated[PlainText, Field(min_length=1, max_length=300)]
 
 
 class KernelChange(RequestBody):
     """How a kernel is to be walked instead; one number for each of its loops."""
 
-    tile: Sizes | None = Field(default=None, description="the inner loop's length; null: as it is")
-    unroll: Sizes | None = Field(default=None, description="how many of them run side by side; null: as it is")
+    tile: LoopSizes | None = Field(default=None, description="the inner loop's length; null: as it is")
+    unroll: LoopSizes | None = Field(default=None, description="how many of them run side by side; null: as it is")
 
 
 class DesignChanges(RequestBody):

@@ -9,19 +9,19 @@ from penstock.dse.evaluation.evaluate import Evaluation, Evaluator
 from penstock.dse.rungs import FRAMES, steady_interval
 from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of, simulate_design
-from penstock.services.run_summary import LongWait, Look
+from penstock.services.run_summary import DesignLook, LongWait
 
 MOST_EVENTS = 30_000_000
 """Of one question's simulations; so many take some seconds. Beyond that only one input is simulated, or none."""
 _MOST_WAITS = 3
 
 
-def look_at(evaluator: Evaluator, design: Design) -> Look:
+def look_at(evaluator: Evaluator, design: Design) -> DesignLook:
     """What the model and the simulator say of a design. One that cannot be is refused in words, not raised."""
     try:
         found = evaluator.evaluate_design(design)
     except PenstockError as error:
-        return Look(refused=error.one_line())
+        return DesignLook(refused=error.one_line())
     network = evaluator.assembler.network(found.design)
     frames = _frames(network, evaluator)
     run = simulate_design(network, evaluator.platform, evaluator.clock_mhz, frames=frames) if frames else None
@@ -34,13 +34,13 @@ def _frames(network: TaskNetwork, evaluator: Evaluator) -> int:
     return next((count for count in (FRAMES, 1) if events * count <= MOST_EVENTS), 0)
 
 
-def _look(found: Evaluation, run: Simulation | None, evaluator: Evaluator) -> Look:
+def _look(found: Evaluation, run: Simulation | None, evaluator: Evaluator) -> DesignLook:
     figures = found.figures
     simulated = run is not None and run.deadlock is None
     latency = run.latency if run is not None and simulated else figures.latency
     interval = steady_interval(run) if run is not None and simulated else figures.interval
     limits = evaluator.may_use.as_dict()
-    return Look(
+    return DesignLook(
         refused="",
         evidence="simulated" if simulated else "modelled",
         latency_cycles=latency,

@@ -89,7 +89,7 @@ def test_a_trial_is_pointed_at_and_opened(page: Any, settings: Settings, seeder:
         number, x, y, said = chart.evaluate("chart => JSON.parse(chart.dataset.points)[0]")
         chart.scroll_into_view_if_needed()
         box = chart.bounding_box()
-        page.mouse.move(box["x"] + x / 100 * box["width"] + 2, box["y"] + y / 100 * box["height"] + 1)
+        page.mouse.move(box["x"] + x / 100 * box["width"], box["y"] + y / 100 * box["height"])
         page.get_by_text(said, exact=True).wait_for(timeout=WAIT_MS)
         chart.focus()
         page.keyboard.press("ArrowRight")
