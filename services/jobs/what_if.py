@@ -11,8 +11,8 @@ from penstock.profiling.network import TaskNetwork
 from penstock.profiling.simulated import outlook_of, simulate_design
 from penstock.services.run_summary import DesignLook, LongWait
 
-MOST_EVENTS = 30_000_000
-"""Of one question's simulations; so many take some seconds. Beyond that only one input is simulated, or none."""
+MOST_EVENTS = 5_000_000
+"""Of a simulation; so many take two seconds at worst. Beyond that only one input is simulated, or none."""
 _MOST_WAITS = 3
 
 

@@ -22,6 +22,11 @@ from tests.web.reports import report_of
 
 pytestmark = BROWSER_MARKS
 WAIT_MS = 120_000
+CUT_LINES = """() => {
+  const room = document.querySelector('#flow svg').viewBox.baseVal;
+  const cut = (box) => box.x < room.x || box.x + box.width > room.x + room.width;
+  return [...document.querySelectorAll('.flow-edge path')].filter((line) => cut(line.getBBox())).length;
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +170,7 @@ def test_a_large_design_is_folded_drawn_and_opened(page: Any, settings: Settings
             page.get_by_role("button", name="Unfold").click()
             page.get_by_text("too many to be told apart").wait_for(timeout=WAIT_MS)
         else:
+            assert page.evaluate(CUT_LINES) == 0, "no line leaves the drawing"
             page.get_by_label("Find a layer").fill("layer7")
             page.get_by_label("Find a layer").press("Enter")
             page.get_by_label("Find a layer").blur()
