@@ -36,8 +36,9 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    with quiet_page(browser, viewport={"width": 1280, "height": 900}) as opened:
+def page(browser: Any, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """`param`: what the console says of answers that a test provokes."""
+    with quiet_page(browser, provoked=getattr(request, "param", ()), viewport={"width": 1280, "height": 900}) as opened:
         yield opened
 
 
@@ -133,6 +134,7 @@ def test_a_frame_around_marks_fills_the_table(page: Any, settings: Settings, see
         assert shown == len(inside), "the trials of the frame and no others"
 
 
+@pytest.mark.parametrize("page", [("status of 422",)], indirect=True, ids=[""])
 def test_a_run_is_started_by_the_form(page: Any, settings: Settings, seeder: Seeder) -> None:
     with served(create_app(settings, ApiOptions())) as url:
         page.goto(f"{url}/submit")
@@ -177,6 +179,7 @@ def test_a_large_design_is_folded_drawn_and_opened(page: Any, settings: Settings
             page.locator(".flow-node.selected").wait_for(timeout=WAIT_MS)
 
 
+@pytest.mark.parametrize("page", [("status of 404",)], indirect=True, ids=[""])
 def test_a_run_that_is_gone_while_it_is_shown_is_told(page: Any, settings: Settings, seeder: Seeder) -> None:
     run = seeder.run(trials=3)
     with served(create_app(settings, ApiOptions())) as url:
