@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from xdsl.utils.hints import isa
 from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
+from penstock.compiler.layers import Layers
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ class Program:
     """Not after an import with shapes only: a parameter is then one zero, seen everywhere, in no memory."""
     notes: tuple[str, ...] = ()
     """Sentences about what the import changed in the model."""
+    layers: Layers | None = None
+    """The layers that this program is one of, in a model that repeats it: the accelerator computes them in turn."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -101,6 +104,18 @@ class Program:
     def _repr_pretty_(self, printer: Any, _: bool) -> None:
         """The same in notebooks and in the examples that property tests print."""
         printer.text(repr(self))
+
+    def held_inputs(self, turn: int) -> Mapping[str, Array]:
+        """Inputs that the host runtime keeps and the model does not pass: one layer's weights, one after the other."""
+        if self.layers is None:
+            return {}
+        weights = self.layers.weights[turn % len(self.layers.weights)]
+        return {name: value for name, value in weights.items() if name not in self.params}
+
+    def all_inputs(self, turn: int, passed: Sequence[Array]) -> list[Array]:
+        """The inputs of a call in the order of the signature: those that are held, and what the model passes."""
+        held, rest = self.held_inputs(turn), iter(passed)
+        return [held[port.name] if port.name in held else next(rest) for port in self.signature.inputs]
 
     def with_module(self, module: ModuleOp, **changes: Any) -> Program:
         return replace(self, module=module, **changes)
@@ -149,6 +164,8 @@ class Program:
             _save_arrays(folder / "calibration.npz", {"inputs": self.calibration})
         if self.host is not None:
             self.host.save(folder / "host")
+        if self.layers is not None:
+            self.layers.save(folder / "layers")
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -175,10 +192,11 @@ class Program:
         params = {name: arrays[name] for name in document["params"]}
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
         host = HostParts.load(folder / "host") if (folder / "host").is_dir() else None
+        layers = Layers.load(folder / "layers") if (folder / "layers").is_dir() else None
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
-            tuple(document.get("notes", ())),
+            tuple(document.get("notes", ())), layers,
         )  # fmt: skip
 
 

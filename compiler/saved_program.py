@@ -22,8 +22,10 @@ from xdsl.ir import ParametrizedAttribute as Parametrized
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.program import Program
 
-ARRAYS = ("params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz")
-TEXTS = ("signature.json", "graph.mlir", "host/graph.json")
+ARRAYS = (
+    "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
+)  # fmt: skip
+TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json")
 FILES = (*TEXTS, *ARRAYS)
 MOST_TEXT_BYTES = 64 << 20
 MOST_ARRAYS = 100_000
@@ -42,7 +44,7 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
         if (folder / name).exists():
             left -= _check_arrays(folder / name, name, left)
     try:
-        for name in ("signature.json", "host/graph.json"):
+        for name in ("signature.json", "host/graph.json", "layers/graph.json"):
             if (folder / name).exists():
                 _check_words(json.loads((folder / name).read_text()))
         program = Program.load(folder, context)

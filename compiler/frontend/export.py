@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import keyword
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
     """PyTorch's own answer, which every later level is held against."""
     shapes = ", ".join(str(tuple(x.shape)) for x in inputs)
     try:
-        with torch.no_grad(), quiet_torch(), _Counted(model):
+        with torch.no_grad(), quiet_torch(), _Counted(model), _state_kept(model.module):
             outputs: Any = model.module(*inputs)
     except PenstockError:
         raise
@@ -84,6 +85,17 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
             hint="return example inputs of the shapes that the model's forward takes",
         ) from error
     return tensors_of(outputs, model.reference)
+
+
+@contextlib.contextmanager
+def _state_kept(module: torch.nn.Module) -> Generator[None]:
+    """What a run changes in the module's buffers is as before afterwards: every call is the first."""
+    kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        for buffer, before in kept:
+            buffer.copy_(before)
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:

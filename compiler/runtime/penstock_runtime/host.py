@@ -6,7 +6,7 @@ operations without side effects are looked up, so that reading a package does no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,24 @@ from .errors import PackageError
 from .ports import Array, Port, largest_difference
 
 GRAPH = "host/graph.json"
+WHOLE = "layers/graph.json"
+LAYER = "penstock.layer"
+"""The operation that stands for a call of the accelerator with one layer's weights."""
+CallLayer = Callable[[int, "list[Array]"], "list[Array]"]
+"""Computes the layer of that number."""
 _HARMLESS = frozenset({
     "_embedding_bag_forward_only", "_unsafe_view", "all", "argsort", "bucketize", "count_nonzero", "cummax", "cummin",
-    "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "logcumsumexp", "median",
+    "cumprod", "detach", "index_add", "index_copy", "isin", "kthvalue", "lift_fresh_copy", "linear", "logcumsumexp", "median",
     "mode", "nanmedian", "one_hot", "searchsorted", "take", "tril", "triu",
 })  # fmt: skip
 """Without side effects, though PyTorch does not count them as core or pointwise."""
 
 
 class HostGraph:
-    """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer."""
+    """The host's part of a model. `before` gives the accelerator's inputs, `after` makes the model's answer.
+
+    Around layers that the accelerator computes in turn it is one list of operations, which `run_whole` runs.
+    """
 
     def __init__(self, document: Mapping[str, Any], values: Mapping[str, Array]) -> None:
         self.document = document
@@ -52,9 +60,26 @@ class HostGraph:
         results = [values[name] for name in self.document["results"]]
         return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
 
-    def _run(self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any]) -> None:
+    def run_whole(self, inputs: Sequence[Array], call_layer: CallLayer) -> list[Array]:
+        """The model's results, with the layers computed by `call_layer` where they stand."""
+        known: dict[str, Any] = {}
+        for port, value in zip(self.inputs, inputs):
+            known[port.name] = self._torch.from_numpy(np.array(value, port.dtype))
+        self._check_look_ups(known)
+        self._run(self.document["nodes"], known, call_layer)
+        results = [known[name] for name in self.document["results"]]
+        return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
+
+    def _run(
+        self, nodes: Sequence[Mapping[str, Any]], known: dict[str, Any], call_layer: CallLayer | None = None
+    ) -> None:
         with self._torch.no_grad():
             for node in nodes:
+                if node["op"] == LAYER and call_layer is not None:
+                    given = [np.ascontiguousarray(self._argument(a, known).numpy()) for a in node["args"]]
+                    answered = call_layer(int(node["number"]), given)
+                    known[node["name"]] = [self._torch.from_numpy(np.array(value)) for value in answered]
+                    continue
                 try:
                     args = [self._argument(a, known) for a in node["args"]]
                     kwargs = {k: self._argument(a, known) for k, a in node["kwargs"].items()}
