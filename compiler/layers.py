@@ -27,6 +27,8 @@ class Layers:
     names: tuple[str, ...]
     """What the model calls each layer."""
     weights: tuple[Mapping[str, Array], ...]
+    initial: tuple[Mapping[str, Array], ...]
+    """What each layer's state holds before the first call, by its names in the program."""
     graph: Mapping[str, Any]
     values: Mapping[str, Array]
     calls: tuple[tuple[tuple[Array, ...], tuple[Array, ...]], ...] = ()
@@ -37,16 +39,19 @@ class Layers:
 
     def save(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        values, params = list(self.values), list(self.weights[0])
+        values, params, states = list(self.values), list(self.weights[0]), list(self.initial[0])
         sizes = [[len(inputs), len(outputs)] for inputs, outputs in self.calls]
         document = {
             "path": self.path, "names": list(self.names), "graph": self.graph, "values": values, "params": params,
+            "states": states,
             "calls": sizes, "inputs": len(self.inputs), "outputs": len(self.outputs),
         }  # fmt: skip
         (folder / "graph.json").write_text(json.dumps(document, indent=1) + "\n")
         arrays: dict[str, Any] = {f"value_{i}": self.values[name] for i, name in enumerate(values)}
         for number, layer in enumerate(self.weights):
             arrays |= {f"weight_{number}_{i}": layer[name] for i, name in enumerate(params)}
+        for number, layer in enumerate(self.initial):
+            arrays |= {f"state_{number}_{i}": layer[name] for i, name in enumerate(states)}
         for number, sides in enumerate(self.calls):
             for side, tensors in zip(("in", "out"), sides, strict=True):
                 arrays |= {f"call_{number}_{side}_{i}": tensor for i, tensor in enumerate(tensors)}
@@ -63,6 +68,10 @@ class Layers:
                 tuple(document["names"]),
                 tuple(
                     {name: arrays[f"weight_{number}_{i}"] for i, name in enumerate(document["params"])}
+                    for number in range(len(document["names"]))
+                ),
+                tuple(
+                    {name: arrays[f"state_{number}_{i}"] for i, name in enumerate(document["states"])}
                     for number in range(len(document["names"]))
                 ),
                 document["graph"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
+from penstock.compiler.state import State, load_states, save_states
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,10 @@ class Program:
     """Sentences about what the import changed in the model."""
     layers: Layers | None = None
     """The layers that this program is one of, in a model that repeats it: the accelerator computes them in turn."""
+    states: tuple[State, ...] = ()
+    """What the model keeps between calls. Signature and samples have it too, as inputs and results like others."""
+    initial: Mapping[str, Array] = field(default_factory=dict[str, Array])
+    """What each of the states holds before the first call."""
 
     def __repr__(self) -> str:
         """The name alone: a module's own repr walks its whole graph, over and over."""
@@ -116,6 +121,17 @@ class Program:
         """The inputs of a call in the order of the signature: those that are held, and what the model passes."""
         held, rest = self.held_inputs(turn), iter(passed)
         return [held[port.name] if port.name in held else next(rest) for port in self.signature.inputs]
+
+    def with_states(self, turn: int, passed: Sequence[Array]) -> list[Array]:
+        """A first call's inputs of the model, or of a layer of it: its states, and what the user or the model passes."""
+        initial = self.layers.initial[turn] if self.layers else self.initial
+        held, rest = {state.input: initial[state.name] for state in self.states}, iter(passed)
+        return [held[i] if i in held else next(rest) for i in range(len(held) + len(passed))]
+
+    def without_states(self, answers: Sequence[Array]) -> list[Array]:
+        """The results that the user or the model sees."""
+        hidden = {state.output for state in self.states}
+        return [answer for i, answer in enumerate(answers) if i not in hidden]
 
     def with_module(self, module: ModuleOp, **changes: Any) -> Program:
         return replace(self, module=module, **changes)
@@ -166,6 +182,8 @@ class Program:
             self.host.save(folder / "host")
         if self.layers is not None:
             self.layers.save(folder / "layers")
+        if self.states:
+            save_states(self.states, self.initial, folder / "states")
 
     @staticmethod
     def load(folder: Path, context: Context) -> Program:
@@ -188,6 +206,7 @@ class Program:
         calibration = None
         if (folder / "calibration.npz").exists():
             calibration = _load_arrays(folder / "calibration.npz")["inputs"]
+        states, initial = load_states(folder / "states") if (folder / "states").is_dir() else ((), dict[str, Array]())
         arrays = _load_arrays(folder / "params.npz")
         params = {name: arrays[name] for name in document["params"]}
         ports = [tuple(_port(p) for p in document[side]) for side in ("inputs", "outputs")]
@@ -196,7 +215,7 @@ class Program:
         return Program(
             document["name"], module, params, Signature(*ports), samples, evaluation, calibration, host,
             document.get("has_weights", True),
-            tuple(document.get("notes", ())), layers,
+            tuple(document.get("notes", ())), layers, states, initial,
         )  # fmt: skip
 
 

@@ -24,8 +24,9 @@ from penstock.compiler.program import Program
 
 ARRAYS = (
     "params.npz", "samples.npz", "evaluation.npz", "calibration.npz", "host/arrays.npz", "layers/arrays.npz",
+    "states/arrays.npz",
 )  # fmt: skip
-TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json")
+TEXTS = ("signature.json", "graph.mlir", "host/graph.json", "layers/graph.json", "states/states.json")
 FILES = (*TEXTS, *ARRAYS)
 MOST_TEXT_BYTES = 64 << 20
 MOST_ARRAYS = 100_000
@@ -44,8 +45,8 @@ def load_checked(folder: Path, context: Context, most_bytes: int) -> Program:
         if (folder / name).exists():
             left -= _check_arrays(folder / name, name, left)
     try:
-        for name in ("signature.json", "host/graph.json", "layers/graph.json"):
-            if (folder / name).exists():
+        for name in TEXTS:
+            if name.endswith(".json") and (folder / name).exists():
                 _check_words(json.loads((folder / name).read_text()))
         program = Program.load(folder, context)
         _check_graph(program)

@@ -335,6 +335,22 @@ def tables_of(nodes: Iterable[Node], inputs: Sequence[Node]) -> dict[str, int]:
     return found
 
 
+def values_read(nodes: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The values that operations of a host graph take."""
+    found = set[str]()
+
+    def look(value: Any) -> None:
+        if isinstance(value, dict) and "value" in value:
+            found.add(str(value["value"]))  # pyright: ignore[reportUnknownArgumentType]
+        elif isinstance(value, list):
+            for one in value:  # pyright: ignore[reportUnknownVariableType]
+                look(one)
+
+    for node in nodes:
+        look([node["args"], *node["kwargs"].values()])
+    return found
+
+
 def _check_inputs(program: ExportedProgram, model: LoadedModel) -> None:
     """What the accelerator takes is float32."""
     kinds = {spec.arg.name: spec.kind for spec in program.graph_signature.input_specs}

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -92,8 +92,9 @@ def collect_package(
         **_runtime_files(),
         **_model_files(program, expected),
         **_device_files(file_name(report.name), program, design, emitted),
-        **(_host_files(program.host) if program.host else {}),
+        **(_host_files(program.host, program) if program.host else {}),
         **(_layer_files(program, program.layers, emitted) if program.layers else {}),
+        **(_state_files(program) if program.states else {}),
         **(bitstream or {}),
     }
     name = file_name(report.name)
@@ -161,15 +162,16 @@ def _device_files(name: str, program: Program, design: Design, emitted: Path) ->
     return xrt_files(name, program, json.loads((emitted / "interface.json").read_text()))
 
 
-def _host_files(parts: HostParts) -> dict[str, bytes]:
-    """What runs on the host, with its tensors, and samples of the whole model."""
+def _host_files(parts: HostParts, program: Program) -> dict[str, bytes]:
+    """What runs on the host, with its tensors, and samples of the whole model, as a first call."""
+    entering = {state.input for state in program.states}
     paths = {name: f"host/values/{index}.npy" for index, name in enumerate(parts.values)}
     graph = {**parts.graph, "values": paths}
     return {
         "host/graph.json": (json.dumps(graph, indent=1) + "\n").encode(),
         **{paths[name]: _npy(values) for name, values in parts.values.items()},
-        **_arrays("host/samples/input_", parts.inputs),
-        **_arrays("host/samples/output_", parts.outputs),
+        **_arrays("host/samples/input_", [x for i, x in enumerate(parts.inputs) if i not in entering]),
+        **_arrays("host/samples/output_", program.without_states(parts.outputs)),
     }
 
 
@@ -195,6 +197,19 @@ def _layer_files(program: Program, layers: Layers, emitted: Path) -> dict[str, b
         **_arrays("host/samples/input_", layers.inputs),
         **_arrays("host/samples/output_", layers.outputs),
     }
+
+
+def _state_files(program: Program) -> dict[str, bytes]:
+    """What the model keeps between calls, and what that is before the first one, layer by layer."""
+    places = {port.name: index for index, port in enumerate(program.signature.inputs)}
+    rows = program.layers.initial if program.layers else (program.initial,)
+    document: list[dict[str, Any]] = []
+    files: dict[str, bytes] = {}
+    for number, state in enumerate(program.states):
+        paths = [f"states/{layer}/{number}.npy" for layer in range(len(rows))]
+        files |= {path: _npy(row[state.name]) for path, row in zip(paths, rows, strict=True)}
+        document.append({**asdict(state), "port": places.get(state.port or ""), "initial": paths})
+    return {**files, "states/states.json": (json.dumps(document, indent=1) + "\n").encode()}
 
 
 def _manifest(

@@ -258,10 +258,12 @@ def check_whole(
         return None
 
     def call(number: int, values: Sequence[Array]) -> list[Array]:
-        sent, kept = host.before(values) if host else (values, {})
+        whole = program.with_states(number, values) if layers else values
+        sent, kept = host.before(whole) if host else (whole, {})
         answer = csim(program.quantise_inputs(program.all_inputs(number, sent)))
         outputs = [o.reshape(p.shape) for o, p in zip(answer, program.signature.outputs, strict=True)]
-        return host.after(kept, program.dequantise_outputs(outputs)) if host else program.dequantise_outputs(outputs)
+        found = host.after(kept, program.dequantise_outputs(outputs)) if host else program.dequantise_outputs(outputs)
+        return program.without_states(found) if layers else found
 
     answers = HostGraph(layers.graph, layers.values).run_whole(layers.inputs, call) if layers else call(0, around.inputs)
     judged = compare_whole(answers, around.outputs)

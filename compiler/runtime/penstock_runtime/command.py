@@ -135,7 +135,9 @@ def _counted(counted: dict[str, int], reference: str, accelerator: Accelerator, 
 
 def _whole_model(accelerator: Accelerator, samples: Samples, result: dict[str, Any], lines: list[str]) -> bool:
     """With the parts on this machine: indices equal PyTorch's, numbers within the tolerance that the report names."""
+    accelerator.reset()
     answers = accelerator.run_call(samples.inputs)[1]
+    accelerator.reset()
     checked = accelerator.package.json("report.json")["verify"]["whole"]
     judged = compare_whole(answers, samples.outputs)
     tolerance, all_equal = checked["tolerance"], checked["indices_must_equal"]

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from .errors import PackageError
+from .layout import Packed
 from .ports import Array, Port, largest_difference
+from .state import refuse_positions
 
 GRAPH = "host/graph.json"
 WHOLE = "layers/graph.json"
@@ -41,24 +43,31 @@ class HostGraph:
         self._torch = _import_torch()
         self._values = {name: self._torch.from_numpy(np.array(value)) for name, value in values.items()}
 
-    def before(self, inputs: Sequence[Array]) -> tuple[list[Array], dict[str, Any]]:
-        """The accelerator's inputs, and the values that `after` will need."""
+    def before(self, inputs: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The accelerator's inputs, and the values that `after` will need. What stays packed only passes."""
         known: dict[str, Any] = {}
         for port, value in zip(self.inputs, inputs):
-            known[port.name] = self._torch.from_numpy(np.array(value, port.dtype))
+            known[port.name] = value if isinstance(value, Packed) else self._tensor(np.array(value, port.dtype))
         self._check_look_ups(known)
         self._run(self.document["before"], known)
-        wanted = self.document["accelerator"]["inputs"]
-        return [np.ascontiguousarray(known[name].numpy()) for name in wanted], known
+        refuse_positions(known, self.document.get("positions", {}))
+        wanted = [known[name] for name in self.document["accelerator"]["inputs"]]
+        return [x if isinstance(x, Packed) else np.ascontiguousarray(x.numpy()) for x in wanted], known
 
-    def after(self, known: Mapping[str, Any], outputs: Sequence[Array]) -> list[Array]:
-        """The model's results, from what the accelerator answered."""
+    def after(self, known: Mapping[str, Any], outputs: Sequence[Array | None]) -> list[Any]:
+        """The model's results, from what the accelerator answered; None for those that it keeps."""
         values = dict(known)
         for name, value in zip(self.document["accelerator"]["outputs"], outputs):
-            values[name] = self._torch.from_numpy(np.array(value))
+            values[name] = None if value is None else self._tensor(np.array(value))
         self._run(self.document["after"], values)
         results = [values[name] for name in self.document["results"]]
-        return [np.ascontiguousarray(r.numpy()).reshape(p.shape) for r, p in zip(results, self.outputs)]
+        return [
+            None if result is None else np.ascontiguousarray(result.numpy()).reshape(port.shape)
+            for result, port in zip(results, self.outputs)
+        ]
+
+    def _tensor(self, values: Array) -> Any:
+        return self._torch.from_numpy(values)
 
     def run_whole(self, inputs: Sequence[Array], call_layer: CallLayer) -> list[Array]:
         """The model's results, with the layers computed by `call_layer` where they stand."""

@@ -19,8 +19,10 @@ from .errors import PackageError
 from .host import GRAPH, WHOLE, HostGraph
 from .layout import Packed
 from .ports import Array, Port
+from .state import State, States
 
 MANIFEST = "manifest.json"
+STATES = "states/states.json"
 SCHEMA = 1
 
 
@@ -174,6 +176,15 @@ class Package:
             for layer in document["layers"]
         ]  # fmt: skip
         return SharedLayers(graph, [layer["name"] for layer in document["layers"]], weights)
+
+    def states(self) -> States | None:
+        """What the model keeps between calls, as before the first one."""
+        if STATES not in self.paths():
+            return None
+        found = [
+            State(**{**one, "initial": [self._array(path) for path in one["initial"]]}) for one in self.json(STATES)
+        ]
+        return States(found, self.ports(), self.json("interface.json"))
 
     def host_samples(self) -> Samples | None:
         """Example inputs of the whole model and PyTorch's answers, where parts of it run on the host."""
