@@ -27,8 +27,9 @@ def share_layers(program: Program, quantised: bool) -> Program:
     assert layers is not None
     if quantised:
         raise PenstockError(
-            code="unknown-quantisation", what="layers that share an accelerator are not quantised yet",
-            where=program.name, limit="each layer would need scales of its own", hint="compile it without --quantize",
+            code="unsupported-quantisation", what="layers that share an accelerator are not quantised yet",
+            where=program.name, limit="each layer would need scales of its own",
+            hint="leave --quantize out, or # and what follows it",
         )  # fmt: skip
     prepared = [simplify(replace(program, params=dict(weights), samples=None)) for weights in layers.weights]
     first = prepared[0]
