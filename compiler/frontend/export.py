@@ -90,12 +90,27 @@ def run_eagerly(model: LoadedModel, inputs: tuple[torch.Tensor, ...]) -> tuple[t
 @contextlib.contextmanager
 def _state_kept(module: torch.nn.Module) -> Generator[None]:
     """What a run changes in the module's buffers is as before afterwards: every call is the first."""
-    kept = [(buffer, buffer.clone()) for buffer in module.buffers()]
+    kept = [
+        (owner, name, buffer, buffer.clone())
+        for owner in module.modules() for name, buffer in owner.named_buffers(recurse=False)
+    ]  # fmt: skip
     try:
         yield
+        for owner, name, buffer, _ in kept:
+            _check_shape(name, buffer, owner.get_buffer(name))
     finally:
-        for buffer, before in kept:
+        for owner, name, buffer, before in kept:  # written into, or another one under its name
             buffer.copy_(before)
+            setattr(owner, name, buffer)
+
+
+def _check_shape(name: str, before: torch.Tensor, after: torch.Tensor) -> None:
+    if before.shape != after.shape or before.dtype != after.dtype:
+        raise PenstockError(
+            code="state-changes", what=f"forward makes the buffer {name!r} another shape or type", where=name,
+            limit=f"it is {tuple(before.shape)} of {before.dtype}, and would be {tuple(after.shape)} of {after.dtype}",
+            hint="give it its largest shape from the start, and write into it",
+        )  # fmt: skip
 
 
 def export(model: LoadedModel, begin: SayStage = ignore_stage) -> ExportedProgram:

@@ -18,7 +18,6 @@ from torch.export.graph_signature import InputKind, InputSpec, OutputKind, Outpu
 from torch.fx import Interpreter, Node
 from torch.utils import _pytree as pytree
 
-from penstock.compiler.errors import PenstockError
 from penstock.compiler.frontend.lift import state_value
 from penstock.compiler.frontend.loaded import LoadedModel
 
@@ -55,8 +54,6 @@ def take_state(program: ExportedProgram, model: LoadedModel) -> tuple[list[Taken
         name = str(spec.target)
         value = state_value(program, name)
         old, new = nodes[buffers[name]], nodes[spec.arg.name]
-        if tuple(new.meta["val"].shape) != tuple(value.shape) or new.meta["val"].dtype != value.dtype:
-            raise _changes(name, value, new.meta["val"], model)
         one = next((w for w in written.values() if w.value.name == spec.arg.name), None)
         is_read = any(user is not output for user in new.users)  # else nobody computes on the host where rows go
         if one is not None and one.into is old and value.dtype == torch.float32 and is_read:
@@ -200,11 +197,3 @@ def first_results(
     ]  # fmt: skip
     with torch.no_grad():
         return tuple(Interpreter(program.graph_module).run(*arguments))[: len(taken)]
-
-
-def _changes(name: str, before: torch.Tensor, after: Any, model: LoadedModel) -> PenstockError:
-    return PenstockError(
-        code="state-changes", what=f"forward makes the buffer {name!r} another shape or type", where=model.reference,
-        limit=f"it is {tuple(before.shape)} of {before.dtype}, and would be {tuple(after.shape)} of {after.dtype}",
-        hint="give it its largest shape from the start, and write into it",
-    )  # fmt: skip
