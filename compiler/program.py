@@ -123,7 +123,7 @@ class Program:
         return [held[port.name] if port.name in held else next(rest) for port in self.signature.inputs]
 
     def with_states(self, turn: int, passed: Sequence[Array]) -> list[Array]:
-        """A first call's inputs of the model, or of a layer of it: its states, and what the user or the model passes."""
+        """A first call's inputs of the model, or of a layer of it: its states, and what is passed."""
         initial = self.layers.initial[turn] if self.layers else self.initial
         held, rest = {state.input: initial[state.name] for state in self.states}, iter(passed)
         return [held[i] if i in held else next(rest) for i in range(len(held) + len(passed))]

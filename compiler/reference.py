@@ -144,7 +144,9 @@ class LayersReference:
         return f"{self.model}#{self.path}"
 
 
-ModelReference = LayersReference | FileReference | TaskReference | ZooReference | LibraryReference | OnnxReference | LinalgReference
+ModelReference = (
+    FileReference | LayersReference | LibraryReference | LinalgReference | OnnxReference | TaskReference | ZooReference
+)
 
 
 def check_file(path: Path) -> None:

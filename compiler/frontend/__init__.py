@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.compiler.frontend.context import make_context
-from penstock.compiler.reference import FileReference, LayersReference, LinalgReference, ModelReference, TaskReference, parse_reference
+from penstock.compiler.reference import (
+    FileReference,
+    LayersReference,
+    LinalgReference,
+    ModelReference,
+    TaskReference,
+    parse_reference,
+)
 
 if TYPE_CHECKING:
     from penstock.compiler.program import Program

@@ -21,17 +21,17 @@ from penstock.compiler.frontend.loaded import LoadedEvaluation, LoadedModel
 from penstock.compiler.frontend.lower import lower
 from penstock.compiler.frontend.name_layers import name_layers
 from penstock.compiler.frontend.origins import Origin, mark_origins
-from penstock.compiler.frontend.repeated_layers import find_layers
+from penstock.compiler.frontend.repeated_layers import RepeatedLayers, find_layers
 from penstock.compiler.frontend.results import name_results
 from penstock.compiler.frontend.split_host import Split, split_off_host, values_read
 from penstock.compiler.frontend.take_state import TakenState, first_results, take_state
-from penstock.compiler.frontend.whole_model import whole_of
+from penstock.compiler.frontend.whole_model import Whole, whole_of
 from penstock.compiler.interpreter.rows import join_rows, split_rows
 from penstock.compiler.layers import Layers
 from penstock.compiler.names import Names
 from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
 from penstock.compiler.runtime.penstock_runtime import PackageError
-from penstock.compiler.runtime.penstock_runtime.host import HostGraph
+from penstock.compiler.runtime.penstock_runtime.host import LAYER, HostGraph
 from penstock.compiler.state import State
 
 
@@ -79,7 +79,7 @@ def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage)
     dropped = ["the held-out set is left out: it is for models that are one accelerator"] if model.evaluation else []
     return replace(
         program,
-        notes=(*program.notes, *dropped),
+        notes=(*program.notes, *dropped, _said(layers, whole)),
         layers=Layers(
             layers.path,
             layers.names,
@@ -91,6 +91,14 @@ def import_layers(model: LoadedModel, path: str, begin: SayStage = ignore_stage)
             _arrays(model.example_inputs),
             _arrays(answers),
         ),
+    )
+
+
+def _said(layers: RepeatedLayers, whole: Whole) -> str:
+    around = sum(node["op"] not in (LAYER, "getitem") for node in whole.graph["nodes"])
+    return (
+        f"{len(layers.names)} layers ({layers.names[0]} to {layers.names[-1]}) share this accelerator, one call each: "
+        f"figures are of one call. {around} operations around them run on the host."
     )
 
 

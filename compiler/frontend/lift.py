@@ -87,8 +87,8 @@ def refuse_mutation(program: ExportedProgram, model: LoadedModel) -> None:
                 code="mutation",
                 what=f"forward changes {spec.target or spec.arg.name!r}",
                 where=model.reference,
-                limit="a compiled model keeps no state between calls",
-                hint="take the state as an input and return its new value",
+                limit="a model keeps between calls what its buffers hold, and changes nothing else",
+                hint="write to a copy of it, or keep it in a buffer (register_buffer)",
             )
 
 

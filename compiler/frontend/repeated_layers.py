@@ -18,7 +18,7 @@ from penstock.compiler.frontend.export import run_eagerly
 from penstock.compiler.frontend.loaded import LoadedModel
 
 _PLAIN = (bool, int, float, str, type(None))
-_HINT = "name a ModuleList or Sequential of equal modules behind the model: MODEL#path.of.layers; without a path, MODEL#"
+_HINT = "name a ModuleList or Sequential of equal modules behind the model: MODEL#path.of.layers, or MODEL# alone"
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,8 @@ def _check_form(layers: RepeatedLayers, model: LoadedModel) -> None:
                 mine.copy_(theirs)
             answers = [x for x in pytree.tree_leaves(stand_in(*args, **kwargs)) if x is not None]
         wanted = [x for x in call.outputs if x is not None]
-        if not all(torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True) for a, b in zip(answers, wanted)):
+        pairs = zip(answers, wanted, strict=True)
+        if not all(torch.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True) for a, b in pairs):
             raise _refused(
                 model, name, f"with its weights {layers.names[0]} gives other answers",
                 "layers that share an accelerator differ in their weights alone",

@@ -46,7 +46,7 @@ def split_off_host(
     `names` are the model's results'.
     """
     if any(spec.kind is not OutputKind.USER_OUTPUT for spec in program.graph_signature.output_specs):
-        return None  # state that changes is refused when the weights are lifted
+        return None  # what else than buffers changes is refused when the weights are lifted
     regions = find_regions(program, model.name)
     graph = ExportedGraph(program)
     cut = _Cut(program, graph, regions)

@@ -185,9 +185,7 @@ def _value(node: Node) -> Any:
     return node.meta["val"]
 
 
-def first_results(
-    program: ExportedProgram, taken: list[TakenState], model: LoadedModel
-) -> tuple[torch.Tensor, ...]:
+def first_results(program: ExportedProgram, taken: list[TakenState], model: LoadedModel) -> tuple[torch.Tensor, ...]:
     """What the program answers on the example inputs, the state's new values in front."""
     given = iter(model.example_inputs)
     specs = {s.arg.name: s for s in program.graph_signature.input_specs}

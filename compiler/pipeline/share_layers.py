@@ -85,5 +85,3 @@ def _text(attribute: DictionaryAttr, key: str) -> str:
 
 def _same(ours: Array, theirs: Array) -> bool:
     return ours.dtype == theirs.dtype and np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f")
-
-

@@ -15,6 +15,7 @@ import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerType
 from xdsl.dialects.linalg import ops as linalg
+from xdsl.ir import SSAValue
 
 from penstock.compiler.program import Port, Quantisation, Signature
 from penstock.compiler.transforms.calibrate import Spread, calibration_inputs, measure_spreads, not_finite
@@ -77,7 +78,7 @@ def quantise_in(editor: Editor) -> Quantiser:
 
 
 def _share_state(editor: Editor, ranges: dict[SSAValue, float]) -> None:
-    """What is kept between calls enters with the range that it leaves with: before the first call it may be all zeros."""
+    """State enters with the range that it leaves with: before the first call it may be all zeros."""
     terminator = editor.block.last_op
     assert isinstance(terminator, func.ReturnOp)
     arguments = {editor.name(argument): argument for argument in editor.block.args}

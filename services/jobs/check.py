@@ -265,7 +265,8 @@ def check_whole(
         found = host.after(kept, program.dequantise_outputs(outputs)) if host else program.dequantise_outputs(outputs)
         return program.without_states(found) if layers else found
 
-    answers = HostGraph(layers.graph, layers.values).run_whole(layers.inputs, call) if layers else call(0, around.inputs)
+    outer = HostGraph(layers.graph, layers.values) if layers else None
+    answers = outer.run_whole(around.inputs, call) if outer else call(0, around.inputs)
     judged = compare_whole(answers, around.outputs)
     largest = max((_largest(y) for y in around.outputs if y.dtype.kind == "f"), default=0.0)
     exact = lowered.design.quantize is None

@@ -36,8 +36,9 @@ class Accelerator:
             own = self.layers.graph.inputs, self.layers.graph.outputs
         elif self.states is not None:
             entering, leaving = self.states.inputs, self.states.outputs
-            own = tuple([p for i, p in enumerate(side) if i not in hidden]
-                        for side, hidden in zip(own, (entering, leaving)))
+            own = tuple(
+                [p for i, p in enumerate(side) if i not in hidden] for side, hidden in zip(own, (entering, leaving))
+            )
         self.inputs, self.outputs = own
 
     def run(self, *inputs: Any) -> Any:

@@ -17,14 +17,13 @@ from .errors import PackageError
 from .layout import Packed, from_memory, to_memory
 from .ports import Array, Port
 
-
 NONE: frozenset[int] = frozenset()
 """No result stays in memory as it is."""
 
 
 @dataclass(frozen=True)
 class State:
-    """One state, as states/states.json has it: `port` and `result` are the accelerator's, None where the host has it."""
+    """One of states/states.json: `port` and `result` are the accelerator's, None where the host has it."""
 
     name: str
     input: int
