@@ -46,7 +46,7 @@ def states_of(layout: dict[str, list[int]] | None, dim: int | None, stripes: int
     result = {"index": 0, "argument": "r", "shape": [6, 4], "dtype": "float32", "layout": layout}
     state = State("cache", 0, 0, 0, 0, dim, "places", [initial])
     ports = [Port("cache", (6, 4), "float32")], [Port("new", (6, 4) if dim is None else (2, 4), "float32")]
-    return States([state], ports, {"inputs": entries, "outputs": [result]}), initial
+    return States([state], ports, {"inputs": entries, "outputs": [result]}), initial.copy()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -83,7 +83,7 @@ def packaged(reference: str, folder: Path, quantize: str | None = None) -> tuple
     lowered = lower(program, default_design(read_graph(program.module), "u55c", 300.0, quantize))
     emit(lowered, folder / "emitted", part="xcu55c-fsvh2892-2L-e", clock_mhz=300.0)
     checked = check_design(lowered, folder / "emitted", ToolRunner())
-    report = hand_made.report(program).model_copy(update={"verify": checked.verify})
+    report = hand_made.report(hand_made.program()).model_copy(update={"verify": checked.verify})
     contents = collect_package(program, lowered.design, folder / "emitted", report, checked.expected)
     write_folder(contents, folder / "package")
     return lowered, checked
