@@ -114,10 +114,10 @@ def _write_rows(program: ExportedProgram) -> dict[str, _Written]:
 
 def _a_write(node: Node) -> tuple[Node, int, Node, Node] | None:
     """Into what, along which dim, at which places, which values."""
-    if node.target is aten.index_copy.default:
-        into, dim, index, values = node.args
-    elif node.target is aten.index_put.default and len(node.args) < 4 and not node.kwargs.get("accumulate"):
-        into, indices, values = node.args[:3]
+    if node.target is aten.index_copy.default and len(node.args) == 4:
+        into, dim, index, values = node.args[0], node.args[1], node.args[2], node.args[3]
+    elif node.target is aten.index_put.default and len(node.args) == 3 and not node.kwargs.get("accumulate"):
+        into, indices, values = node.args[0], node.args[1], node.args[2]
         assert isinstance(indices, list | tuple)
         given = [(dim, index) for dim, index in enumerate(indices) if index is not None]
         if len(given) != 1:
