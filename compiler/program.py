@@ -21,7 +21,7 @@ from penstock.compiler.arrays import Array
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.host_parts import HostParts
 from penstock.compiler.layers import Layers
-from penstock.compiler.state import State, load_states, save_states
+from penstock.compiler.state import KeptState, load_states, save_states
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Program:
     """Sentences about what the import changed in the model."""
     layers: Layers | None = None
     """The layers that this program is one of, in a model that repeats it: the accelerator computes them in turn."""
-    states: tuple[State, ...] = ()
+    states: tuple[KeptState, ...] = ()
     """What the model keeps between calls. Signature and samples have it too, as inputs and results like others."""
     initial: Mapping[str, Array] = field(default_factory=dict[str, Array])
     """What each of the states holds before the first call."""

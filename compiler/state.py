@@ -14,7 +14,7 @@ from penstock.compiler.arrays import Array
 
 
 @dataclass(frozen=True)
-class State:
+class KeptState:
     """One buffer. It enters each call as one of the model's inputs, and its new value leaves as one of the results.
 
     The model's inputs and results are those of the host's part where there is one, else the accelerator's.
@@ -33,14 +33,14 @@ class State:
     """The value of the host's part that says where those rows go."""
 
 
-def save_states(states: Sequence[State], initial: Mapping[str, Array], folder: Path) -> None:
+def save_states(states: Sequence[KeptState], initial: Mapping[str, Array], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "states.json").write_text(json.dumps([asdict(state) for state in states], indent=1) + "\n")
     arrays: dict[str, Any] = {f"value_{i}": initial[state.name] for i, state in enumerate(states)}
     np.savez(folder / "arrays.npz", **arrays)
 
 
-def load_states(folder: Path) -> tuple[tuple[State, ...], dict[str, Array]]:
-    states = tuple(State(**one) for one in json.loads((folder / "states.json").read_text()))
+def load_states(folder: Path) -> tuple[tuple[KeptState, ...], dict[str, Array]]:
+    states = tuple(KeptState(**one) for one in json.loads((folder / "states.json").read_text()))
     with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
         return states, {state.name: arrays[f"value_{i}"] for i, state in enumerate(states)}

@@ -32,7 +32,7 @@ from penstock.compiler.names import Names
 from penstock.compiler.program import EvaluationSet, Port, Program, Samples, Signature
 from penstock.compiler.runtime.penstock_runtime import PackageError
 from penstock.compiler.runtime.penstock_runtime.host import LAYER, HostGraph
-from penstock.compiler.state import State
+from penstock.compiler.state import KeptState
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,11 @@ def _lowered(found: _Exported, begin: SayStage) -> Program:
     )
 
 
-def _state(found: _Exported, number: int, ports: list[str]) -> State:
+def _state(found: _Exported, number: int, ports: list[str]) -> KeptState:
     """Where a buffer enters and leaves: the accelerator itself, where the host neither makes nor reads it."""
     one = found.taken[number]
     if found.split is None:
-        return State(one.name, number, number, ports[number], number)
+        return KeptState(one.name, number, number, ports[number], number)
     graph = found.split.parts.graph
     entering, leaving = graph["accelerator"]["inputs"], graph["accelerator"]["outputs"]
     result = graph["results"][number]
@@ -163,7 +163,7 @@ def _state(found: _Exported, number: int, ports: list[str]) -> State:
     direct = one.node in entering and one.node not in touched
     direct = direct and result in leaving and result not in touched and graph["results"].count(result) == 1
     port, place = (ports[entering.index(one.node)], leaving.index(result)) if direct else (None, None)
-    return State(one.name, number, number, port, place, one.dim, one.positions)
+    return KeptState(one.name, number, number, port, place, one.dim, one.positions)
 
 
 def _with_bounds(split: Split, bounds: dict[str, int]) -> Split:
