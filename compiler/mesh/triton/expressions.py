@@ -1,0 +1,513 @@
+"""Expressions of a kernel: known numbers are worked out, indices stay affine, tiles of data become operations."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from penstock.compiler.mesh.program import Access, Bound, Load, Store
+from penstock.compiler.mesh.triton.emit import Emitter
+from penstock.compiler.mesh.triton.values import (
+    Data,
+    Dtype,
+    Index,
+    Mask,
+    Name,
+    Shape,
+    Value,
+    broadcast,
+    picked,
+
+    widened,
+    widened_mask,
+)
+from penstock.compiler.tasks.affine import Affine
+from penstock.compiler.tasks.source import ProgramText
+
+DTYPES = ("float16", "bfloat16", "float32", "int8", "int16", "int32")
+MOST_ELEMENTS = 1 << 20
+_ARITHMETIC: dict[type[ast.operator], tuple[str, Callable[[float, float], float]]] = {
+    ast.Add: ("add", operator.add),
+    ast.Sub: ("sub", operator.sub),
+    ast.Mult: ("mul", operator.mul),
+    ast.Div: ("div", operator.truediv),
+    ast.FloorDiv: ("", operator.floordiv),
+    ast.Mod: ("", operator.mod),
+    ast.MatMult: ("dot", operator.matmul),
+}
+_COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
+    ast.Lt: ("less", operator.lt),
+    ast.LtE: ("less_equal", operator.le),
+    ast.Gt: ("greater", operator.gt),
+    ast.GtE: ("greater_equal", operator.ge),
+    ast.Eq: ("equal", operator.eq),
+    ast.NotEq: ("not_equal", operator.ne),
+}
+_UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "sigmoid", "sin", "cos", "tanh")
+_PAIRS = {"maximum": "max", "minimum": "min", "fdiv": "div"}
+_REDUCED = {"sum": "sum", "max": "max", "min": "min"}
+Arguments = dict[str, Value]
+
+
+class Expressions:
+    """Reads the expressions of one kernel, under the names that are known at a place."""
+
+    def __init__(self, text: ProgramText, emitter: Emitter, names: dict[str, Value]) -> None:
+        self.text, self.emitter, self.names = text, emitter, names
+        self.grid: list[int] = []
+        """The counters of the launch grid's dims, in their order."""
+
+    def value(self, node: ast.expr) -> Value:
+        match node:
+            case ast.Constant(value=int() | float() | str() | bool() | None as value):
+                return value
+            case ast.Name():
+                if node.id not in self.names:
+                    raise self.text.error(node, f"{node.id!r} is not known here", "give it a value first, or by --set")
+                return self.names[node.id]
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Tuple() | ast.List():
+                return tuple(self.value(one) for one in node.elts)
+            case ast.BinOp():
+                return self._binary(node)
+            case ast.UnaryOp():
+                return self._signed(node)
+            case ast.Compare(ops=[op], comparators=[right]):
+                return self._compare(node, type(op), self.value(node.left), self.value(right))
+            case ast.BoolOp():
+                return self._all(node)
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.IfExp():
+                return self.value(node.body if self.known_truth(node.test) else node.orelse)
+            case _:
+                raise self.text.error(node, "this form of expression is not read", "use arithmetic, calls of tl, indices")
+
+    def known_truth(self, node: ast.expr) -> bool:
+        value = self.value(node)
+        if isinstance(value, Mask):
+            raise self.text.error(node, "whether this holds differs from instance to instance", "mask loads and stores")
+        if isinstance(value, Data | Index):
+            raise self.text.error(node, "this is known in a run only", "use tl.where, or a constexpr")
+        return bool(value)
+
+    def whole(self, node: ast.AST, value: Value, what: str) -> int:
+        """A number that is known."""
+        if isinstance(value, Index) and not value.base.terms and not value.shape and not value.pointer:
+            return value.base.const
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self.text.error(node, f"{what} must be a known whole number", "give it by --set, or as a constexpr")
+        return value
+
+    def index(self, node: ast.AST, value: Value) -> Index:
+        """A number that is affine in counters."""
+        if isinstance(value, Index):
+            return value
+        if isinstance(value, bool) or not isinstance(value, int):
+            what = "this depends on data" if isinstance(value, Data) else "this is no whole number"
+            raise self.text.error(
+                node, f"{what}, so the place is not affine", "compute places from program_id, arange and loops alone"
+            )
+        return Index(Affine(value))
+
+    def data(self, node: ast.AST, value: Value, like: str = "float32") -> Data:
+        """A tile of data; numbers and indices become one."""
+        match value:
+            case Data():
+                return value
+            case bool() | int() | float():
+                return self.emitter.compute("full", (), (), like, float(value))
+            case Index(pointer=""):
+                bound = (Bound(value.base, value.strides),)
+                return self.emitter.compute("index", (), value.shape, "int32", bound)
+            case Mask():
+                return self.emitter.compute("mask", (), value.shape, "bool", value.bounds)
+            case _:
+                raise self.text.error(node, "this is no tile", "load it first with tl.load")
+
+    def _attribute(self, node: ast.Attribute) -> Value:
+        base = self.value(node.value)
+        match base:
+            case Name(path="tl") if node.attr in DTYPES:
+                return Dtype(node.attr)
+            case Name():
+                return Name(f"{base.path}.{node.attr}")
+            case Data() if node.attr in ("to", "T", "shape", "dtype"):
+                if node.attr == "T":
+                    return self.emitter.compute("trans", (base,), base.shape[::-1], base.dtype)
+                return {"shape": base.shape, "dtype": Dtype(base.dtype)}.get(node.attr, Name("to"))
+            case Index() if base.pointer and node.attr in ("dtype", "type"):
+                return Name("pointer")
+            case Dtype() | Mask() | Index():
+                return Name(node.attr)
+            case _:
+                raise self.text.error(node, f"nothing is known of .{node.attr} here", "")
+
+    # arithmetic
+
+    def _binary(self, node: ast.BinOp) -> Value:
+        left, right, op = self.value(node.left), self.value(node.right), type(node.op)
+        if op is ast.BitAnd and isinstance(left, Mask | bool) and isinstance(right, Mask | bool):
+            return self._both(node, left, right)
+        if op not in _ARITHMETIC:
+            raise self.text.error(node, "this operator is not read", "use + - * / // % and &")
+        kind, compute = _ARITHMETIC[op]
+        if kind == "dot":
+            return self._dot(node, {"input": left, "other": right})
+        if isinstance(left, int | float) and isinstance(right, int | float):
+            try:
+                return compute(left, right)
+            except (ZeroDivisionError, OverflowError):
+                raise self.text.error(node, "a division by zero", "") from None
+        if isinstance(left, Data | Mask) or isinstance(right, Data | Mask) or self._is_float(left, right):
+            if isinstance(left, Index) and left.pointer:
+                raise self.text.error(
+                    node, "an address that depends on data is not affine", "load whole tiles and select with tl.where"
+                )
+            return self.pairwise(node, kind, left, right)
+        return self._indices(node, op, self.index(node.left, left), self.index(node.right, right))
+
+    @staticmethod
+    def _is_float(left: Value, right: Value) -> bool:
+        return isinstance(left, float) or isinstance(right, float)
+
+    def pairwise(self, node: ast.AST, kind: str, left: Value, right: Value, dtype: str = "") -> Data:
+        if not kind:
+            raise self.text.error(node, "// and % of data are not read", "use / on floats")
+        like = next((v.dtype for v in (left, right) if isinstance(v, Data)), "float32")
+        a, b = self.data(node, left, like), self.data(node, right, like)
+        shape = broadcast(a.shape, b.shape)
+        if shape is None:
+            raise self.text.error(node, f"tiles of {a.shape} and {b.shape} do not go together", "add [:, None] where due")
+        return self.emitter.compute(kind, (a, b), shape, dtype or _wider(a.dtype, b.dtype))
+
+    def _indices(self, node: ast.BinOp, op: type[ast.operator], left: Index, right: Index) -> Value:
+        shape = broadcast(left.shape, right.shape)
+        if shape is None or math.prod(shape) > MOST_ELEMENTS:
+            raise self.text.error(node, f"places of {left.shape} and {right.shape} do not go together", "", "")
+        a, b = widened(left, shape), widened(right, shape)
+        pointer = a.pointer or b.pointer
+        if op in (ast.Add, ast.Sub):
+            if a.pointer and b.pointer:
+                raise self.text.error(node, "two addresses are added", "add numbers to one address")
+            sign = 1 if op is ast.Add else -1
+            strides = tuple(x + sign * y for x, y in zip(a.strides, b.strides, strict=True))
+            return _plain(Index(a.base.plus(b.base, sign), strides, shape, pointer))
+        if pointer:
+            raise self.text.error(node, "an address is multiplied or divided", "work on the places, then add the tensor")
+        if op is ast.Mult:
+            for one, other in ((a, b), (b, a)):
+                if not one.base.terms and not any(one.strides):
+                    factor = one.base.const
+                    return _plain(Index(other.base.times(factor), tuple(s * factor for s in other.strides), shape))
+            raise self.text.error(node, "a product of two places is not affine", "let one side be a known number")
+        if any(b.strides) or b.base.terms or b.base.const <= 0:
+            raise self.text.error(node, "a place is divided by what is no known number above 0", "use a constexpr")
+        return self._divided(node, op, a, b.base.const)
+
+    def _divided(self, node: ast.BinOp, op: type[ast.operator], place: Index, by: int) -> Value:
+        if op not in (ast.FloorDiv, ast.Mod):
+            raise self.text.error(node, "a place is divided by /", "use //")
+        if not any(place.strides):
+            found = self.emitter.divided(place.base, by)
+            if found is not None:
+                return _plain(replace(place, base=found[0 if op is ast.FloorDiv else 1]))
+        reach = sum(max(0, s * (n - 1)) for s, n in zip(place.strides, place.shape, strict=True))
+        low, high = self.emitter.extremes(place.base)
+        if op is ast.Mod and low >= 0 and high + reach < by:
+            return place  # as Triton's tutorials keep addresses inside: here it never wraps
+        raise self.text.error(
+            node, f"this {'%' if op is ast.Mod else '//'} {by} is not affine: places reach {high + reach:,}",
+            "let blocks divide the sizes, or leave out the % and mask the load instead",
+        )  # fmt: skip
+
+    def _signed(self, node: ast.UnaryOp) -> Value:
+        value = self.value(node.operand)
+        if isinstance(node.op, ast.Not):
+            return not self.known_truth(node.operand)
+        if not isinstance(node.op, ast.USub):
+            return value
+        if isinstance(value, int | float):
+            return -value
+        if isinstance(value, Index):
+            return replace(value, base=value.base.times(-1), strides=tuple(-s for s in value.strides))
+        data = self.data(node, value)
+        return self.emitter.compute("neg", (data,), data.shape, data.dtype)
+
+    # comparisons and masks
+
+    def _compare(self, node: ast.Compare, op: type[ast.cmpop], left: Value, right: Value) -> Value:
+        if op in (ast.Is, ast.IsNot):
+            return (left is right) == (op is ast.Is)
+        if op not in _COMPARED:
+            raise self.text.error(node, "this comparison is not read", "use < <= > >=")
+        kind, compute = _COMPARED[op]
+        if isinstance(left, Dtype | str | Name) or isinstance(right, Dtype | str | Name):
+            return (left == right) == (op is ast.Eq)
+        if isinstance(left, int | float) and isinstance(right, int | float):
+            return compute(left, right)
+        if isinstance(left, Data) or isinstance(right, Data) or self._is_float(left, right):
+            return self.pairwise(node, kind, left, right, "bool")
+        a, b = self.index(node, left), self.index(node, right)
+        shape = broadcast(a.shape, b.shape)
+        if shape is None or op in (ast.Eq, ast.NotEq):
+            raise self.text.error(node, "places are compared with == or in shapes that differ", "use < <= > >=")
+        if op in (ast.Gt, ast.GtE):
+            a, b = b, a
+        a, b = widened(a, shape), widened(b, shape)
+        less = Affine(0 if op in (ast.Lt, ast.Gt) else -1)
+        strides = tuple(x - y for x, y in zip(a.strides, b.strides, strict=True))
+        bound = Bound(a.base.plus(b.base, -1).plus(less), strides)
+        if not shape and not self.emitter.resolved(bound.base).terms:
+            return bound.base.const < 0
+        return Mask((bound,), shape)
+
+    def _all(self, node: ast.BoolOp) -> Value:
+        values = [self.value(one) for one in node.values]
+        if isinstance(node.op, ast.Or) and not all(isinstance(v, bool) for v in values):
+            raise self.text.error(node, "a mask of either of two is no box", "load twice, or use tl.where")
+        found = values[0]
+        for value in values[1:]:
+            if isinstance(found, bool) and isinstance(value, bool):
+                found = found and value if isinstance(node.op, ast.And) else found or value
+            else:
+                found = self._both(node, found, value)
+        return found
+
+    def _both(self, node: ast.AST, left: Value, right: Value) -> Value:
+        if isinstance(left, bool):
+            left, right = right, left
+        if right is True or right is None:
+            return left
+        if not isinstance(left, Mask) or not isinstance(right, Mask):
+            raise self.text.error(node, "a mask that depends on data", "mask by places, and select with tl.where")
+        shape = broadcast(left.shape, right.shape)
+        if shape is None:
+            raise self.text.error(node, f"masks of {left.shape} and {right.shape} do not go together", "")
+        return Mask(widened_mask(left, shape).bounds + widened_mask(right, shape).bounds, shape)
+
+    def _subscript(self, node: ast.Subscript) -> Value:
+        base = self.value(node.value)
+        keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if isinstance(base, tuple):
+            return base[self.whole(node, self.value(keys[0]), "an index")]
+        takes = tuple(isinstance(key, ast.Slice) for key in keys)
+        if any(not t and not (isinstance(k, ast.Constant) and k.value is None) for t, k in zip(takes, keys, strict=True)):
+            raise self.text.error(node, "only [:, None] and the like are read", "let the address say what is loaded")
+        shape = base.shape if isinstance(base, Index | Mask | Data) else ()
+        if sum(takes) != len(shape):
+            raise self.text.error(node, f"{sum(takes)} dims are taken of a tile of {len(shape)}", "")
+        match base:
+            case Index():
+                strides, new = picked(base.strides, shape, takes)
+                return replace(base, strides=strides, shape=new)
+            case Mask():
+                return Mask(
+                    tuple(Bound(b.base, picked(b.strides, shape, takes)[0]) for b in base.bounds),
+                    picked(shape, shape, takes)[1],
+                )
+            case Data():
+                return self.emitter.compute("reshape", (base,), picked(shape, shape, takes)[1], base.dtype)
+            case _:
+                raise self.text.error(node, "this has no dims", "")
+
+    # calls
+
+    def _call(self, node: ast.Call) -> Value:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
+            return self._cast(node, self.value(node.func.value), self.value(node.args[0]) if node.args else None)
+        called = self.value(node.func)
+        path = called.path if isinstance(called, Name) else ""
+        name = path.removeprefix("tl.").removeprefix("triton.").removeprefix("math.")
+        given = [self.value(one) for one in node.args]
+        named = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
+        function = getattr(self, f"_call_{name}", None)
+        if name in _UNARY:
+            data = self.data(node, given[0])
+            return self.emitter.compute(name, (data,), data.shape, data.dtype)
+        if name in _PAIRS:
+            return self.pairwise(node, _PAIRS[name], given[0], given[1])
+        if name in _REDUCED and (path.startswith("tl.") or isinstance(given[0], Data)):
+            return self._reduced(node, _REDUCED[name], given, named)
+        if function is None:
+            hint = "program_id, arange, load, store, dot, sum, max, exp, where, zeros, full, cdiv, trans, cumsum are"
+            raise self.text.error(node, f"{path or 'this'} is no function that is read", hint)
+        try:
+            return cast(Value, function(node, given, named))
+        except (IndexError, KeyError):
+            raise self.text.error(node, f"{name} lacks an argument", "see Triton's documentation") from None
+
+    def _call_program_id(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        axis = self.whole(node, given[0] if given else named["axis"], "the axis")
+        if not 0 <= axis < len(self.grid):
+            raise self.text.error(node, f"program_id({axis}) of a grid of {len(self.grid)} dims", "give the grid that dim")
+        return _plain(Index(self.emitter.resolved(Affine.counter(self.grid[axis]))))
+
+    def _call_num_programs(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return self.extents[self.whole(node, given[0] if given else named["axis"], "the axis")]
+
+    extents: tuple[int, ...] = ()
+
+    def _call_arange(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        low, high = (self.whole(node, value, "arange's end") for value in given[:2])
+        if not 0 < high - low <= MOST_ELEMENTS:
+            raise self.text.error(node, f"arange({low}, {high}) has no places, or too many", "", f"1 to {MOST_ELEMENTS}")
+        return Index(Affine(low), (1,), (high - low,))
+
+    def _call_cdiv(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        value, by = given[0], self.whole(node, given[1], "the divisor")
+        if by <= 0:
+            raise self.text.error(node, "cdiv by what is not above 0", "")
+        if isinstance(value, Index):
+            found = self.emitter.divided(value.base.plus(Affine(by - 1)), by)
+            if found is None:
+                raise self.text.error(node, "this cdiv is not affine", "let the blocks divide")
+            return _plain(Index(found[0]))
+        return -(-self.whole(node, value, "cdiv's first number") // by)
+
+    def _call_min(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return self._least(node, given, 0)
+
+    def _call_max(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return self._least(node, given, 1)
+
+    def _least(self, node: ast.Call, given: list[Value], which: int) -> Value:
+        """The least (or largest) of numbers, where it is the same one for all instances."""
+        left, right = self.index(node, given[0]), self.index(node, given[1])
+        low, high = self.emitter.extremes(left.base.plus(right.base, -1))
+        if low >= 0 or high <= 0:
+            return _plain((right, left)[which] if low >= 0 else (left, right)[which])
+        raise self.text.error(
+            node, "which of both is less differs from instance to instance", "let blocks and groups divide the sizes"
+        )
+
+    def _call_float(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        if given[0] in ("inf", "-inf"):
+            return math.inf if given[0] == "inf" else -math.inf
+        return float(given[0]) if isinstance(given[0], int | float) else self.whole(node, given[0], "float's number")
+
+    def _call_constexpr(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return given[0]
+
+    def _nothing(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return given[0] if given else None
+
+    _call_multiple_of = _call_max_contiguous = _call_static_assert = _call_assume = _nothing
+
+    def _call_zeros(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return self._call_full(node, [given[0] if given else named["shape"], 0.0, *given[1:2]], named)
+
+    def _call_full(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        asked = given[0]
+        sizes = asked if isinstance(asked, tuple) else (asked,)
+        shape = tuple(self.whole(node, size, "a tile's size") for size in sizes)
+        dtype = named.get("dtype", given[2] if len(given) > 2 else Dtype("float32"))
+        fill = given[1]
+        if not isinstance(fill, int | float) or math.prod(shape) > MOST_ELEMENTS or min(shape, default=1) < 1:
+            raise self.text.error(node, "a tile is filled with no known number, or is too large", "", str(MOST_ELEMENTS))
+        return self.emitter.compute("full", (), shape, dtype.name if isinstance(dtype, Dtype) else "float32", float(fill))
+
+    def _call_zeros_like(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        data = self.data(node, given[0])
+        return self.emitter.compute("full", (), data.shape, data.dtype, 0.0)
+
+    def _call_where(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        like = next((v.dtype for v in given[1:] if isinstance(v, Data)), "float32")
+        parts = self.data(node, given[0]), self.data(node, given[1], like), self.data(node, given[2], like)
+        shape = broadcast(broadcast(parts[0].shape, parts[1].shape) or (), parts[2].shape)
+        if shape is None:
+            raise self.text.error(node, "tl.where of shapes that do not go together", "")
+        return self.emitter.compute("where", parts, shape, _wider(parts[1].dtype, parts[2].dtype))
+
+    def _call_trans(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        data = self.data(node, given[0])
+        return self.emitter.compute("trans", (data,), data.shape[::-1], data.dtype)
+
+    def _call_dot(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        return self._dot(node, dict(zip(("input", "other", "acc"), given, strict=False)) | named)
+
+    def _dot(self, node: ast.AST, given: Arguments) -> Data:
+        a, b = self.data(node, given["input"]), self.data(node, given["other"])
+        if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+            raise self.text.error(node, f"tl.dot of {a.shape} and {b.shape}", "columns of the first are rows of the other")
+        shape, dtype = (a.shape[0], b.shape[1]), "int32" if a.dtype == "int8" else "float32"
+        made = self.emitter.compute("dot", (a, b), shape, dtype, inner=a.shape[1])
+        acc = given.get("acc")
+        return made if acc is None else self.pairwise(node, "add", acc, made)
+
+    def _reduced(self, node: ast.Call, kind: str, given: list[Value], named: Arguments) -> Data:
+        data = self.data(node, given[0])
+        asked = named.get("axis", given[1] if len(given) > 1 else None)
+        axes = tuple(range(len(data.shape))) if asked is None else (self.whole(node, asked, "the axis") % len(data.shape),)
+        shape = tuple(size for i, size in enumerate(data.shape) if i not in axes)
+        return self.emitter.compute(f"reduce_{kind}", (data,), shape, data.dtype, axes)
+
+    def _call_cumsum(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        data = self.data(node, given[0])
+        axis = self.whole(node, named.get("axis", given[1] if len(given) > 1 else 0), "the axis") % len(data.shape)
+        return self.emitter.compute("cumsum", (data,), data.shape, data.dtype, (axis,))
+
+    def _cast(self, node: ast.Call, value: Value, to: Value) -> Value:
+        data = self.data(node, value)
+        if isinstance(to, Name):
+            return data  # `.to(pointer.dtype.element_ty)`: the store rounds
+        if not isinstance(to, Dtype):
+            raise self.text.error(node, "cast to what is no type", f"tl.{', tl.'.join(DTYPES)}")
+        return self.emitter.compute("cast", (data,), data.shape, to.name)
+
+    def _access(self, node: ast.Call, address: Value, mask: Value) -> Access:
+        if not isinstance(address, Index) or not address.pointer:
+            what = "the address depends on data" if isinstance(address, Data) else "this is no address"
+            raise self.text.error(
+                node, f"{what}: it is not affine", "add program_id, arange and loop counters to a tensor argument"
+            )
+        if isinstance(mask, Data):
+            raise self.text.error(
+                node, "the mask depends on data", "mask by places only, and select what was loaded with tl.where"
+            )
+        bounds: tuple[Bound, ...] = ()
+        if isinstance(mask, Mask):
+            shape = broadcast(mask.shape, address.shape)
+            if shape != address.shape:
+                raise self.text.error(node, f"a mask of {mask.shape} for a tile of {address.shape}", "")
+            bounds = widened_mask(mask, address.shape).bounds
+        elif mask is False:
+            bounds = (Bound(Affine(0), (0,) * len(address.shape)),)
+        return Access(address.pointer, address.base, address.strides, address.shape, bounds)
+
+    def _call_load(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        access = self._access(node, given[0], named.get("mask", given[1] if len(given) > 1 else None))
+        other = named.get("other", given[2] if len(given) > 2 else 0.0)
+        if not isinstance(other, int | float):
+            raise self.text.error(node, "`other` must be a known number", "use 0.0 or -float('inf')")
+        made = self.emitter.data(access.shape, self.dtypes[access.tensor])
+        self.emitter.body.append(Load(made.id, access, float(other), self.text.line_of(node)))
+        return made
+
+    def _call_store(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
+        access = self._access(node, given[0], named.get("mask", given[2] if len(given) > 2 else None))
+        data = self.data(node, given[1], self.dtypes[access.tensor])
+        shape = broadcast(data.shape, access.shape)
+        if shape != access.shape:
+            raise self.text.error(node, f"a tile of {data.shape} is stored to places of {access.shape}", "")
+        self.emitter.body.append(Store(access, data.id, self.text.line_of(node)))
+        return None
+
+    dtypes: dict[str, str] = {}
+
+
+def _plain(index: Index) -> Value:
+    """A plain number where nothing else is left."""
+    return index.base.const if not index.base.terms and not index.shape and not index.pointer else index
+
+
+def _wider(a: str, b: str) -> str:
+    order = ("bool", "int8", "int16", "int32", "float16", "bfloat16", "float32")
+    return max(a, b, key=order.index)
