@@ -110,7 +110,7 @@ class _UnitOp(IRDLOperation):
 
 @irdl_op_definition
 class MatOp(_UnitOp):
-    """Multiplies matrices: `start` cycles for every element of the result besides."""
+    """Multiplies matrices: `start` cycles for every element of the result besides, once for a sum of products."""
 
     name = "df.mat"
 

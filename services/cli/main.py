@@ -37,6 +37,7 @@ COMMANDS: dict[str, Command] = {
     "space": Command("penstock.services.cli.space", "what a search may decide of a model, as JSON for programs"),
     "evaluate": Command("penstock.services.cli.space", "what single settings of that space cost"),
     "analyse": Command("penstock.services.cli.analyse", "say what an HLS C++ kernel's cycles are, and what limits it"),
+    "mesh": Command("penstock.services.cli.mesh", "plan a Triton kernel onto an array of cores, and simulate it"),
     "up": Command("penstock.services.cli.up", "start the whole service on this machine"),
     "submit": Command("penstock.services.cli.runs", "hand a model to the service; prints the run"),
     "watch": Command("penstock.services.cli.runs", "follow a run until it ends"),
