@@ -21,7 +21,7 @@ def modelled_cycles(plan: Plan, traffic: Traffic) -> float:
         first += float(vector.max()) * once
         if load.level == INSIDE:
             inside[fact.phase] = inside[fact.phase] + vector * once
-            starts[fact.phase] = max(starts[fact.phase], start + traffic.longest(load.share) * once)
+            starts[fact.phase] = max(starts[fact.phase], start)
         elif load.buffers == 1:
             exposed += (plan.events(at) - 1) * (start + float(vector.max()) * once)
         else:
@@ -32,7 +32,7 @@ def modelled_cycles(plan: Plan, traffic: Traffic) -> float:
     between += stored * out * mapping.waves / rounds
     steady = idle = 0.0
     for phase, vector, start in zip(facts.phases, inside, starts, strict=True):
-        slowest = max(phase.cycles, float((vector + between).max()), start)
+        slowest = max(phase.cycles, float((vector + between).max()) + start)  # one round ahead, no further
         steady += phase.most * slowest
         idle = slowest - phase.cycles  # behind the last round nothing is fetched
     last = traffic.start(()) + float(stored.max()) * out

@@ -94,7 +94,9 @@ class _Builder:
             if kind not in df.UNITS:
                 raise refused(self.where, f"unit {kind!r} is unknown", "", f"one of {', '.join(df.UNITS)}")
             shape = tuple(self._of(int, size, "shape") for size in self._list(row, "shape"))
-            op = df.UNITS[kind](self._text(row, "name"), shape, self._number(row, "cycles"), self._number(row, "start", 0))
+            op = df.UNITS[kind](
+                self._text(row, "name"), shape, self._number(row, "cycles"), self._number(row, "start", 0)
+            )
             self._add(self._text(row, "name"), op)
         for row in self._rows("core"):
             units = self._table(row, "units")

@@ -83,7 +83,9 @@ class Machine:
         if not 1 <= len(self.core_dims) <= 2:
             raise refused(self.name, f"the cores have {len(self.core_dims)} dims", "one or two", "fold dims into one")
         if len(self.cores) > MOST_CORES:
-            raise refused(self.name, f"{len(self.cores)} cores are too many", f"at most {MOST_CORES}", "describe a part")
+            raise refused(
+                self.name, f"{len(self.cores)} cores are too many", f"at most {MOST_CORES}", "describe a part"
+            )
         if not self.outside:
             raise refused(self.name, "there is no memory but the scratchpads", "", "add a memory that tensors lie in")
         for core in self.cores:

@@ -115,7 +115,12 @@ def mappings(facts: ProgramFacts, machine: Machine) -> Iterator[Mapping]:
 
 
 def load_choices(
-    facts: ProgramFacts, mapping: Mapping, fact: LoadFacts, traffic: Traffic, spatial: bool = True, temporal: bool = True
+    facts: ProgramFacts,
+    mapping: Mapping,
+    fact: LoadFacts,
+    traffic: Traffic,
+    spatial: bool = True,
+    temporal: bool = True,
 ) -> list[LoadPlan]:
     """How a load may be served: along which dims it is shared, and before which loop it is fetched."""
     free = [

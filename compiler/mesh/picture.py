@@ -30,7 +30,9 @@ def picture_of(measured: Measured, traffic: Traffic) -> str:
         elif abs(tx - x) > _STEP or abs(ty - y) > _STEP:  # the link that closes a ring, drawn beside it
             tx, ty = x + (36 if tx != x else 0), y + (36 if ty != y else 0)
         colour = f"hsl({120 - 120 * share:.0f} 70% 45%)"
-        line = f'<line x1="{x:g}" y1="{y:g}" x2="{tx:g}" y2="{ty:g}" stroke="{colour}" stroke-width="{2 + 6 * share:.1f}">'
+        line = (
+            f'<line x1="{x:g}" y1="{y:g}" x2="{tx:g}" y2="{ty:g}" stroke="{colour}" stroke-width="{2 + 6 * share:.1f}">'
+        )
         shapes.append(f"{line}{title}</line>")
     for core, busy in zip(machine.cores, run.cores, strict=True):
         x, y = middle(core)

@@ -135,9 +135,7 @@ def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, r
     return Planned(tuple(sorted(found, key=lambda row: row.run.cycles)), best.weighed, bound, reason)
 
 
-def all_plans(
-    facts: ProgramFacts, traffic: Traffic, reuse: Reuse
-) -> Iterator[Plan]:
+def all_plans(facts: ProgramFacts, traffic: Traffic, reuse: Reuse) -> Iterator[Plan]:
     """Every plan that fits its scratchpads."""
     machine = traffic.machine
     room = machine.capacity - facts.kept * machine.sharing

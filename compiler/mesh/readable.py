@@ -21,9 +21,7 @@ def nest_of(plan: Plan, traffic: Traffic) -> list[str]:
     """The program of every core, as loops."""
     mapping, facts, machine = plan.mapping, plan.facts, traffic.machine
     grid = facts.program.grid
-    taken = [
-        f"{machine.core_dims[d]} = {grid[dim].name}" for d, dim in enumerate(mapping.spatial) if dim is not None
-    ]
+    taken = [f"{machine.core_dims[d]} = {grid[dim].name}" for d, dim in enumerate(mapping.spatial) if dim is not None]
     lines = [f"parallel over {', '.join(machine.core_dims)}: {', '.join(taken)}"]
     for level, (dim, trip) in enumerate(zip(mapping.order, mapping.trips, strict=True)):
         lines += _loads(plan, traffic, level, "  " * (level + 1))
@@ -32,7 +30,9 @@ def nest_of(plan: Plan, traffic: Traffic) -> list[str]:
     lines += _loads(plan, traffic, len(mapping.order), depth)
     for at, phase in enumerate(facts.phases):
         rounds = "once" if phase.most == 1 else f"for {phase.most} rounds" + (" at most" if phase.extent.terms else "")
-        lines.append(f"{depth}{rounds}: {phase.cycles:,.0f} cycles" + (f", {phase.stored:,} bytes out" if phase.stored else ""))
+        lines.append(
+            f"{depth}{rounds}: {phase.cycles:,.0f} cycles" + (f", {phase.stored:,} bytes out" if phase.stored else "")
+        )
         lines += _loads(plan, traffic, INSIDE, depth + "  ", at)
     return lines
 

@@ -119,9 +119,5 @@ class Traffic:
             self._vectors[share] = found
         return self._vectors[share]
 
-    def longest(self, share: Share) -> float:
-        """Cycles a byte of one transfer alone."""
-        return max(max(cycles for _, cycles in group.occupied) for group in self.groups(share))
-
     def start(self, share: Share) -> float:
         return max(group.start for group in self.groups(share))

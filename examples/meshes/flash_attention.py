@@ -10,7 +10,9 @@ grid = lambda meta: (triton.cdiv(LENGTH, meta["BLOCK_M"]), HEADS)  # noqa: E731
 
 
 @triton.jit
-def attention(Q, K, V, Out, LENGTH, D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
+def attention(
+    Q, K, V, Out, LENGTH, D: tl.constexpr, CAUSAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
     start_m = tl.program_id(0)
     head = tl.program_id(1) * LENGTH * D
     offs_m = start_m * BLOCK_M + tl.arange(0, BLOCK_M)

@@ -115,5 +115,3 @@ class Emitter:
                 )
             case _:
                 return statement
-
-

@@ -21,7 +21,6 @@ from penstock.compiler.mesh.triton.values import (
     Value,
     broadcast,
     picked,
-
     widened,
     widened_mask,
 )
@@ -88,7 +87,9 @@ class Expressions:
             case ast.IfExp():
                 return self.value(node.body if self.known_truth(node.test) else node.orelse)
             case _:
-                raise self.text.error(node, "this form of expression is not read", "use arithmetic, calls of tl, indices")
+                raise self.text.error(
+                    node, "this form of expression is not read", "use arithmetic, calls of tl, indices"
+                )
 
     def known_truth(self, node: ast.expr) -> bool:
         value = self.value(node)
@@ -185,7 +186,9 @@ class Expressions:
         a, b = self.data(node, left, like), self.data(node, right, like)
         shape = broadcast(a.shape, b.shape)
         if shape is None:
-            raise self.text.error(node, f"tiles of {a.shape} and {b.shape} do not go together", "add [:, None] where due")
+            raise self.text.error(
+                node, f"tiles of {a.shape} and {b.shape} do not go together", "add [:, None] where due"
+            )
         return self.emitter.compute(kind, (a, b), shape, dtype or _wider(a.dtype, b.dtype))
 
     def _indices(self, node: ast.BinOp, op: type[ast.operator], left: Index, right: Index) -> Value:
@@ -201,7 +204,9 @@ class Expressions:
             strides = tuple(x + sign * y for x, y in zip(a.strides, b.strides, strict=True))
             return _plain(Index(a.base.plus(b.base, sign), strides, shape, pointer))
         if pointer:
-            raise self.text.error(node, "an address is multiplied or divided", "work on the places, then add the tensor")
+            raise self.text.error(
+                node, "an address is multiplied or divided", "work on the places, then add the tensor"
+            )
         if op is ast.Mult:
             for one, other in ((a, b), (b, a)):
                 if not one.base.terms and not any(one.strides):
@@ -299,7 +304,9 @@ class Expressions:
         if isinstance(base, tuple):
             return base[self.whole(node, self.value(keys[0]), "an index")]
         takes = tuple(isinstance(key, ast.Slice) for key in keys)
-        if any(not t and not (isinstance(k, ast.Constant) and k.value is None) for t, k in zip(takes, keys, strict=True)):
+        if any(
+            not t and not (isinstance(k, ast.Constant) and k.value is None) for t, k in zip(takes, keys, strict=True)
+        ):
             raise self.text.error(node, "only [:, None] and the like are read", "let the address say what is loaded")
         shape = base.shape if isinstance(base, Index | Mask | Data) else ()
         if sum(takes) != len(shape):
@@ -347,7 +354,9 @@ class Expressions:
     def _call_program_id(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
         axis = self.whole(node, given[0] if given else named["axis"], "the axis")
         if not 0 <= axis < len(self.grid):
-            raise self.text.error(node, f"program_id({axis}) of a grid of {len(self.grid)} dims", "give the grid that dim")
+            raise self.text.error(
+                node, f"program_id({axis}) of a grid of {len(self.grid)} dims", "give the grid that dim"
+            )
         return _plain(Index(self.emitter.resolved(Affine.counter(self.grid[axis]))))
 
     def _call_num_programs(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
@@ -358,7 +367,9 @@ class Expressions:
     def _call_arange(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
         low, high = (self.whole(node, value, "arange's end") for value in given[:2])
         if not 0 < high - low <= MOST_ELEMENTS:
-            raise self.text.error(node, f"arange({low}, {high}) has no places, or too many", "", f"1 to {MOST_ELEMENTS}")
+            raise self.text.error(
+                node, f"arange({low}, {high}) has no places, or too many", "", f"1 to {MOST_ELEMENTS}"
+            )
         return Index(Affine(low), (1,), (high - low,))
 
     def _call_cdiv(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
@@ -411,8 +422,12 @@ class Expressions:
         dtype = named.get("dtype", given[2] if len(given) > 2 else Dtype("float32"))
         fill = given[1]
         if not isinstance(fill, int | float) or math.prod(shape) > MOST_ELEMENTS or min(shape, default=1) < 1:
-            raise self.text.error(node, "a tile is filled with no known number, or is too large", "", str(MOST_ELEMENTS))
-        return self.emitter.compute("full", (), shape, dtype.name if isinstance(dtype, Dtype) else "float32", float(fill))
+            raise self.text.error(
+                node, "a tile is filled with no known number, or is too large", "", str(MOST_ELEMENTS)
+            )
+        return self.emitter.compute(
+            "full", (), shape, dtype.name if isinstance(dtype, Dtype) else "float32", float(fill)
+        )
 
     def _call_zeros_like(self, node: ast.Call, given: list[Value], named: Arguments) -> Value:
         data = self.data(node, given[0])
@@ -436,7 +451,9 @@ class Expressions:
     def _dot(self, node: ast.AST, given: Arguments) -> Data:
         a, b = self.data(node, given["input"]), self.data(node, given["other"])
         if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
-            raise self.text.error(node, f"tl.dot of {a.shape} and {b.shape}", "columns of the first are rows of the other")
+            raise self.text.error(
+                node, f"tl.dot of {a.shape} and {b.shape}", "columns of the first are rows of the other"
+            )
         shape, dtype = (a.shape[0], b.shape[1]), "int32" if a.dtype == "int8" else "float32"
         made = self.emitter.compute("dot", (a, b), shape, dtype, inner=a.shape[1])
         acc = given.get("acc")
@@ -445,7 +462,9 @@ class Expressions:
     def _reduced(self, node: ast.Call, kind: str, given: list[Value], named: Arguments) -> Data:
         data = self.data(node, given[0])
         asked = named.get("axis", given[1] if len(given) > 1 else None)
-        axes = tuple(range(len(data.shape))) if asked is None else (self.whole(node, asked, "the axis") % len(data.shape),)
+        axes = (
+            tuple(range(len(data.shape))) if asked is None else (self.whole(node, asked, "the axis") % len(data.shape),)
+        )
         shape = tuple(size for i, size in enumerate(data.shape) if i not in axes)
         return self.emitter.compute(f"reduce_{kind}", (data,), shape, data.dtype, axes)
 

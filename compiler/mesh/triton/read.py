@@ -54,9 +54,7 @@ def open_kernel(text: ProgramText, name: str = "", given: Mapping[str, int | flo
         if isinstance(target, ast.Name) and isinstance(target.ctx, ast.Store)
     }
     defaults = {arg.arg for arg in kernel.args.args[len(kernel.args.args) - len(kernel.args.defaults) :]}
-    blocks = tuple(
-        a.arg for a in kernel.args.args if _is_constexpr(a) and a.arg not in known and a.arg not in defaults
-    )
+    blocks = tuple(a.arg for a in kernel.args.args if _is_constexpr(a) and a.arg not in known and a.arg not in defaults)
     return KernelFile(text, tree, kernel, blocks)
 
 
@@ -143,7 +141,9 @@ class _Reader:
                 case ast.Import() | ast.ImportFrom() | ast.FunctionDef() | ast.Expr() | ast.If() | ast.AnnAssign():
                     pass
                 case _:
-                    raise self.text.error(node, "beside kernels a file has imports and constants only", "leave this out")
+                    raise self.text.error(
+                        node, "beside kernels a file has imports and constants only", "leave this out"
+                    )
         return grid
 
     def _constant(self, targets: list[ast.expr], node: ast.expr) -> None:
@@ -173,7 +173,9 @@ class _Reader:
                 self.names[arg.arg] = Index(Affine(0), (), (), arg.arg)
             elif arg.arg not in self.names:
                 if arg.arg not in defaults:
-                    raise self.text.error(arg, f"{arg.arg!r} has no value", f"write --set {arg.arg}=..., or in the file")
+                    raise self.text.error(
+                        arg, f"{arg.arg!r} has no value", f"write --set {arg.arg}=..., or in the file"
+                    )
                 self.names[arg.arg] = self.expressions.value(defaults[arg.arg])
 
     def _constant_names(self) -> set[str]:
@@ -210,7 +212,9 @@ class _Reader:
         for node in body:
             self.count += 1
             if self.count > MOST_STATEMENTS:
-                raise self.text.error(node, "the kernel is too long", "let loops repeat", f"{MOST_STATEMENTS} statements")
+                raise self.text.error(
+                    node, "the kernel is too long", "let loops repeat", f"{MOST_STATEMENTS} statements"
+                )
             match node:
                 case ast.Assign(targets=[target]):
                     self._assign(target, self.expressions.value(node.value))
@@ -230,7 +234,9 @@ class _Reader:
                 case ast.Return(value=None):
                     return
                 case _:
-                    raise self.text.error(node, "this statement is not read", "use assignments, for over range, tl.store")
+                    raise self.text.error(
+                        node, "this statement is not read", "use assignments, for over range, tl.store"
+                    )
 
     def _assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(value) == len(target.elts):
@@ -244,7 +250,9 @@ class _Reader:
     def _for(self, node: ast.For) -> None:
         extent, start, step, trips = self._range(node)
         name = node.target.id if isinstance(node.target, ast.Name) else ""
-        assigned = {n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        assigned = {
+            n.id for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        }
         before = {n: self.names[n] for n in sorted(assigned) if n in self.names and n != name}
         counter = self.emitter.counter(trips)
         place = Index(start.plus(Affine(0, ((counter, step),))))
@@ -269,7 +277,9 @@ class _Reader:
         for each, first, inside in carried:
             last = self.names[each]
             if not isinstance(last, Data) or last.shape != inside.shape:
-                raise self.text.error(node, f"{each!r} changes its shape as the loop goes round", "start with its shape")
+                raise self.text.error(
+                    node, f"{each!r} changes its shape as the loop goes round", "start with its shape"
+                )
             self.emitter.shapes[inside.id] = self.emitter.shapes[last.id]
             after = self.emitter.data(last.shape, last.dtype)
             rows.append(Carried(first.id, inside.id, last.id, after.id))
@@ -293,15 +303,17 @@ class _Reader:
             raise self.text.error(call, f"a step of {step}", "count upwards")
         found = self.emitter.divided(span.plus(Affine(step - 1)), step)
         if found is None:
-            raise self.text.error(call, f"how often the loop runs is not affine: steps of {step}", "let the step divide")
+            raise self.text.error(
+                call, f"how often the loop runs is not affine: steps of {step}", "let the step divide"
+            )
         low, high = self.emitter.extremes(found[0])
         if low < 0 or high > MOST_INSTANCES or high < 1:
-            raise self.text.error(call, f"the loop runs {low:,} to {high:,} times", "start at the lower end", "1 or more")
+            raise self.text.error(
+                call, f"the loop runs {low:,} to {high:,} times", "start at the lower end", "1 or more"
+            )
         return found[0], start, step, high
 
-    def _steps(
-        self, node: ast.For, before: Mapping[str, Value], name: str, place: Index, trips: int
-    ) -> dict[str, int]:
+    def _steps(self, node: ast.For, before: Mapping[str, Value], name: str, place: Index, trips: int) -> dict[str, int]:
         """How far the places that the body moves go in one round. The body is read once for that, and forgotten."""
         kept, saved, shapes = self.emitter.body, dict(self.names), dict(self.emitter.shapes)
         self.emitter.body = []
@@ -350,4 +362,3 @@ def _at(where: str) -> ast.AST:
 def _loaded(node: ast.expr) -> ast.expr:
     assert isinstance(node, ast.Name)
     return ast.copy_location(ast.Name(node.id, ast.Load()), node)
-
