@@ -9,7 +9,18 @@ Here each operation is checked alone; `compiler/mesh/machine.py` checks what the
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import AffineMapAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr, UnitAttr, f64, i64
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    AnyFloat,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    IntegerType,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i64,
+)
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
     AttrSizedOperandSegments,
@@ -46,11 +57,11 @@ class PartsType(ParametrizedAttribute, TypeAttribute):
     name = "df.parts"
 
 
-def number(value: float) -> FloatAttr[Attribute]:
+def number(value: float) -> FloatAttr[AnyFloat]:
     return FloatAttr(float(value), f64)
 
 
-def whole(value: int) -> IntegerAttr[Attribute]:
+def whole(value: int) -> IntegerAttr[IntegerType]:
     return IntegerAttr(value, i64)
 
 
@@ -66,7 +77,7 @@ class SpatialDimOp(IRDLOperation):
 
     name = "df.spatial_dim"
     label = prop_def(StringAttr)
-    size = prop_def(IntegerAttr[Attribute])
+    size = prop_def(IntegerAttr[IntegerType])
     dim = result_def(DimType)
 
     def __init__(self, label: str, size: int) -> None:
@@ -80,9 +91,9 @@ class _UnitOp(IRDLOperation):
     """A unit takes operands of its shape, and so many cycles for them."""
 
     label = prop_def(StringAttr)
-    shape = prop_def(DenseArrayBase)
-    cycles = prop_def(FloatAttr[Attribute])
-    start = prop_def(FloatAttr[Attribute])
+    shape = prop_def(DenseArrayBase[IntegerType])
+    cycles = prop_def(FloatAttr[AnyFloat])
+    start = prop_def(FloatAttr[AnyFloat])
     unit = result_def(UnitType)
 
     def __init__(self, label: str, shape: tuple[int, ...], cycles: float, start: float) -> None:
@@ -135,7 +146,7 @@ class CoreOp(IRDLOperation):
 
     name = "df.core"
     label = prop_def(StringAttr)
-    counts = prop_def(DenseArrayBase)
+    counts = prop_def(DenseArrayBase[IntegerType])
     scaleout = var_operand_def(DimType)
     scalein = var_operand_def(UnitType)
     cores = result_def(PartsType)
@@ -161,8 +172,8 @@ class MemoryOp(IRDLOperation):
 
     name = "df.memory"
     label = prop_def(StringAttr)
-    size = prop_def(IntegerAttr[Attribute])
-    bandwidth = prop_def(FloatAttr[Attribute])
+    size = prop_def(IntegerAttr[IntegerType])
+    bandwidth = prop_def(FloatAttr[AnyFloat])
     interleaved = opt_prop_def(UnitAttr)
     scaleout = var_operand_def(DimType)
     memories = result_def(PartsType)
@@ -204,8 +215,8 @@ class InterconnectsOp(IRDLOperation):
     name = "df.interconnects"
     label = prop_def(StringAttr)
     map = prop_def(AffineMapAttr)
-    bandwidth = prop_def(FloatAttr[Attribute])
-    start = prop_def(FloatAttr[Attribute])
+    bandwidth = prop_def(FloatAttr[AnyFloat])
+    start = prop_def(FloatAttr[AnyFloat])
     open = opt_prop_def(UnitAttr)
     source = operand_def(PartsType)
     target = operand_def(PartsType)

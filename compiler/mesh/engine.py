@@ -36,7 +36,7 @@ def run_rounds(
     free: Floats, busy: Floats, core_end: Floats, core_busy: Floats, slot: Floats, arriving: Floats, arrived: Floats,
     stores_end: Floats, round_end: Floats,
 ) -> float:  # fmt: skip
-    """Runs all rounds, of which the first only fetches; the cycle at which the last core and the last store are done."""
+    """Runs all rounds, the first only fetches; the cycle at which the last core and the last store are done."""
     loads, cores = len(sizes), len(core_end)
     over = 0.0
     for s in range(len(cycles)):
@@ -71,7 +71,7 @@ def run_rounds(
             for load in range(loads):
                 if arrived[load, core] > begins_at:
                     begins_at = arrived[load, core]
-            if stored[s] > 0 and stores_end[core, 0] > begins_at:  # the buffer of the result before the last
+            if stored[s] > 0 and stores_end[core, 0] > begins_at:  # the result before the last
                 begins_at = stores_end[core, 0]
             core_end[core] = begins_at + cycles[s]
             core_busy[core] += cycles[s]

@@ -15,6 +15,7 @@ from penstock.compiler.mesh.program import BYTES, Load
 from penstock.compiler.mesh.traffic import Group, Traffic
 
 Key = tuple[int, ...]
+Places = list[Key | None]
 
 
 @dataclass
@@ -48,7 +49,9 @@ class PlanExecution:
                 if place is None:
                     continue
 
-                def fetch(load: Load, now: Counters, core: int = core) -> Array:
+                def fetch(
+                    load: Load, now: Counters, core: int = core, places: Places = places, loops: Key = loops
+                ) -> Array:
                     at = at_load[load.result]
                     group = groups[at][core]
                     reader = next(places[c] for c in (group.leader, *group.cores) if places[c] is not None)

@@ -92,7 +92,7 @@ def _bytes(program: TileProgram, statement: Load | Store) -> int:
 
 
 def _summed(body: Sequence[Statement], loop: Loop | None, dots: set[int]) -> set[int]:
-    """Products that are added up round by round where they are made: what they cost to begin is paid once, at the end."""
+    """Products that are added up round by round: what they cost to begin is paid once, at the end."""
     carried = set[int]() if loop is None else {row.inside for row in loop.carried}
     return {
         operand

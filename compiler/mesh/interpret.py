@@ -98,7 +98,9 @@ def _run(
 def _computed(statement: Compute, operands: list[Array], counters: Counters) -> Array:
     kind, setting, dtype = statement.kind, statement.setting, numpy_type(statement.dtype)
     bounds = [one for one in setting if isinstance(one, Bound)] if isinstance(setting, tuple) else []
-    axes = tuple(one for one in setting if isinstance(one, int)) if isinstance(setting, tuple) else ()
+    axes: tuple[int, ...] = ()
+    if isinstance(setting, tuple):
+        axes = tuple(one for one in setting if isinstance(one, int))
     if kind in _PAIRS:
         found = _PAIRS[kind](*operands)
     elif kind in _SINGLES:

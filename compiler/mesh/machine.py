@@ -126,7 +126,7 @@ class Machine:
         if len(place) != len(dims) or any(not 0 <= p < self.dims[d] for p, d in zip(place, dims, strict=True)):
             sizes = " x ".join(str(self.dims[d]) for d in dims)
             raise refused(
-                self.name, f"{where} leads to {memory}{list(place)}, which is not there", f"{memory} has {sizes} places",
+                self.name, f"{where} leads to {memory}{list(place)}, which is nowhere", f"{memory} has {sizes} places",
                 "let the map end inside (`mod` closes a ring), or mark the network `open`",
             )  # fmt: skip
         return memory, place

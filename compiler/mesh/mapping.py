@@ -17,7 +17,7 @@ INSIDE = -1
 
 @dataclass(frozen=True)
 class Mapping:
-    """`spatial`: which dim of the grid each dim of the cores takes, or none; `order`: the grid's dims, outermost first."""
+    """`spatial`: the grid's dim that each dim of the cores takes, or none; `order`: those dims, outermost first."""
 
     spatial: tuple[int | None, ...]
     order: tuple[int, ...]

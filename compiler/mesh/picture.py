@@ -27,7 +27,7 @@ def picture_of(measured: Measured, traffic: Traffic) -> str:
         (x, y), (tx, ty) = middle(here), middle(ends[1] or here)
         if None in ends:
             tx, ty = x - 32, y - 32
-        elif abs(tx - x) > _STEP or abs(ty - y) > _STEP:  # the link that closes a ring, drawn beside it
+        elif abs(tx - x) > _STEP or abs(ty - y) > _STEP:  # what closes a ring
             tx, ty = x + (36 if tx != x else 0), y + (36 if ty != y else 0)
         colour = f"hsl({120 - 120 * share:.0f} 70% 45%)"
         line = (
@@ -39,7 +39,7 @@ def picture_of(measured: Measured, traffic: Traffic) -> str:
         share = float(busy) / run.cycles
         shapes.append(
             f'<rect x="{x - _SIZE / 2:g}" y="{y - _SIZE / 2:g}" width="{_SIZE}" height="{_SIZE}" rx="6" '
-            f'fill="hsl(210 60% {95 - 45 * share:.0f}%)" stroke="#345"/><text x="{x:g}" y="{y + 4:g}">{share:.0%}</text>'
+            f'fill="hsl(210 60% {95 - 45 * share:.0f}%)"/><text x="{x:g}" y="{y + 4:g}">{share:.0%}</text>'
         )
     for channel, busy in zip(machine.channels, run.busy[len(machine.links) :], strict=True):
         at = machine.channels.index(channel)

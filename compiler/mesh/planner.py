@@ -1,7 +1,7 @@
 """The best plans of a tile program on a machine: all mappings, all ways to serve every load, the best few measured.
 
-Blocks that are not given are explored. A block's bound, its arithmetic on all cores or each tensor moved once, ends
-the walk where no plan of it can be among the best any more; what shares a capacity is tried in full.
+Programs are one kernel with different blocks. Its bound, arithmetic on all cores or each tensor moved once, ends the
+walk where no plan with those blocks can be among the best any more.
 """
 
 from __future__ import annotations
@@ -9,29 +9,25 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.cost import bound_cycles, modelled_cycles
 from penstock.compiler.mesh.facts import ProgramFacts, facts_of
 from penstock.compiler.mesh.machine import Machine
-from penstock.compiler.mesh.mapping import LoadPlan, Plan, footprint, load_choices, mappings
-from penstock.compiler.mesh.mapping import Mapping as Placement
+from penstock.compiler.mesh.mapping import LoadPlan, Mapping, Plan, footprint, load_choices, mappings
 from penstock.compiler.mesh.program import TileProgram
 from penstock.compiler.mesh.simulate import MeshRun, simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
-from penstock.compiler.mesh.triton.read import KernelFile, read_kernel
 
-BLOCKS = (16, 32, 64, 128, 256)
 MOST_WAYS = 20_000
-Allowed = Callable[[ProgramFacts, Placement, tuple[LoadPlan, ...]], bool]
-Values = Mapping[str, int | float | str]
+Allowed = Callable[[ProgramFacts, Mapping, tuple[LoadPlan, ...]], bool]
 
 
 @dataclass(frozen=True)
 class Reuse:
-    """What may be used again: tiles of other cores, tiles of earlier rounds; `allowed` narrows a space to a template."""
+    """What may be used again: other cores' tiles, earlier rounds' tiles; `allowed` narrows a space to a template."""
 
     spatial: bool = True
     temporal: bool = True
@@ -86,27 +82,6 @@ class _Best:
     @property
     def limit(self) -> float:
         return -self.rows[0][0] if len(self.rows) == self.most else math.inf
-
-
-def plan_kernel(file: KernelFile, given: Values, machine: Machine, top: int = 5, reuse: Reuse | None = None) -> Planned:
-    """Plans of a kernel; its blocks that nothing gives are explored."""
-    return plan_programs(programs_of(file, given), machine, top, reuse or Reuse())
-
-
-def programs_of(file: KernelFile, given: Values) -> list[TileProgram]:
-    """The kernel with all blocks that can be read; the first error, if none can."""
-    names = [name for name in file.blocks if name not in given]
-    found: list[TileProgram] = []
-    first: PenstockError | None = None
-    for blocks in itertools.product(BLOCKS, repeat=len(names)):
-        try:
-            found.append(read_kernel(file, {**given, **dict(zip(names, blocks, strict=True))}))
-        except PenstockError as error:
-            first = first or error
-    if not found:
-        assert first is not None
-        raise first
-    return found
 
 
 def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, reuse: Reuse) -> Planned:

@@ -1,4 +1,4 @@
-"""A tile program as plain facts: a grid of instances, loops within, loads and stores at affine places, operations on tiles.
+"""A tile program as plain facts: a grid of instances, loops, loads and stores at affine places, operations on tiles.
 
 All indices are affine in counters: of the grid's dims and of loops. So what two instances share is known before a run.
 """

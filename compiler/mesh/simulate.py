@@ -79,7 +79,7 @@ def _run(plan: Plan, traffic: Traffic, waves: int) -> MeshRun:
             counts[:, p, c] = np.where(there, extent, 0)
     most = counts.max(axis=2)
     wave, phase, within = _rounds(most)
-    active = (within[:, None] < counts[wave, phase]).astype(np.int8)
+    active = (within[:, None] < counts[wave, phase]).astype(np.int64)
     active[0] = 0  # the round before all others
     rows = [_fetches(plan, i, wave, phase, waves) for i in range(len(facts.loads))]
     issue, issued_for, begins, ends = (
@@ -96,7 +96,8 @@ def _run(plan: Plan, traffic: Traffic, waves: int) -> MeshRun:
     cycles = run(
         np.array([facts.phases[p].cycles for p in phase], float),
         np.array([facts.phases[p].stored for p in phase], float), active, issue, issued_for, begins, ends,
-        np.array([load.buffers > 1 for load in plan.loads], np.int64), np.array([fact.bytes for fact in facts.loads], float),
+        np.array([load.buffers > 1 for load in plan.loads], np.int64),
+        np.array([fact.bytes for fact in facts.loads], float),
         _offsets([len(row) for row in groups]), _offsets([len(group.cores) for group in flat]),
         np.array([core for group in flat for core in group.cores], np.int64),
         use_begin, use_at, use_cycles, np.array([group.start for group in flat], float),

@@ -1,4 +1,4 @@
-"""`penstock mesh`: a Triton kernel planned onto an array of cores, the best plans simulated, with a bound and a picture."""
+"""`penstock mesh`: a Triton kernel planned onto an array of cores, the best plans simulated, beside a bound."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def mesh(
     with documented_exit_codes():
         from penstock.compiler.mesh.description import load_machine
         from penstock.compiler.mesh.picture import picture_of
-        from penstock.compiler.mesh.planner import plan_kernel
         from penstock.compiler.mesh.readable import lines_of, report_of
         from penstock.compiler.mesh.traffic import Traffic
+        from penstock.compiler.mesh.triton.blocks import plan_kernel
         from penstock.compiler.mesh.triton.read import open_kernel
 
         values = dict(_setting(text) for text in given or [])

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 
 from penstock.compiler.errors import nearest
 from penstock.compiler.mesh.program import Carried, GridDim, Load, Loop, Store, Tensor, TileProgram, walk
+from penstock.compiler.mesh.triton.calls import KernelExpressions
 from penstock.compiler.mesh.triton.emit import Emitter
-from penstock.compiler.mesh.triton.expressions import DTYPES, Expressions
+from penstock.compiler.mesh.triton.expressions import DTYPES
 from penstock.compiler.mesh.triton.values import Data, Index, Name, Value
 from penstock.compiler.tasks.affine import Affine
 from penstock.compiler.tasks.source import ProgramText
@@ -77,7 +78,7 @@ class _Reader:
         self.given = dict(given)
         self.count = 0
         self.names: dict[str, Value] = dict(_MODULES)
-        self.expressions = Expressions(self.text, self.emitter, self.names)
+        self.expressions = KernelExpressions(self.text, self.emitter, self.names)
         self.tensors: dict[str, str] = {}
 
     def program(self) -> TileProgram:
@@ -198,12 +199,12 @@ class _Reader:
             for arg in node.args.args:
                 self.names[arg.arg] = Name("meta")
             node = node.body
-        node = _Meta().visit(node)
-        value = self.expressions.value(node)
+        launch: ast.expr = _Meta().visit(node)
+        value = self.expressions.value(launch)
         sizes = value if isinstance(value, tuple) else (value,)
-        extents = tuple(self.expressions.whole(node, size, "the grid") for size in sizes)
+        extents = tuple(self.expressions.whole(launch, size, "the grid") for size in sizes)
         if not 1 <= len(extents) <= 3 or min(extents) < 1 or math.prod(extents) > MOST_INSTANCES:
-            raise self.text.error(node, f"a grid of {extents}", "", f"1 to 3 dims, 1 to {MOST_INSTANCES} instances")
+            raise self.text.error(launch, f"a grid of {extents}", "", f"1 to 3 dims, 1 to {MOST_INSTANCES} instances")
         return extents
 
     # the kernel's statements
