@@ -48,8 +48,9 @@ def test_a_memory_that_no_core_reaches_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mesh", "platform", "kind", "bytes_each"), [("ecp5-85-4x4", "ecp5-85k", "bram18", 2304), ("u55c-8x8", "u55c", "uram", 36864)]
-)  # fmt: skip
+    ("mesh", "platform", "kind", "bytes_each"),
+    [("ecp5-85-4x4", "ecp5-85k", "bram18", 2304), ("u55c-8x8", "u55c", "uram", 36864)],
+)
 def test_overlays_fit_the_devices_of_our_tables(mesh: str, platform: str, kind: str, bytes_each: int) -> None:
     machine, device = load_machine(mesh), load_platform(platform)
     mat = machine.unit("mat")
