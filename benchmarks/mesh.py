@@ -20,7 +20,7 @@ from penstock.compiler.mesh.facts import ProgramFacts, facts_of
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.mapping import INSIDE, LoadPlan
 from penstock.compiler.mesh.mapping import Mapping as Placement
-from penstock.compiler.mesh.planner import Allowed, Planned, Reuse, all_plans, plan_programs
+from penstock.compiler.mesh.planner import MeshAllowed, Planned, Reuse, all_plans, plan_programs
 from penstock.compiler.mesh.simulate import simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
 from penstock.compiler.mesh.triton.blocks import programs_of
@@ -116,7 +116,7 @@ def _gemm(name: str, kernel: KernelFile, machine: Machine, shape: tuple[int, int
     return row
 
 
-def _one_dim(smaller: str) -> Allowed:
+def _one_dim(smaller: str) -> MeshAllowed:
     def allowed(facts: ProgramFacts, mapping: Placement, loads: tuple[LoadPlan, ...]) -> bool:
         full = tuple(d for d, n in enumerate(mapping.cores) if n > 1)
         wanted = [() if fact.load.access.tensor == smaller else full for fact in facts.loads]

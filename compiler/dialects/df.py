@@ -167,7 +167,7 @@ class CoreOp(IRDLOperation):
 
 
 @irdl_op_definition
-class MemoryOp(IRDLOperation):
+class MeshMemoryOp(IRDLOperation):
     """Memories of `size` bytes. `interleaved`: tensors lie across all of them, page by page."""
 
     name = "df.memory"
@@ -244,6 +244,6 @@ UNITS: dict[str, type[_UnitOp]] = {"mat": MatOp, "vec": VecOp, "scalar": ScalarO
 
 DfDialect = Dialect(
     "df",
-    [SpatialDimOp, MatOp, VecOp, ScalarOp, CoreOp, MemoryOp, MuxOp, InterconnectsOp],
+    [SpatialDimOp, MatOp, VecOp, ScalarOp, CoreOp, MeshMemoryOp, MuxOp, InterconnectsOp],
     [DimType, UnitType, PartsType],
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from penstock.compiler.mesh.mapping import INSIDE, Plan
+from penstock.compiler.mesh.mapping import INSIDE, MeshPlan
 from penstock.compiler.mesh.traffic import Floats, Traffic
 
 
-def modelled_cycles(plan: Plan, traffic: Traffic) -> float:
+def modelled_cycles(plan: MeshPlan, traffic: Traffic) -> float:
     """Every round costs its arithmetic or its transfers, whichever is longer; hoisted tiles come in between."""
     facts, mapping = plan.facts, plan.mapping
     rounds = mapping.waves * sum(phase.most for phase in facts.phases)
@@ -39,7 +39,7 @@ def modelled_cycles(plan: Plan, traffic: Traffic) -> float:
     return first + exposed + mapping.waves * steady - idle + last
 
 
-def paper_cycles(plan: Plan, traffic: Traffic) -> float:
+def paper_cycles(plan: MeshPlan, traffic: Traffic) -> float:
     """Section 2.5 of the TL paper, from the innermost loop outward: loads, arithmetic and stores of a loop overlap."""
     facts, mapping = plan.facts, plan.mapping
     body = 0.0
@@ -53,7 +53,7 @@ def paper_cycles(plan: Plan, traffic: Traffic) -> float:
     return body + _together(plan, traffic, list(range(len(facts.loads))), 0)
 
 
-def _together(plan: Plan, traffic: Traffic, which: list[int], level: int) -> float:
+def _together(plan: MeshPlan, traffic: Traffic, which: list[int], level: int) -> float:
     """Transfers on disjoint links run at the same time, those on one link share it."""
     found = np.zeros(traffic.size)
     for at in which:
@@ -69,7 +69,7 @@ def _overlapped(trips: int, load: float, compute: float, store: float) -> float:
     return steady + max(load, compute) + max(store, compute) + load + store
 
 
-def dram_bytes(plan: Plan, traffic: Traffic) -> float:
+def dram_bytes(plan: MeshPlan, traffic: Traffic) -> float:
     """What all channels carry."""
     facts = plan.facts
     loads = sum(
@@ -79,7 +79,7 @@ def dram_bytes(plan: Plan, traffic: Traffic) -> float:
     return loads + facts.program.instances * sum(phase.stored * phase.most for phase in facts.phases)
 
 
-def bound_cycles(plan: Plan, traffic: Traffic) -> tuple[float, str]:
+def bound_cycles(plan: MeshPlan, traffic: Traffic) -> tuple[float, str]:
     """What no plan of this program with these blocks is below: its arithmetic on all cores, each tensor moved once."""
     facts, machine = plan.facts, traffic.machine
     trips = facts.program.trips

@@ -15,11 +15,11 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 
 from penstock.compiler.dialects import df
 from penstock.compiler.errors import nearest
-from penstock.compiler.mesh.machine import Machine, Memory, Network, Unit, only, refused
+from penstock.compiler.mesh.machine import Machine, MeshMemory, MeshNetwork, MeshUnit, only, refused
 
 FOLDER = Path(__file__).parent / "data"
 MOST_BYTES = 1 << 18
-Kind = TypeVar("Kind")
+MeshKind = TypeVar("Kind")
 _FIELDS = {
     "": {"name", "title", "clock_mhz", "dims", "unit", "core", "memory", "mux", "network"},
     "unit": {"name", "kind", "shape", "cycles", "start"},
@@ -105,7 +105,7 @@ class _Builder:
             self._add(core.label.data, core)
         for row in self._rows("memory"):
             size, rate = self._of(int, row.get("bytes"), "bytes"), self._number(row, "bandwidth")
-            memory = df.MemoryOp(self._text(row, "name"), self._dims(row), size, rate, bool(row.get("interleaved")))
+            memory = df.MeshMemoryOp(self._text(row, "name"), self._dims(row), size, rate, bool(row.get("interleaved")))
             self._add(memory.label.data, memory)
         for row in self._rows("mux"):
             self.ops.append(df.MuxOp(self._text(row, "name"), *self._ends(row), self._map(row)))
@@ -186,7 +186,7 @@ class _Builder:
         value = row.get(name, default)
         return float(value) if isinstance(value, int | float) else self._of(float, value, name)
 
-    def _of(self, kind: type[Kind], value: object, name: str) -> Kind:
+    def _of(self, kind: type[MeshKind], value: object, name: str) -> MeshKind:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise refused(self.where, f"{name} is {value!r}", "", f"it must be {kind.__name__}")
         return value
@@ -198,33 +198,33 @@ def machine_of(module: ModuleOp) -> Machine:
     name = str(getattr(attributes.get("df.name"), "data", "of a file"))
     clock = attributes.get("df.clock_mhz")
     dims: dict[SSAValue, tuple[str, int]] = {}
-    units: dict[SSAValue, Unit] = {}
+    units: dict[SSAValue, MeshUnit] = {}
     parts: dict[SSAValue, str] = {}
-    memories: dict[str, Memory] = {}
+    memories: dict[str, MeshMemory] = {}
     cores: dict[str, df.CoreOp] = {}
     muxes: dict[str, df.MuxOp] = {}
-    networks: list[Network] = []
+    networks: list[MeshNetwork] = []
     for op in module.ops:
         match op:
             case df.SpatialDimOp():
                 dims[op.dim] = (op.label.data, op.size.value.data)
             case df.MatOp() | df.VecOp() | df.ScalarOp():
                 kind = op.name.removeprefix("df.")
-                units[op.unit] = Unit(op.label.data, kind, op.dims(), op.cycles.value.data, op.start.value.data, 1)
+                units[op.unit] = MeshUnit(op.label.data, kind, op.dims(), op.cycles.value.data, op.start.value.data, 1)
             case df.CoreOp():
                 cores[op.label.data] = op
                 parts[op.cores] = op.label.data
-            case df.MemoryOp():
+            case df.MeshMemoryOp():
                 over = tuple(dims[dim][0] for dim in op.scaleout)
                 rate, mixed = op.bandwidth.value.data, op.interleaved is not None
-                memories[op.label.data] = Memory(op.label.data, over, op.size.value.data, rate, mixed)
+                memories[op.label.data] = MeshMemory(op.label.data, over, op.size.value.data, rate, mixed)
                 parts[op.memories] = op.label.data
             case df.MuxOp():
                 muxes[op.label.data] = op
             case df.InterconnectsOp():
                 ends = parts[op.source], parts[op.target]
                 rate, start = op.bandwidth.value.data, op.start.value.data
-                networks.append(Network(op.label.data, *ends, op.map.data, rate, start, op.open is not None))
+                networks.append(MeshNetwork(op.label.data, *ends, op.map.data, rate, start, op.open is not None))
             case _:
                 raise refused(name, f"{op.name} is no part of a mesh", "", "use the operations of df")
     core = cores[only(list(cores), name, "kinds of cores")]
@@ -252,7 +252,7 @@ def machine_of(module: ModuleOp) -> Machine:
         dict(dims.values()),
         tuple(dims[dim][0] for dim in core.scaleout),
         tuple(
-            Unit(u.name, u.kind, u.shape, u.cycles, u.start, count)
+            MeshUnit(u.name, u.kind, u.shape, u.cycles, u.start, count)
             for u, count in zip((units[unit] for unit in core.scalein), counts, strict=True)
         ),
         memories,

@@ -9,32 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from penstock.compiler.errors import PenstockError
-from penstock.compiler.mesh.interpret import Array, Counters, Tensors, run_instance, take
-from penstock.compiler.mesh.mapping import INSIDE, Plan
-from penstock.compiler.mesh.program import BYTES, Load
+from penstock.compiler.mesh.interpret import MeshArray, MeshCounters, MeshTensors, run_instance, take
+from penstock.compiler.mesh.mapping import INSIDE, MeshPlan
+from penstock.compiler.mesh.program import BYTES, MeshLoad
 from penstock.compiler.mesh.traffic import Group, Traffic
 
-Key = tuple[int, ...]
-Places = list[Key | None]
+MeshKey = tuple[int, ...]
+MeshPlaces = list[MeshKey | None]
 
 
 @dataclass
 class _Shared:
     """What one group holds of one load: the tiles of one event, by what they depend on."""
 
-    event: Key = ()
-    tiles: dict[Key, Array] = field(default_factory=dict[Key, Array])
+    event: MeshKey = ()
+    tiles: dict[MeshKey, MeshArray] = field(default_factory=dict[MeshKey, MeshArray])
 
 
 @dataclass
 class PlanExecution:
-    plan: Plan
+    plan: MeshPlan
     traffic: Traffic
-    tensors: Tensors
+    tensors: MeshTensors
     read: int = 0
     """Bytes that were read outside."""
 
-    def run(self) -> Tensors:
+    def run(self) -> MeshTensors:
         plan, cores = self.plan, self.traffic.machine.cores
         dims = plan.facts.program.grid
         groups = [
@@ -50,8 +50,12 @@ class PlanExecution:
                     continue
 
                 def fetch(
-                    load: Load, now: Counters, core: int = core, places: Places = places, loops: Key = loops
-                ) -> Array:
+                    load: MeshLoad,
+                    now: MeshCounters,
+                    core: int = core,
+                    places: MeshPlaces = places,
+                    loops: MeshKey = loops,
+                ) -> MeshArray:
                     at = at_load[load.result]
                     group = groups[at][core]
                     reader = next(places[c] for c in (group.leader, *group.cores) if places[c] is not None)
@@ -63,14 +67,14 @@ class PlanExecution:
                 run_instance(plan.facts.program, self.tensors, counters, fetch)
         return self.tensors
 
-    def _loops(self, wave: int) -> Key:
+    def _loops(self, wave: int) -> MeshKey:
         found: list[int] = []
         for trip in reversed(self.plan.mapping.trips):
             wave, at = divmod(wave, trip)
             found.append(at)
         return tuple(reversed(found))
 
-    def _from(self, shared: _Shared, at: int, counters: Counters, loops: Key) -> Array:
+    def _from(self, shared: _Shared, at: int, counters: MeshCounters, loops: MeshKey) -> MeshArray:
         fact, load = self.plan.facts.loads[at], self.plan.loads[at]
         access = fact.load.access
         event = loops if load.level == INSIDE else loops[: load.level]
@@ -89,7 +93,7 @@ class PlanExecution:
         return shared.tiles[key]
 
 
-def execute(plan: Plan, traffic: Traffic, tensors: Tensors) -> int:
+def execute(plan: MeshPlan, traffic: Traffic, tensors: MeshTensors) -> int:
     """Run a plan on flat tensors, in place; the bytes that it read outside."""
     run = PlanExecution(plan, traffic, tensors)
     run.run()

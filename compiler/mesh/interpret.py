@@ -9,19 +9,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.compiler.mesh.program import Access, Bound, Compute, Load, Loop, Statement, Store, TileProgram
+from penstock.compiler.mesh.program import (
+    MeshAccess,
+    MeshBound,
+    MeshCompute,
+    MeshLoad,
+    MeshLoop,
+    MeshStatement,
+    MeshStore,
+    TileProgram,
+)
 
-Array = NDArray[Any]
-Tensors = dict[str, Array]
-Counters = Mapping[int, int]
-Fetch = Callable[[Load, Counters], Array]
+MeshArray = NDArray[Any]
+MeshTensors = dict[str, MeshArray]
+MeshCounters = Mapping[int, int]
+MeshFetch = Callable[[MeshLoad, MeshCounters], MeshArray]
 
-_PAIRS: dict[str, Callable[[Array, Array], Array]] = {
+_PAIRS: dict[str, Callable[[MeshArray, MeshArray], MeshArray]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "max": np.maximum, "min": np.minimum,
     "less": np.less, "less_equal": np.less_equal, "greater": np.greater, "greater_equal": np.greater_equal,
     "equal": np.equal, "not_equal": np.not_equal,
 }  # fmt: skip
-_SINGLES: dict[str, Callable[[Array], Array]] = {
+_SINGLES: dict[str, Callable[[MeshArray], MeshArray]] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sqrt": np.sqrt, "abs": np.abs, "sin": np.sin,
     "cos": np.cos, "tanh": np.tanh, "neg": np.negative, "rsqrt": lambda x: 1 / np.sqrt(x), "trans": np.transpose,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
@@ -40,49 +49,50 @@ def _grid(shape: tuple[int, ...], strides: tuple[int, ...], base: int) -> NDArra
     return found
 
 
-def _within(bounds: Sequence[Bound], shape: tuple[int, ...], counters: Counters) -> NDArray[np.bool_]:
+def _within(bounds: Sequence[MeshBound], shape: tuple[int, ...], counters: MeshCounters) -> NDArray[np.bool_]:
     found = np.ones(shape, bool)
     for bound in bounds:
         found &= _grid(shape, bound.strides, bound.base.at(counters)) < 0
     return found
 
 
-def places(access: Access, counters: Counters) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def places(access: MeshAccess, counters: MeshCounters) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Which elements a tile has, and which of them are there."""
     within = _within(access.mask, access.shape, counters)
     return _grid(access.shape, access.strides, access.base.at(counters)), within
 
 
-def take(tensors: Mapping[str, Array], load: Load, counters: Counters) -> Array:
+def take(tensors: Mapping[str, MeshArray], load: MeshLoad, counters: MeshCounters) -> MeshArray:
     where, within = places(load.access, counters)
     flat = tensors[load.access.tensor]
     return np.where(within, flat[np.where(within, where, 0)], flat.dtype.type(load.other))
 
 
-def put(tensors: Tensors, store: Store, counters: Counters, value: Array) -> None:
+def put(tensors: MeshTensors, store: MeshStore, counters: MeshCounters, value: MeshArray) -> None:
     where, within = places(store.access, counters)
     flat = tensors[store.access.tensor]
     flat[where[within]] = np.broadcast_to(value, store.access.shape).astype(flat.dtype)[within]
 
 
-def run_instance(program: TileProgram, tensors: Tensors, counters: dict[int, int], fetch: Fetch) -> None:
+def run_instance(program: TileProgram, tensors: MeshTensors, counters: dict[int, int], fetch: MeshFetch) -> None:
     with np.errstate(all="ignore"):
         _run(program, program.body, tensors, counters, fetch, {})
 
 
 def _run(
-    program: TileProgram, body: Sequence[Statement], tensors: Tensors, counters: dict[int, int], fetch: Fetch,
-    values: dict[int, Array],
+    program: TileProgram, body: Sequence[MeshStatement], tensors: MeshTensors, counters: dict[int, int],
+    fetch: MeshFetch,
+    values: dict[int, MeshArray],
 ) -> None:  # fmt: skip
     for statement in body:
         match statement:
-            case Load():
+            case MeshLoad():
                 values[statement.result] = fetch(statement, counters)
-            case Store():
+            case MeshStore():
                 put(tensors, statement, counters, values[statement.value])
-            case Compute():
+            case MeshCompute():
                 values[statement.result] = _computed(statement, [values[i] for i in statement.operands], counters)
-            case Loop():
+            case MeshLoop():
                 for row in statement.carried:
                     values[row.inside] = values[row.first]
                 for trip in range(statement.extent.at(counters)):
@@ -95,9 +105,9 @@ def _run(
                     values[row.after] = values[row.inside]
 
 
-def _computed(statement: Compute, operands: list[Array], counters: Counters) -> Array:
+def _computed(statement: MeshCompute, operands: list[MeshArray], counters: MeshCounters) -> MeshArray:
     kind, setting, dtype = statement.kind, statement.setting, numpy_type(statement.dtype)
-    bounds = [one for one in setting if isinstance(one, Bound)] if isinstance(setting, tuple) else []
+    bounds = [one for one in setting if isinstance(one, MeshBound)] if isinstance(setting, tuple) else []
     axes: tuple[int, ...] = ()
     if isinstance(setting, tuple):
         axes = tuple(one for one in setting if isinstance(one, int))
@@ -120,14 +130,14 @@ def _computed(statement: Compute, operands: list[Array], counters: Counters) -> 
     elif kind == "cumsum":
         found = np.cumsum(operands[0], axis=axes[0])
     elif kind.startswith("reduce_"):
-        reduce: Callable[..., Array] = {"sum": np.sum, "max": np.max, "min": np.min}[kind.removeprefix("reduce_")]
+        reduce: Callable[..., MeshArray] = {"sum": np.sum, "max": np.max, "min": np.min}[kind.removeprefix("reduce_")]
         found = reduce(operands[0], axis=axes)
     else:
         found = operands[0]
     return np.asarray(found, dtype)
 
 
-def interpret(program: TileProgram, tensors: Tensors) -> None:
+def interpret(program: TileProgram, tensors: MeshTensors) -> None:
     """Run all instances on flat tensors, in place."""
     for place in itertools.product(*(range(dim.extent) for dim in program.grid)):
         counters = {dim.counter: at for dim, at in zip(program.grid, place, strict=True)}

@@ -16,13 +16,13 @@ from penstock.compiler.errors import PenstockError
 
 CODE = "bad-mesh"
 MOST_CORES = 4096
-Place = tuple[int, ...]
-Node = tuple[str, Place]
+MeshPlace = tuple[int, ...]
+MeshNode = tuple[str, MeshPlace]
 """A memory: whose it is, and where."""
 
 
 @dataclass(frozen=True)
-class Unit:
+class MeshUnit:
     name: str
     kind: str
     shape: tuple[int, ...]
@@ -32,7 +32,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Memory:
+class MeshMemory:
     name: str
     dims: tuple[str, ...]
     size: int
@@ -41,7 +41,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Network:
+class MeshNetwork:
     """Links of one kind, from memories to memories."""
 
     name: str
@@ -58,8 +58,8 @@ class Link:
     """One wire of a network, in the direction in which it carries."""
 
     network: str
-    source: Node
-    target: Node
+    source: MeshNode
+    target: MeshNode
     bandwidth: float
     start: float
 
@@ -73,11 +73,11 @@ class Machine:
     clock_mhz: float
     dims: dict[str, int]
     core_dims: tuple[str, ...]
-    units: tuple[Unit, ...]
-    memories: dict[str, Memory]
+    units: tuple[MeshUnit, ...]
+    memories: dict[str, MeshMemory]
     scratchpad: str
     mux: AffineMap
-    networks: tuple[Network, ...]
+    networks: tuple[MeshNetwork, ...]
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.core_dims) <= 2:
@@ -98,30 +98,30 @@ class Machine:
         return tuple(self.dims[name] for name in self.core_dims)
 
     @cached_property
-    def cores(self) -> list[Place]:
+    def cores(self) -> list[MeshPlace]:
         return list(itertools.product(*(range(size) for size in self.extents)))
 
     @cached_property
-    def outside(self) -> Memory | None:
+    def outside(self) -> MeshMemory | None:
         """The memory that tensors lie in: the largest that is no scratchpad."""
         others = [memory for memory in self.memories.values() if memory.name != self.scratchpad]
         return max(others, key=lambda memory: memory.size, default=None)
 
     @cached_property
-    def channels(self) -> list[Node]:
+    def channels(self) -> list[MeshNode]:
         return [] if self.outside is None else [(self.outside.name, place) for place in self.places(self.outside)]
 
-    def places(self, memory: Memory) -> list[Place]:
+    def places(self, memory: MeshMemory) -> list[MeshPlace]:
         return list(itertools.product(*(range(self.dims[name]) for name in memory.dims)))
 
     @cached_property
     def capacity(self) -> int:
         return self.memories[self.scratchpad].size
 
-    def scratchpad_of(self, core: Place) -> Node:
+    def scratchpad_of(self, core: MeshPlace) -> MeshNode:
         return self._place(self.scratchpad, evaluate_map(self.mux, core), f"the mux of core {core}")
 
-    def _place(self, memory: str, place: Place, where: str) -> Node:
+    def _place(self, memory: str, place: MeshPlace, where: str) -> MeshNode:
         dims = self.memories[memory].dims
         if len(place) != len(dims) or any(not 0 <= p < self.dims[d] for p, d in zip(place, dims, strict=True)):
             sizes = " x ".join(str(self.dims[d]) for d in dims)
@@ -145,9 +145,9 @@ class Machine:
         return found
 
     @cached_property
-    def _leaving(self) -> dict[Node, list[tuple[int, Node]]]:
+    def _leaving(self) -> dict[MeshNode, list[tuple[int, MeshNode]]]:
         """Where one gets to from every memory. What joins two kinds of memories carries both ways."""
-        found: dict[Node, list[tuple[int, Node]]] = {}
+        found: dict[MeshNode, list[tuple[int, MeshNode]]] = {}
         for index, link in enumerate(self.links):
             found.setdefault(link.source, []).append((index, link.target))
             if link.source[0] != link.target[0]:
@@ -155,13 +155,13 @@ class Machine:
         return found
 
     @cached_property
-    def _ways(self) -> dict[Node, dict[Node, tuple[int, Node]]]:
+    def _ways(self) -> dict[MeshNode, dict[MeshNode, tuple[int, MeshNode]]]:
         return {}
 
-    def route(self, source: Node, target: Node) -> tuple[int, ...]:
+    def route(self, source: MeshNode, target: MeshNode) -> tuple[int, ...]:
         """The links of a shortest way, in their order."""
         if source not in self._ways:
-            came: dict[Node, tuple[int, Node]] = {}
+            came: dict[MeshNode, tuple[int, MeshNode]] = {}
             waiting = deque([source])
             while waiting:
                 at = waiting.popleft()
@@ -183,7 +183,7 @@ class Machine:
             found.append(link)
         return tuple(reversed(found))
 
-    def along(self, dim: int) -> list[Network]:
+    def along(self, dim: int) -> list[MeshNetwork]:
         """The networks that go along one dim of the cores, and no other."""
         name = self.core_dims[dim]
         memory = self.memories[self.scratchpad]
@@ -218,7 +218,7 @@ class Machine:
         assert self.outside is not None
         return self.outside.bandwidth * len(self.channels)
 
-    def unit(self, kind: str) -> Unit | None:
+    def unit(self, kind: str) -> MeshUnit | None:
         return next((unit for unit in self.units if unit.kind == kind), None)
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from penstock.compiler.mesh.facts import LoadFacts, ProgramFacts
 from penstock.compiler.mesh.machine import Machine
-from penstock.compiler.mesh.traffic import Share, Traffic
+from penstock.compiler.mesh.traffic import MeshShare, Traffic
 
 INSIDE = -1
 
@@ -61,13 +61,13 @@ class Mapping:
 class LoadPlan:
     """`level`: inside how many loops of the order the load stands; INSIDE: in every round of its phase."""
 
-    share: Share
+    share: MeshShare
     level: int
     buffers: int
 
 
 @dataclass(frozen=True)
-class Plan:
+class MeshPlan:
     facts: ProgramFacts
     mapping: Mapping
     loads: tuple[LoadPlan, ...]
@@ -127,7 +127,7 @@ def load_choices(
         d for d, dim in enumerate(mapping.spatial)
         if dim not in fact.depends and mapping.cores[d] > 1 and traffic.possible(d)
     ]  # fmt: skip
-    shares: list[Share] = [
+    shares: list[MeshShare] = [
         share for n in range(len(free) + 1) for share in itertools.combinations(free, n) if spatial or not share
     ]
     last = len(mapping.order)

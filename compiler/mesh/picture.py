@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from penstock.compiler.mesh.planner import Measured
+from penstock.compiler.mesh.planner import MeshMeasured
 from penstock.compiler.mesh.traffic import Traffic
 
 _STEP, _SIZE = 90, 44
 
 
-def picture_of(measured: Measured, traffic: Traffic) -> str:
+def picture_of(measured: MeshMeasured, traffic: Traffic) -> str:
     """An SVG: the share of the run is written in every core and colours every link."""
     machine, run = traffic.machine, measured.run
     rows, columns = (1, *machine.extents)[-2:]

@@ -16,13 +16,13 @@ from penstock.compiler.errors import PenstockError
 from penstock.compiler.mesh.cost import bound_cycles, modelled_cycles
 from penstock.compiler.mesh.facts import ProgramFacts, facts_of
 from penstock.compiler.mesh.machine import Machine
-from penstock.compiler.mesh.mapping import LoadPlan, Mapping, Plan, footprint, load_choices, mappings
+from penstock.compiler.mesh.mapping import LoadPlan, Mapping, MeshPlan, footprint, load_choices, mappings
 from penstock.compiler.mesh.program import TileProgram
 from penstock.compiler.mesh.simulate import MeshRun, simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
 
 MOST_WAYS = 20_000
-Allowed = Callable[[ProgramFacts, Mapping, tuple[LoadPlan, ...]], bool]
+MeshAllowed = Callable[[ProgramFacts, Mapping, tuple[LoadPlan, ...]], bool]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Reuse:
 
     spatial: bool = True
     temporal: bool = True
-    allowed: Allowed | None = None
+    allowed: MeshAllowed | None = None
 
 
 @dataclass(frozen=True)
-class Measured:
-    plan: Plan
+class MeshMeasured:
+    plan: MeshPlan
     modelled: float
     run: MeshRun
 
@@ -49,13 +49,13 @@ class Measured:
 class Planned:
     """The measured plans, the best first; how many were weighed, and what none is below."""
 
-    measured: tuple[Measured, ...]
+    measured: tuple[MeshMeasured, ...]
     weighed: int
     bound: float
     reason: str
 
     @property
-    def best(self) -> Measured:
+    def best(self) -> MeshMeasured:
         return self.measured[0]
 
     @property
@@ -68,10 +68,10 @@ class _Best:
     """The k least by the model."""
 
     most: int
-    rows: list[tuple[float, int, Plan]] = field(default_factory=list[tuple[float, int, Plan]])
+    rows: list[tuple[float, int, MeshPlan]] = field(default_factory=list[tuple[float, int, MeshPlan]])
     weighed: int = 0
 
-    def offer(self, cycles: float, plan: Plan) -> None:
+    def offer(self, cycles: float, plan: MeshPlan) -> None:
         self.weighed += 1
         row = (-cycles, -self.weighed, plan)
         if len(self.rows) < self.most:
@@ -90,7 +90,7 @@ def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, r
     for program in programs:
         _check_memory(program, machine)
         facts = facts_of(program, machine)
-        bound, reason = bound_cycles(Plan(facts, next(mappings(facts, machine)), ()), traffic)
+        bound, reason = bound_cycles(MeshPlan(facts, next(mappings(facts, machine)), ()), traffic)
         rows.append((bound, reason, facts))
     for bound, _, facts in sorted(rows, key=lambda row: row[0]):
         if bound > best.limit:
@@ -104,13 +104,13 @@ def plan_programs(programs: Iterable[TileProgram], machine: Machine, top: int, r
             hint="use smaller blocks, or let the kernel keep less",
         )  # fmt: skip
     found = [
-        Measured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in sorted(best.rows, reverse=True)
+        MeshMeasured(plan, -cycles, simulate_plan(plan, traffic)) for cycles, _, plan in sorted(best.rows, reverse=True)
     ]
     bound, reason, _ = min(rows, key=lambda row: row[0])
     return Planned(tuple(sorted(found, key=lambda row: row.run.cycles)), best.weighed, bound, reason)
 
 
-def all_plans(facts: ProgramFacts, traffic: Traffic, reuse: Reuse) -> Iterator[Plan]:
+def all_plans(facts: ProgramFacts, traffic: Traffic, reuse: Reuse) -> Iterator[MeshPlan]:
     """Every plan that fits its scratchpads."""
     machine = traffic.machine
     room = machine.capacity - facts.kept * machine.sharing
@@ -125,7 +125,7 @@ def all_plans(facts: ProgramFacts, traffic: Traffic, reuse: Reuse) -> Iterator[P
             size = sum(row[1] for row in rows)
             loads = tuple(row[0] for row in rows)
             if size <= room and (reuse.allowed is None or reuse.allowed(facts, mapping, loads)):
-                yield Plan(facts, mapping, loads)
+                yield MeshPlan(facts, mapping, loads)
 
 
 def _check_memory(program: TileProgram, machine: Machine) -> None:

@@ -17,7 +17,7 @@ Strides = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Bound:
+class MeshBound:
     """Holds for the elements of a tile at which `base` + strides · place is less than 0."""
 
     base: Affine
@@ -25,14 +25,14 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Access:
+class MeshAccess:
     """A tile of a tensor that lies flat in memory: element p at `base` + strides · p, where all bounds hold."""
 
     tensor: str
     base: Affine
     strides: Strides
     shape: tuple[int, ...]
-    mask: tuple[Bound, ...] = ()
+    mask: tuple[MeshBound, ...] = ()
 
     @property
     def elements(self) -> int:
@@ -45,22 +45,22 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Load:
+class MeshLoad:
     result: int
-    access: Access
+    access: MeshAccess
     other: float
     where: str
 
 
 @dataclass(frozen=True)
-class Store:
-    access: Access
+class MeshStore:
+    access: MeshAccess
     value: int
     where: str
 
 
 @dataclass(frozen=True)
-class Compute:
+class MeshCompute:
     """`kind` of `operands`; what else it needs (an axis, a constant, a type, bounds) in `setting`."""
 
     result: int
@@ -68,7 +68,7 @@ class Compute:
     operands: tuple[int, ...]
     shape: tuple[int, ...]
     dtype: str
-    setting: float | int | str | tuple[int, ...] | tuple[Bound, ...] | None = None
+    setting: float | int | str | tuple[int, ...] | tuple[MeshBound, ...] | None = None
     inner: int = 1
     """How many products are added up for one element of a `dot`."""
 
@@ -84,19 +84,19 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Loop:
+class MeshLoop:
     counter: int
     extent: Affine
     carried: tuple[Carried, ...]
-    body: tuple[Statement, ...]
+    body: tuple[MeshStatement, ...]
     where: str
 
 
-Statement = Load | Store | Compute | Loop
+MeshStatement = MeshLoad | MeshStore | MeshCompute | MeshLoop
 
 
 @dataclass(frozen=True)
-class Tensor:
+class MeshTensor:
     name: str
     dtype: str
     elements: int
@@ -117,10 +117,10 @@ class GridDim:
 class TileProgram:
     name: str
     grid: tuple[GridDim, ...]
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, MeshTensor]
     written: frozenset[str]
     shapes: Mapping[int, tuple[tuple[int, ...], str]]
-    body: tuple[Statement, ...]
+    body: tuple[MeshStatement, ...]
     trips: Mapping[int, int]
     """The most that each counter counts to."""
     blocks: Mapping[str, int]
@@ -130,8 +130,8 @@ class TileProgram:
         return math.prod(dim.extent for dim in self.grid)
 
 
-def walk(body: Sequence[Statement]) -> Iterator[Statement]:
+def walk(body: Sequence[MeshStatement]) -> Iterator[MeshStatement]:
     for statement in body:
         yield statement
-        if isinstance(statement, Loop):
+        if isinstance(statement, MeshLoop):
             yield from walk(statement.body)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.compiler.mesh.cost import dram_bytes, paper_cycles
-from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, Plan
-from penstock.compiler.mesh.planner import Measured, Planned
+from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, MeshPlan
+from penstock.compiler.mesh.planner import MeshMeasured, Planned
 from penstock.compiler.mesh.traffic import Traffic
 
 
@@ -17,7 +17,7 @@ def served(load: LoadPlan, traffic: Traffic) -> str:
     return ("broadcast along " if len(names) == 1 else "broadcast, a wavefront along ") + " then ".join(names)
 
 
-def nest_of(plan: Plan, traffic: Traffic) -> list[str]:
+def nest_of(plan: MeshPlan, traffic: Traffic) -> list[str]:
     """The program of every core, as loops."""
     mapping, facts, machine = plan.mapping, plan.facts, traffic.machine
     grid = facts.program.grid
@@ -37,7 +37,7 @@ def nest_of(plan: Plan, traffic: Traffic) -> list[str]:
     return lines
 
 
-def _loads(plan: Plan, traffic: Traffic, level: int, indent: str, phase: int | None = None) -> list[str]:
+def _loads(plan: MeshPlan, traffic: Traffic, level: int, indent: str, phase: int | None = None) -> list[str]:
     return [
         f"{indent}load {fact.load.access.tensor} ({fact.load.where}): {plan.tiles(i)} x {fact.bytes:,} bytes, "
         f"{served(load, traffic)}, {load.buffers} buffer{'s' if load.buffers > 1 else ''}"
@@ -46,7 +46,7 @@ def _loads(plan: Plan, traffic: Traffic, level: int, indent: str, phase: int | N
     ]
 
 
-def record_of(measured: Measured, traffic: Traffic) -> dict[str, object]:
+def record_of(measured: MeshMeasured, traffic: Traffic) -> dict[str, object]:
     """One plan, for programs."""
     plan, machine = measured.plan, traffic.machine
     return {

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from penstock.compiler.jit import Compiled
 from penstock.compiler.mesh import engine
-from penstock.compiler.mesh.mapping import INSIDE, Plan
+from penstock.compiler.mesh.mapping import INSIDE, MeshPlan
 from penstock.compiler.mesh.traffic import Floats, Group, Traffic
 
 MOST_ROUNDS = 12_000
 _COMPILED_FROM = 400
 _ENGINE = Compiled("mesh", ("penstock.compiler.mesh.engine",), "run_rounds")
-Ints = NDArray[np.int64]
+MeshInts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class MeshRun:
     extended: bool
 
 
-def simulate_plan(plan: Plan, traffic: Traffic) -> MeshRun:
+def simulate_plan(plan: MeshPlan, traffic: Traffic) -> MeshRun:
     each = sum(phase.most for phase in plan.facts.phases)
     most = max(MOST_ROUNDS // each, 4)
     waves = plan.mapping.waves
@@ -60,7 +60,7 @@ def _turns(trips: tuple[int, ...]) -> list[int]:
     return [math.prod(trips[at:]) for at in range(1, len(trips) + 1)]
 
 
-def _run(plan: Plan, traffic: Traffic, waves: int) -> MeshRun:
+def _run(plan: MeshPlan, traffic: Traffic, waves: int) -> MeshRun:
     machine, facts, mapping = traffic.machine, plan.facts, plan.mapping
     cores, dims = machine.cores, facts.program.grid
     counts = np.zeros((waves, len(facts.phases), len(cores)), np.int64)
@@ -108,7 +108,7 @@ def _run(plan: Plan, traffic: Traffic, waves: int) -> MeshRun:
     return MeshRun(float(cycles), busy, core_busy, ended, False)
 
 
-def _places(trips: tuple[int, ...], waves: int) -> Ints:
+def _places(trips: tuple[int, ...], waves: int) -> MeshInts:
     """Where every loop of the order is in each wave."""
     left, found = np.arange(waves), np.zeros((waves, len(trips)), np.int64)
     for at in range(len(trips) - 1, -1, -1):
@@ -116,7 +116,7 @@ def _places(trips: tuple[int, ...], waves: int) -> Ints:
     return found
 
 
-def _rounds(most: Ints) -> tuple[Ints, Ints, Ints]:
+def _rounds(most: MeshInts) -> tuple[MeshInts, MeshInts, MeshInts]:
     """Wave, phase and number within the phase of every round."""
     waves, phases = most.shape
     counts = most.ravel()
@@ -128,7 +128,9 @@ def _rounds(most: Ints) -> tuple[Ints, Ints, Ints]:
     return np.append(0, wave), np.append(-1, phase), np.append(0, within)
 
 
-def _fetches(plan: Plan, at: int, wave: Ints, phase: Ints, waves: int) -> tuple[Ints, Ints, Ints, Ints]:
+def _fetches(
+    plan: MeshPlan, at: int, wave: MeshInts, phase: MeshInts, waves: int
+) -> tuple[MeshInts, MeshInts, MeshInts, MeshInts]:
     """For a load, in every round: how many tiles are asked for, for which round, and whether its tiles begin or end."""
     fact, load = plan.facts.loads[at], plan.loads[at]
     size = len(wave)
@@ -156,11 +158,11 @@ def _fetches(plan: Plan, at: int, wave: Ints, phase: Ints, waves: int) -> tuple[
     return issue, issued_for, begins, ends
 
 
-def _offsets(sizes: list[int]) -> Ints:
+def _offsets(sizes: list[int]) -> MeshInts:
     return np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))]).astype(np.int64)
 
 
-def _uses(groups: list[Group]) -> tuple[Ints, Ints, Floats]:
+def _uses(groups: list[Group]) -> tuple[MeshInts, MeshInts, Floats]:
     begin = _offsets([len(group.occupied) for group in groups])
     at = np.array([link for group in groups for link, _ in group.occupied], np.int64)
     return begin, at, np.array([cycles for group in groups for _, cycles in group.occupied], float)

@@ -9,10 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.compiler.mesh.machine import Machine, Network, Place
+from penstock.compiler.mesh.machine import Machine, MeshNetwork, MeshPlace
 
 Floats = NDArray[np.float64]
-Share = tuple[int, ...]
+MeshShare = tuple[int, ...]
 """The dims of the cores along which one transfer serves all."""
 
 
@@ -36,14 +36,14 @@ class Traffic:
         return len(self.machine.links) + len(self.machine.channels)
 
     @cached_property
-    def _groups(self) -> dict[Share, list[Group]]:
+    def _groups(self) -> dict[MeshShare, list[Group]]:
         return {}
 
     @cached_property
-    def _vectors(self) -> dict[Share, Floats]:
+    def _vectors(self) -> dict[MeshShare, Floats]:
         return {}
 
-    def groups(self, share: Share) -> list[Group]:
+    def groups(self, share: MeshShare) -> list[Group]:
         """The cores by who shares, with what their transfers occupy."""
         if share not in self._groups:
             machine = self.machine
@@ -61,10 +61,12 @@ class Traffic:
     def possible(self, dim: int) -> bool:
         return bool(self.machine.along(dim)) or self.machine.shares_scratchpad(dim)
 
-    def _group(self, corner: Place, whole: tuple[int, ...], cores: tuple[int, ...], index: dict[Place, int]) -> Group:
+    def _group(
+        self, corner: MeshPlace, whole: tuple[int, ...], cores: tuple[int, ...], index: dict[MeshPlace, int]
+    ) -> Group:
         machine = self.machine
         leader = list(corner)
-        networks: list[tuple[int, Network]] = []
+        networks: list[tuple[int, MeshNetwork]] = []
         for dim in whole:
             if machine.shares_scratchpad(dim):
                 continue
@@ -90,10 +92,10 @@ class Traffic:
         return Group(cores, index[tuple(leader)], tuple(sorted(occupied.items())), start)
 
     @cached_property
-    def _link(self) -> dict[tuple[str, tuple[str, Place]], int]:
+    def _link(self) -> dict[tuple[str, tuple[str, MeshPlace]], int]:
         return {(link.network, link.source): i for i, link in enumerate(self.machine.links)}
 
-    def _from_outside(self, core: Place) -> tuple[dict[int, float], float]:
+    def _from_outside(self, core: MeshPlace) -> tuple[dict[int, float], float]:
         """A tile lies across all channels, or is in the nearest."""
         machine, occupied, start = self.machine, dict[int, float](), 0.0
         target = machine.scratchpad_of(core)
@@ -109,7 +111,7 @@ class Traffic:
                 start = max(start, machine.links[link].start)
         return occupied, start
 
-    def vector(self, share: Share) -> Floats:
+    def vector(self, share: MeshShare) -> Floats:
         """Cycles a byte that every link and channel is occupied when all groups load a tile."""
         if share not in self._vectors:
             found = np.zeros(self.size)
@@ -119,5 +121,5 @@ class Traffic:
             self._vectors[share] = found
         return self._vectors[share]
 
-    def start(self, share: Share) -> float:
+    def start(self, share: MeshShare) -> float:
         return max(group.start for group in self.groups(share))

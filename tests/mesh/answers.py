@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.compiler.mesh.execute import execute
-from penstock.compiler.mesh.interpret import Array, interpret, numpy_type
+from penstock.compiler.mesh.interpret import MeshArray, interpret, numpy_type
 from penstock.compiler.mesh.machine import Machine
 from penstock.compiler.mesh.planner import Planned, Reuse, plan_programs
 from penstock.compiler.mesh.program import TileProgram
@@ -18,14 +18,14 @@ from penstock.compiler.mesh.triton.read import open_kernel, read_kernel
 from penstock.compiler.tasks.source import ProgramText
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "meshes"
-Tensors = dict[str, Array]
+Tensors = dict[str, MeshArray]
 
 
 @dataclass(frozen=True)
 class Case:
     file: str
     given: dict[str, int | float | str]
-    answer: Callable[[Tensors], Array]
+    answer: Callable[[Tensors], MeshArray]
     out: str
     options: dict[str, str] = field(default_factory=dict[str, str])
 
@@ -63,17 +63,17 @@ class Case:
         return worst
 
 
-def _error(found: Array, wanted: Array) -> float:
+def _error(found: MeshArray, wanted: MeshArray) -> float:
     return float(np.abs(found - wanted.ravel()).max() / np.abs(wanted).max())
 
 
-def _softmax(x: Array) -> Array:
+def _softmax(x: MeshArray) -> MeshArray:
     e = np.exp(x - x.max(axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _attention(causal: bool) -> Callable[[Tensors], Array]:
-    def answer(t: Tensors) -> Array:
+def _attention(causal: bool) -> Callable[[Tensors], MeshArray]:
+    def answer(t: Tensors) -> MeshArray:
         q, k, v = (t[name].reshape(2, 256, 64) for name in "QKV")
         scores = q @ k.transpose(0, 2, 1) * 0.125
         if causal:
@@ -83,23 +83,23 @@ def _attention(causal: bool) -> Callable[[Tensors], Array]:
     return answer
 
 
-def _decode(t: Tensors) -> Array:
+def _decode(t: Tensors) -> MeshArray:
     q, k, v = t["q"].reshape(8, 16, 64), t["k"].reshape(8, 512, 64), t["v"].reshape(8, 512, 64)
     return _softmax(q @ k.transpose(0, 2, 1) * 0.125) @ v
 
 
-def _mlp(t: Tensors) -> Array:
+def _mlp(t: Tensors) -> MeshArray:
     hidden = t["x"].reshape(256, 128) @ t["up"].reshape(128, 256)
     return (hidden / (1 + np.exp(-hidden))) @ t["down"].reshape(256, 128)
 
 
-def _norm(t: Tensors) -> Array:
+def _norm(t: Tensors) -> MeshArray:
     x = t["x"].reshape(128, 256)
     normal = (x - x.mean(axis=1, keepdims=True)) / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
     return normal @ t["w"].reshape(256, 128)
 
 
-def _scan(t: Tensors) -> Array:
+def _scan(t: Tensors) -> MeshArray:
     a, state, found = t["a"].reshape(128, 16), np.zeros((128, 16)), []
     x, delta, b, c = (t[name].reshape(32, -1) for name in ("x", "delta", "b", "c"))
     for at in range(32):
@@ -108,7 +108,7 @@ def _scan(t: Tensors) -> Array:
     return np.stack(found)
 
 
-def _gemm(t: Tensors) -> Array:
+def _gemm(t: Tensors) -> MeshArray:
     return t["a_ptr"].reshape(200, 72) @ t["b_ptr"].reshape(72, 136)
 
 

@@ -10,7 +10,7 @@ from penstock.compiler.mesh.cost import dram_bytes, modelled_cycles
 from penstock.compiler.mesh.description import load_machine
 from penstock.compiler.mesh.execute import execute
 from penstock.compiler.mesh.facts import facts_of
-from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, Mapping, Plan
+from penstock.compiler.mesh.mapping import INSIDE, LoadPlan, Mapping, MeshPlan
 from penstock.compiler.mesh.planner import Reuse, all_plans, plan_programs
 from penstock.compiler.mesh.simulate import simulate_plan
 from penstock.compiler.mesh.traffic import Traffic
@@ -25,7 +25,9 @@ def test_rounds_of_arithmetic_follow_each_other_when_transfers_cost_nothing() ->
     networks = tuple(replace(network, bandwidth=1e12) for network in machine.networks)
     fast = Traffic(replace(machine, memories=memories, networks=networks))
     facts = facts_of(GEMM.program(), machine)
-    plan = Plan(facts, Mapping((0, 1), (0, 1), (8, 8), (4, 8)), (LoadPlan((1,), INSIDE, 2), LoadPlan((0,), INSIDE, 2)))
+    plan = MeshPlan(
+        facts, Mapping((0, 1), (0, 1), (8, 8), (4, 8)), (LoadPlan((1,), INSIDE, 2), LoadPlan((0,), INSIDE, 2))
+    )
     each = sum(phase.most * phase.cycles for phase in facts.phases)
     assert each == 16 * 98  # 32 x 32 x 16 is one intrinsic
     assert simulate_plan(plan, fast).cycles == pytest.approx(plan.mapping.waves * each, abs=1e-3)
@@ -37,7 +39,7 @@ def test_a_channel_carries_every_byte_once_at_its_pace() -> None:
     facts = facts_of(GEMM.program(), machine)
     mapping = Mapping((0, 1), (0, 1), (8, 8), (4, 8))
     for share in ((), (1,)):
-        plan = Plan(facts, mapping, (LoadPlan(share, INSIDE, 2), LoadPlan((0,), INSIDE, 2)))
+        plan = MeshPlan(facts, mapping, (LoadPlan(share, INSIDE, 2), LoadPlan((0,), INSIDE, 2)))
         run = simulate_plan(plan, traffic)
         carried = run.busy[-len(machine.channels) :].sum() * machine.memories["dram"].bandwidth
         assert carried == pytest.approx(dram_bytes(plan, traffic))

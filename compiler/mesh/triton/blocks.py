@@ -12,15 +12,17 @@ from penstock.compiler.mesh.program import TileProgram
 from penstock.compiler.mesh.triton.read import KernelFile, read_kernel
 
 BLOCKS = (16, 32, 64, 128, 256)
-Values = Mapping[str, int | float | str]
+KernelValues = Mapping[str, int | float | str]
 
 
-def plan_kernel(file: KernelFile, given: Values, machine: Machine, top: int = 5, reuse: Reuse | None = None) -> Planned:
+def plan_kernel(
+    file: KernelFile, given: KernelValues, machine: Machine, top: int = 5, reuse: Reuse | None = None
+) -> Planned:
     """Plans of a kernel; its blocks that nothing gives are explored."""
     return plan_programs(programs_of(file, given), machine, top, reuse or Reuse())
 
 
-def programs_of(file: KernelFile, given: Values) -> list[TileProgram]:
+def programs_of(file: KernelFile, given: KernelValues) -> list[TileProgram]:
     """The kernel with all blocks that can be read; the first error, if none can."""
     names = [name for name in file.blocks if name not in given]
     found: list[TileProgram] = []

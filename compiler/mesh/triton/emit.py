@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from penstock.compiler.mesh.program import Access, Bound, Compute, Load, Loop, Statement, Store
+from penstock.compiler.mesh.program import (
+    MeshAccess,
+    MeshBound,
+    MeshCompute,
+    MeshLoad,
+    MeshLoop,
+    MeshStatement,
+    MeshStore,
+)
 from penstock.compiler.mesh.triton.values import Data, Shape
 from penstock.compiler.tasks.affine import Affine
 
@@ -16,7 +24,7 @@ class Emitter:
     """A counter that was divided: the counters of the quotient and of the remainder, and by what."""
     grid: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
     shapes: dict[int, tuple[Shape, str]] = field(default_factory=dict[int, tuple[Shape, str]])
-    body: list[Statement] = field(default_factory=list[Statement])
+    body: list[MeshStatement] = field(default_factory=list[MeshStatement])
 
     def counter(self, trips: int, name: str = "") -> int:
         new = len(self.trips)
@@ -32,11 +40,11 @@ class Emitter:
 
     def compute(
         self, kind: str, operands: tuple[Data, ...], shape: Shape, dtype: str,
-        setting: float | int | str | tuple[int, ...] | tuple[Bound, ...] | None = None, inner: int = 1,
+        setting: float | int | str | tuple[int, ...] | tuple[MeshBound, ...] | None = None, inner: int = 1,
     ) -> Data:  # fmt: skip
         made = self.data(shape, dtype)
         ids = tuple(operand.id for operand in operands)
-        self.body.append(Compute(made.id, kind, ids, shape, dtype, setting, inner))
+        self.body.append(MeshCompute(made.id, kind, ids, shape, dtype, setting, inner))
         return made
 
     def resolved(self, value: Affine) -> Affine:
@@ -84,32 +92,32 @@ class Emitter:
         at = self.grid.index((counter, name))
         self.grid[at : at + 1] = [(high, f"{name}.{by}"), (low, f"{name}%{by}")]
 
-    def finished(self, body: list[Statement]) -> tuple[Statement, ...]:
+    def finished(self, body: list[MeshStatement]) -> tuple[MeshStatement, ...]:
         """All statements in counters that are not split."""
         return tuple(self._finish(statement) for statement in body)
 
-    def _bounds(self, bounds: tuple[Bound, ...]) -> tuple[Bound, ...]:
+    def _bounds(self, bounds: tuple[MeshBound, ...]) -> tuple[MeshBound, ...]:
         """Those that can fail at all."""
         found = (replace(bound, base=self.resolved(bound.base)) for bound in bounds)
         return tuple(bound for bound in dict.fromkeys(found))
 
-    def can_fail(self, bound: Bound, shape: Shape) -> bool:
+    def can_fail(self, bound: MeshBound, shape: Shape) -> bool:
         reach = sum(max(0, s * (n - 1)) for s, n in zip(bound.strides, shape, strict=True))
         return self.extremes(bound.base)[1] + reach >= 0
 
-    def _access(self, access: Access) -> Access:
+    def _access(self, access: MeshAccess) -> MeshAccess:
         mask = tuple(b for b in self._bounds(access.mask) if self.can_fail(b, access.shape))
         return replace(access, base=self.resolved(access.base), mask=mask)
 
-    def _finish(self, statement: Statement) -> Statement:
+    def _finish(self, statement: MeshStatement) -> MeshStatement:
         match statement:
-            case Load() | Store():
+            case MeshLoad() | MeshStore():
                 return replace(statement, access=self._access(statement.access))
-            case Compute(kind="mask" | "index"):
+            case MeshCompute(kind="mask" | "index"):
                 assert isinstance(statement.setting, tuple)
-                bounds = tuple(b for b in statement.setting if isinstance(b, Bound))
+                bounds = tuple(b for b in statement.setting if isinstance(b, MeshBound))
                 return replace(statement, setting=self._bounds(bounds))
-            case Loop():
+            case MeshLoop():
                 return replace(
                     statement, extent=self.resolved(statement.extent), body=self.finished(list(statement.body))
                 )

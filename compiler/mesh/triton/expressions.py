@@ -8,15 +8,15 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from penstock.compiler.mesh.program import Bound
+from penstock.compiler.mesh.program import MeshBound
 from penstock.compiler.mesh.triton.emit import Emitter
 from penstock.compiler.mesh.triton.values import (
     Data,
     Dtype,
-    Index,
-    Mask,
+    KernelIndex,
+    KernelMask,
+    KernelValue,
     Name,
-    Value,
     broadcast,
     picked,
     widened,
@@ -44,13 +44,13 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.Eq: ("equal", operator.eq),
     ast.NotEq: ("not_equal", operator.ne),
 }
-Arguments = dict[str, Value]
+KernelArguments = dict[str, KernelValue]
 
 
-class Expressions:
+class KernelExpressions:
     """Reads the expressions of one kernel, under the names that are known at a place."""
 
-    def __init__(self, text: ProgramText, emitter: Emitter, names: dict[str, Value]) -> None:
+    def __init__(self, text: ProgramText, emitter: Emitter, names: dict[str, KernelValue]) -> None:
         self.text, self.emitter, self.names = text, emitter, names
         self.grid: list[int] = []
         """The counters of the launch grid's dims, in their order."""
@@ -58,7 +58,7 @@ class Expressions:
         self.dtypes: dict[str, str] = {}
         """The type of every tensor."""
 
-    def value(self, node: ast.expr) -> Value:
+    def value(self, node: ast.expr) -> KernelValue:
         match node:
             case ast.Constant(value=int() | float() | str() | bool() | None as value):
                 return value
@@ -91,47 +91,47 @@ class Expressions:
 
     def known_truth(self, node: ast.expr) -> bool:
         value = self.value(node)
-        if isinstance(value, Mask):
+        if isinstance(value, KernelMask):
             raise self.text.error(node, "whether this holds differs from instance to instance", "mask loads and stores")
-        if isinstance(value, Data | Index):
+        if isinstance(value, Data | KernelIndex):
             raise self.text.error(node, "this is known in a run only", "use tl.where, or a constexpr")
         return bool(value)
 
-    def whole(self, node: ast.AST, value: Value, what: str) -> int:
+    def whole(self, node: ast.AST, value: KernelValue, what: str) -> int:
         """A number that is known."""
-        if isinstance(value, Index) and not value.base.terms and not value.shape and not value.pointer:
+        if isinstance(value, KernelIndex) and not value.base.terms and not value.shape and not value.pointer:
             return value.base.const
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.text.error(node, f"{what} must be a known whole number", "give it by --set, or as a constexpr")
         return value
 
-    def index(self, node: ast.AST, value: Value) -> Index:
+    def index(self, node: ast.AST, value: KernelValue) -> KernelIndex:
         """A number that is affine in counters."""
-        if isinstance(value, Index):
+        if isinstance(value, KernelIndex):
             return value
         if isinstance(value, bool) or not isinstance(value, int):
             what = "this depends on data" if isinstance(value, Data) else "this is no whole number"
             raise self.text.error(
                 node, f"{what}, so the place is not affine", "compute places from program_id, arange and loops alone"
             )
-        return Index(Affine(value))
+        return KernelIndex(Affine(value))
 
-    def data(self, node: ast.AST, value: Value, like: str = "float32") -> Data:
+    def data(self, node: ast.AST, value: KernelValue, like: str = "float32") -> Data:
         """A tile of data; numbers and indices become one."""
         match value:
             case Data():
                 return value
             case bool() | int() | float():
                 return self.emitter.compute("full", (), (), like, float(value))
-            case Index(pointer=""):
-                bound = (Bound(value.base, value.strides),)
+            case KernelIndex(pointer=""):
+                bound = (MeshBound(value.base, value.strides),)
                 return self.emitter.compute("index", (), value.shape, "int32", bound)
-            case Mask():
+            case KernelMask():
                 return self.emitter.compute("mask", (), value.shape, "bool", value.bounds)
             case _:
                 raise self.text.error(node, "this is no tile", "load it first with tl.load")
 
-    def _attribute(self, node: ast.Attribute) -> Value:
+    def _attribute(self, node: ast.Attribute) -> KernelValue:
         base = self.value(node.value)
         match base:
             case Name(path="tl") if node.attr in DTYPES:
@@ -142,18 +142,18 @@ class Expressions:
                 if node.attr == "T":
                     return self.emitter.compute("trans", (base,), base.shape[::-1], base.dtype)
                 return {"shape": base.shape, "dtype": Dtype(base.dtype)}.get(node.attr, Name("to"))
-            case Index() if base.pointer and node.attr in ("dtype", "type"):
+            case KernelIndex() if base.pointer and node.attr in ("dtype", "type"):
                 return Name("pointer")
-            case Dtype() | Mask() | Index():
+            case Dtype() | KernelMask() | KernelIndex():
                 return Name(node.attr)
             case _:
                 raise self.text.error(node, f"nothing is known of .{node.attr} here", "")
 
     # arithmetic
 
-    def _binary(self, node: ast.BinOp) -> Value:
+    def _binary(self, node: ast.BinOp) -> KernelValue:
         left, right, op = self.value(node.left), self.value(node.right), type(node.op)
-        if op is ast.BitAnd and isinstance(left, Mask | bool) and isinstance(right, Mask | bool):
+        if op is ast.BitAnd and isinstance(left, KernelMask | bool) and isinstance(right, KernelMask | bool):
             return self._both(node, left, right)
         if op not in _ARITHMETIC:
             raise self.text.error(node, "this operator is not read", "use + - * / // % and &")
@@ -165,8 +165,8 @@ class Expressions:
                 return compute(left, right)
             except (ZeroDivisionError, OverflowError):
                 raise self.text.error(node, "a division by zero", "") from None
-        if isinstance(left, Data | Mask) or isinstance(right, Data | Mask) or self._is_float(left, right):
-            if isinstance(left, Index) and left.pointer:
+        if isinstance(left, Data | KernelMask) or isinstance(right, Data | KernelMask) or self._is_float(left, right):
+            if isinstance(left, KernelIndex) and left.pointer:
                 raise self.text.error(
                     node, "an address that depends on data is not affine", "load whole tiles and select with tl.where"
                 )
@@ -174,10 +174,10 @@ class Expressions:
         return self._indices(node, op, self.index(node.left, left), self.index(node.right, right))
 
     @staticmethod
-    def _is_float(left: Value, right: Value) -> bool:
+    def _is_float(left: KernelValue, right: KernelValue) -> bool:
         return isinstance(left, float) or isinstance(right, float)
 
-    def pairwise(self, node: ast.AST, kind: str, left: Value, right: Value, dtype: str = "") -> Data:
+    def pairwise(self, node: ast.AST, kind: str, left: KernelValue, right: KernelValue, dtype: str = "") -> Data:
         if not kind:
             raise self.text.error(node, "// and % of data are not read", "use / on floats")
         like = next((v.dtype for v in (left, right) if isinstance(v, Data)), "float32")
@@ -189,7 +189,7 @@ class Expressions:
             )
         return self.emitter.compute(kind, (a, b), shape, dtype or wider(a.dtype, b.dtype))
 
-    def _indices(self, node: ast.BinOp, op: type[ast.operator], left: Index, right: Index) -> Value:
+    def _indices(self, node: ast.BinOp, op: type[ast.operator], left: KernelIndex, right: KernelIndex) -> KernelValue:
         shape = broadcast(left.shape, right.shape)
         if shape is None or math.prod(shape) > MOST_ELEMENTS:
             raise self.text.error(node, f"places of {left.shape} and {right.shape} do not go together", "", "")
@@ -200,7 +200,7 @@ class Expressions:
                 raise self.text.error(node, "two addresses are added", "add numbers to one address")
             sign = 1 if op is ast.Add else -1
             strides = tuple(x + sign * y for x, y in zip(a.strides, b.strides, strict=True))
-            return plain_index(Index(a.base.plus(b.base, sign), strides, shape, pointer))
+            return plain_index(KernelIndex(a.base.plus(b.base, sign), strides, shape, pointer))
         if pointer:
             raise self.text.error(
                 node, "an address is multiplied or divided", "work on the places, then add the tensor"
@@ -209,13 +209,15 @@ class Expressions:
             for one, other in ((a, b), (b, a)):
                 if not one.base.terms and not any(one.strides):
                     factor = one.base.const
-                    return plain_index(Index(other.base.times(factor), tuple(s * factor for s in other.strides), shape))
+                    return plain_index(
+                        KernelIndex(other.base.times(factor), tuple(s * factor for s in other.strides), shape)
+                    )
             raise self.text.error(node, "a product of two places is not affine", "let one side be a known number")
         if any(b.strides) or b.base.terms or b.base.const <= 0:
             raise self.text.error(node, "a place is divided by what is no known number above 0", "use a constexpr")
         return self._divided(node, op, a, b.base.const)
 
-    def _divided(self, node: ast.BinOp, op: type[ast.operator], place: Index, by: int) -> Value:
+    def _divided(self, node: ast.BinOp, op: type[ast.operator], place: KernelIndex, by: int) -> KernelValue:
         if op not in (ast.FloorDiv, ast.Mod):
             raise self.text.error(node, "a place is divided by /", "use //")
         if not any(place.strides):
@@ -231,7 +233,7 @@ class Expressions:
             "let blocks divide the sizes, or leave out the % and mask the load instead",
         )  # fmt: skip
 
-    def _signed(self, node: ast.UnaryOp) -> Value:
+    def _signed(self, node: ast.UnaryOp) -> KernelValue:
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             return not self.known_truth(node.operand)
@@ -239,14 +241,14 @@ class Expressions:
             return value
         if isinstance(value, int | float):
             return -value
-        if isinstance(value, Index):
+        if isinstance(value, KernelIndex):
             return replace(value, base=value.base.times(-1), strides=tuple(-s for s in value.strides))
         data = self.data(node, value)
         return self.emitter.compute("neg", (data,), data.shape, data.dtype)
 
     # comparisons and masks
 
-    def _compare(self, node: ast.Compare, op: type[ast.cmpop], left: Value, right: Value) -> Value:
+    def _compare(self, node: ast.Compare, op: type[ast.cmpop], left: KernelValue, right: KernelValue) -> KernelValue:
         if op in (ast.Is, ast.IsNot):
             return (left is right) == (op is ast.Is)
         if op not in _COMPARED:
@@ -267,12 +269,12 @@ class Expressions:
         a, b = widened(a, shape), widened(b, shape)
         less = Affine(0 if op in (ast.Lt, ast.Gt) else -1)
         strides = tuple(x - y for x, y in zip(a.strides, b.strides, strict=True))
-        bound = Bound(a.base.plus(b.base, -1).plus(less), strides)
+        bound = MeshBound(a.base.plus(b.base, -1).plus(less), strides)
         if not shape and not self.emitter.resolved(bound.base).terms:
             return bound.base.const < 0
-        return Mask((bound,), shape)
+        return KernelMask((bound,), shape)
 
-    def _all(self, node: ast.BoolOp) -> Value:
+    def _all(self, node: ast.BoolOp) -> KernelValue:
         values = [self.value(one) for one in node.values]
         if isinstance(node.op, ast.Or) and not all(isinstance(v, bool) for v in values):
             raise self.text.error(node, "a mask of either of two is no box", "load twice, or use tl.where")
@@ -284,19 +286,19 @@ class Expressions:
                 found = self._both(node, found, value)
         return found
 
-    def _both(self, node: ast.AST, left: Value, right: Value) -> Value:
+    def _both(self, node: ast.AST, left: KernelValue, right: KernelValue) -> KernelValue:
         if isinstance(left, bool):
             left, right = right, left
         if right is True or right is None:
             return left
-        if not isinstance(left, Mask) or not isinstance(right, Mask):
+        if not isinstance(left, KernelMask) or not isinstance(right, KernelMask):
             raise self.text.error(node, "a mask that depends on data", "mask by places, and select with tl.where")
         shape = broadcast(left.shape, right.shape)
         if shape is None:
             raise self.text.error(node, f"masks of {left.shape} and {right.shape} do not go together", "")
-        return Mask(widened_mask(left, shape).bounds + widened_mask(right, shape).bounds, shape)
+        return KernelMask(widened_mask(left, shape).bounds + widened_mask(right, shape).bounds, shape)
 
-    def _subscript(self, node: ast.Subscript) -> Value:
+    def _subscript(self, node: ast.Subscript) -> KernelValue:
         base = self.value(node.value)
         keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(base, tuple):
@@ -306,16 +308,16 @@ class Expressions:
             not t and not (isinstance(k, ast.Constant) and k.value is None) for t, k in zip(takes, keys, strict=True)
         ):
             raise self.text.error(node, "only [:, None] and the like are read", "let the address say what is loaded")
-        shape = base.shape if isinstance(base, Index | Mask | Data) else ()
+        shape = base.shape if isinstance(base, KernelIndex | KernelMask | Data) else ()
         if sum(takes) != len(shape):
             raise self.text.error(node, f"{sum(takes)} dims are taken of a tile of {len(shape)}", "")
         match base:
-            case Index():
+            case KernelIndex():
                 strides, new = picked(base.strides, shape, takes)
                 return replace(base, strides=strides, shape=new)
-            case Mask():
-                return Mask(
-                    tuple(Bound(b.base, picked(b.strides, shape, takes)[0]) for b in base.bounds),
+            case KernelMask():
+                return KernelMask(
+                    tuple(MeshBound(b.base, picked(b.strides, shape, takes)[0]) for b in base.bounds),
                     picked(shape, shape, takes)[1],
                 )
             case Data():
@@ -323,14 +325,14 @@ class Expressions:
             case _:
                 raise self.text.error(node, "this has no dims", "")
 
-    def call(self, node: ast.Call) -> Value:
+    def call(self, node: ast.Call) -> KernelValue:
         raise NotImplementedError
 
-    def dot(self, node: ast.AST, given: Arguments) -> Data:
+    def dot(self, node: ast.AST, given: KernelArguments) -> Data:
         raise NotImplementedError
 
 
-def plain_index(index: Index) -> Value:
+def plain_index(index: KernelIndex) -> KernelValue:
     """A plain number where nothing else is left."""
     return index.base.const if not index.base.terms and not index.shape and not index.pointer else index
 

@@ -12,17 +12,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.compiler.errors import nearest
-from penstock.compiler.mesh.program import Carried, GridDim, Load, Loop, Store, Tensor, TileProgram, walk
+from penstock.compiler.mesh.program import (
+    Carried,
+    GridDim,
+    MeshLoad,
+    MeshLoop,
+    MeshStore,
+    MeshTensor,
+    TileProgram,
+    walk,
+)
 from penstock.compiler.mesh.triton.calls import KernelExpressions
 from penstock.compiler.mesh.triton.emit import Emitter
 from penstock.compiler.mesh.triton.expressions import DTYPES
-from penstock.compiler.mesh.triton.values import Data, Index, Name, Value
+from penstock.compiler.mesh.triton.values import Data, KernelIndex, KernelValue, Name
 from penstock.compiler.tasks.affine import Affine
 from penstock.compiler.tasks.source import ProgramText
 
 MOST_STATEMENTS = 20_000
 MOST_INSTANCES = 1 << 24
-_MODULES: dict[str, Value] = {
+_MODULES: dict[str, KernelValue] = {
     "tl": Name("tl"), "triton": Name("triton"), "math": Name("math"), "min": Name("min"), "max": Name("max"),
     "float": Name("float"), "range": Name("range"), "True": True, "False": False,
 }  # fmt: skip
@@ -77,7 +86,7 @@ class _Reader:
         self.file, self.text, self.emitter = file, file.text, Emitter()
         self.given = dict(given)
         self.count = 0
-        self.names: dict[str, Value] = dict(_MODULES)
+        self.names: dict[str, KernelValue] = dict(_MODULES)
         self.expressions = KernelExpressions(self.text, self.emitter, self.names)
         self.tensors: dict[str, str] = {}
 
@@ -94,21 +103,21 @@ class _Reader:
         sizes = dict.fromkeys(self.tensors, 0)
         written: set[str] = set()
         for statement in walk(body):
-            if isinstance(statement, Load | Store):
+            if isinstance(statement, MeshLoad | MeshStore):
                 access = statement.access
                 sizes[access.tensor] = max(sizes[access.tensor], self._reach(statement))
-                if isinstance(statement, Store):
+                if isinstance(statement, MeshStore):
                     written.add(access.tensor)
         if not written:
             raise self.text.error(self.file.kernel, "the kernel stores nothing", "store its result with tl.store")
         given = {arg.arg: self.names.get(arg.arg) for arg in self.file.kernel.args.args if _is_constexpr(arg)}
         blocks = {name: value for name, value in given.items() if isinstance(value, int)}
         return TileProgram(
-            self.file.kernel.name, dims, {n: Tensor(n, self.tensors[n], size) for n, size in sizes.items() if size},
+            self.file.kernel.name, dims, {n: MeshTensor(n, self.tensors[n], size) for n, size in sizes.items() if size},
             frozenset(written), self.emitter.shapes, body, self.emitter.trips, blocks,
         )  # fmt: skip
 
-    def _reach(self, statement: Load | Store) -> int:
+    def _reach(self, statement: MeshLoad | MeshStore) -> int:
         """One behind the last element that is touched. A mask keeps a dim's places below where it ends."""
         access = statement.access
         low, high = access.base.extremes(self.emitter.trips)
@@ -171,7 +180,7 @@ class _Reader:
             asked = self.given.get(arg.arg)
             if asked in DTYPES or (arg.arg not in self.names and self._is_pointer(arg, defaults)):
                 self.tensors[arg.arg] = str(asked) if asked in DTYPES else "float16"
-                self.names[arg.arg] = Index(Affine(0), (), (), arg.arg)
+                self.names[arg.arg] = KernelIndex(Affine(0), (), (), arg.arg)
             elif arg.arg not in self.names:
                 if arg.arg not in defaults:
                     raise self.text.error(
@@ -239,7 +248,7 @@ class _Reader:
                         node, "this statement is not read", "use assignments, for over range, tl.store"
                     )
 
-    def _assign(self, target: ast.expr, value: Value) -> None:
+    def _assign(self, target: ast.expr, value: KernelValue) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(value) == len(target.elts):
             for one, part in zip(target.elts, value, strict=True):
                 self._assign(one, part)
@@ -256,14 +265,14 @@ class _Reader:
         }
         before = {n: self.names[n] for n in sorted(assigned) if n in self.names and n != name}
         counter = self.emitter.counter(trips)
-        place = Index(start.plus(Affine(0, ((counter, step),))))
+        place = KernelIndex(start.plus(Affine(0, ((counter, step),))))
         steps = self._steps(node, before, name, place, trips)
         # now for good: places move with the counter, tiles go round
         outer, self.emitter.body = self.emitter.body, []
         carried: list[tuple[str, Data, Data]] = []
         for each, value in before.items():
             if each in steps:
-                assert isinstance(value, Index | int)
+                assert isinstance(value, KernelIndex | int)
                 index = self.expressions.index(node, value)
                 self.names[each] = replace(index, base=index.base.plus(Affine(0, ((counter, steps[each]),))))
             elif isinstance(value, Data):
@@ -288,7 +297,7 @@ class _Reader:
         for each, by in steps.items():
             index = self.expressions.index(node, before[each])
             self.names[each] = replace(index, base=index.base.plus(extent.times(by)))
-        self.emitter.body.append(Loop(counter, extent, tuple(rows), tuple(body), self.text.line_of(node)))
+        self.emitter.body.append(MeshLoop(counter, extent, tuple(rows), tuple(body), self.text.line_of(node)))
 
     def _range(self, node: ast.For) -> tuple[Affine, Affine, int, int]:
         call = node.iter
@@ -314,13 +323,15 @@ class _Reader:
             )
         return found[0], start, step, high
 
-    def _steps(self, node: ast.For, before: Mapping[str, Value], name: str, place: Index, trips: int) -> dict[str, int]:
+    def _steps(
+        self, node: ast.For, before: Mapping[str, KernelValue], name: str, place: KernelIndex, trips: int
+    ) -> dict[str, int]:
         """How far the places that the body moves go in one round. The body is read once for that, and forgotten."""
         kept, saved, shapes = self.emitter.body, dict(self.names), dict(self.emitter.shapes)
         self.emitter.body = []
-        marks: dict[str, tuple[int, Index]] = {}
+        marks: dict[str, tuple[int, KernelIndex]] = {}
         for each, value in before.items():
-            if isinstance(value, Index) or (isinstance(value, int) and not isinstance(value, bool)):
+            if isinstance(value, KernelIndex) or (isinstance(value, int) and not isinstance(value, bool)):
                 index, mark = self.expressions.index(node, value), self.emitter.counter(1)
                 marks[each] = (mark, index)
                 self.names[each] = replace(index, base=index.base.plus(Affine(0, ((mark, 1),))))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.compiler.mesh.program import Bound, Strides
+from penstock.compiler.mesh.program import MeshBound, Strides
 from penstock.compiler.tasks.affine import Affine
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Index:
+class KernelIndex:
     """Element p is `base` + strides · p; of the tensor `pointer`, if it is an address."""
 
     base: Affine
@@ -21,8 +21,8 @@ class Index:
 
 
 @dataclass(frozen=True)
-class Mask:
-    bounds: tuple[Bound, ...]
+class KernelMask:
+    bounds: tuple[MeshBound, ...]
     shape: Shape
 
 
@@ -47,7 +47,9 @@ class Name:
     path: str
 
 
-Value = int | float | bool | str | None | Index | Mask | Data | Dtype | Name | tuple["Value", ...]
+KernelValue = (
+    int | float | bool | str | None | KernelIndex | KernelMask | Data | Dtype | Name | tuple["KernelValue", ...]
+)
 
 
 def broadcast(left: Shape, right: Shape) -> Shape | None:
@@ -66,12 +68,12 @@ def spread(strides: Strides, shape: Shape, to: Shape) -> Strides:
     return (0,) * missing + kept
 
 
-def widened(index: Index, to: Shape) -> Index:
+def widened(index: KernelIndex, to: Shape) -> KernelIndex:
     return replace(index, strides=spread(index.strides, index.shape, to), shape=to)
 
 
-def widened_mask(mask: Mask, to: Shape) -> Mask:
-    return Mask(tuple(Bound(b.base, spread(b.strides, mask.shape, to)) for b in mask.bounds), to)
+def widened_mask(mask: KernelMask, to: Shape) -> KernelMask:
+    return KernelMask(tuple(MeshBound(b.base, spread(b.strides, mask.shape, to)) for b in mask.bounds), to)
 
 
 def picked(strides: Strides, shape: Shape, keys: tuple[bool, ...]) -> tuple[Strides, Shape]:
