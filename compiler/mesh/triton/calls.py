@@ -11,7 +11,7 @@ from penstock.compiler.mesh.triton.expressions import (
     DTYPES,
     MOST_ELEMENTS,
     KernelArguments,
-    KernelExpressions,
+    TritonExpressions,
     plain_index,
     wider,
 )
@@ -20,8 +20,8 @@ from penstock.compiler.mesh.triton.values import (
     Dtype,
     KernelIndex,
     KernelMask,
-    KernelValue,
     Name,
+    TritonValue,
     broadcast,
     widened_mask,
 )
@@ -32,10 +32,10 @@ _PAIRS = {"maximum": "max", "minimum": "min", "fdiv": "div"}
 _REDUCED = {"sum": "sum", "max": "max", "min": "min"}
 
 
-class KernelExpressions(KernelExpressions):
+class KernelExpressions(TritonExpressions):
     """Expressions with their calls; `_call_NAME` reads `tl.NAME`."""
 
-    def call(self, node: ast.Call) -> KernelValue:
+    def call(self, node: ast.Call) -> TritonValue:
         if isinstance(node.func, ast.Attribute) and node.func.attr == "to":
             return self._cast(node, self.value(node.func.value), self.value(node.args[0]) if node.args else None)
         called = self.value(node.func)
@@ -55,11 +55,11 @@ class KernelExpressions(KernelExpressions):
             hint = "program_id, arange, load, store, dot, sum, max, exp, where, zeros, full, cdiv, trans, cumsum are"
             raise self.text.error(node, f"{path or 'this'} is no function that is read", hint)
         try:
-            return cast(KernelValue, function(node, given, named))
+            return cast(TritonValue, function(node, given, named))
         except (IndexError, KeyError):
             raise self.text.error(node, f"{name} lacks an argument", "see Triton's documentation") from None
 
-    def _call_program_id(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_program_id(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         axis = self.whole(node, given[0] if given else named["axis"], "the axis")
         if not 0 <= axis < len(self.grid):
             raise self.text.error(
@@ -67,10 +67,10 @@ class KernelExpressions(KernelExpressions):
             )
         return plain_index(KernelIndex(self.emitter.resolved(Affine.counter(self.grid[axis]))))
 
-    def _call_num_programs(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_num_programs(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return self.extents[self.whole(node, given[0] if given else named["axis"], "the axis")]
 
-    def _call_arange(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_arange(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         low, high = (self.whole(node, value, "arange's end") for value in given[:2])
         if not 0 < high - low <= MOST_ELEMENTS:
             raise self.text.error(
@@ -78,7 +78,7 @@ class KernelExpressions(KernelExpressions):
             )
         return KernelIndex(Affine(low), (1,), (high - low,))
 
-    def _call_cdiv(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_cdiv(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         value, by = given[0], self.whole(node, given[1], "the divisor")
         if by <= 0:
             raise self.text.error(node, "cdiv by what is not above 0", "")
@@ -89,13 +89,13 @@ class KernelExpressions(KernelExpressions):
             return plain_index(KernelIndex(found[0]))
         return -(-self.whole(node, value, "cdiv's first number") // by)
 
-    def _call_min(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_min(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return self._least(node, given, 0)
 
-    def _call_max(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_max(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return self._least(node, given, 1)
 
-    def _least(self, node: ast.Call, given: list[KernelValue], which: int) -> KernelValue:
+    def _least(self, node: ast.Call, given: list[TritonValue], which: int) -> TritonValue:
         """The least (or largest) of numbers, where it is the same one for all instances."""
         left, right = self.index(node, given[0]), self.index(node, given[1])
         low, high = self.emitter.extremes(left.base.plus(right.base, -1))
@@ -105,23 +105,23 @@ class KernelExpressions(KernelExpressions):
             node, "which of both is less differs from instance to instance", "let blocks and groups divide the sizes"
         )
 
-    def _call_float(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_float(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         if given[0] in ("inf", "-inf"):
             return math.inf if given[0] == "inf" else -math.inf
         return float(given[0]) if isinstance(given[0], int | float) else self.whole(node, given[0], "float's number")
 
-    def _call_constexpr(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_constexpr(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return given[0]
 
-    def _nothing(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _nothing(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return given[0] if given else None
 
     _call_multiple_of = _call_max_contiguous = _call_static_assert = _call_assume = _nothing
 
-    def _call_zeros(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_zeros(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return self._call_full(node, [given[0] if given else named["shape"], 0.0, *given[1:2]], named)
 
-    def _call_full(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_full(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         asked = given[0]
         sizes = asked if isinstance(asked, tuple) else (asked,)
         shape = tuple(self.whole(node, size, "a tile's size") for size in sizes)
@@ -135,11 +135,11 @@ class KernelExpressions(KernelExpressions):
             "full", (), shape, dtype.name if isinstance(dtype, Dtype) else "float32", float(fill)
         )
 
-    def _call_zeros_like(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_zeros_like(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         data = self.data(node, given[0])
         return self.emitter.compute("full", (), data.shape, data.dtype, 0.0)
 
-    def _call_where(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_where(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         like = next((v.dtype for v in given[1:] if isinstance(v, Data)), "float32")
         parts = self.data(node, given[0]), self.data(node, given[1], like), self.data(node, given[2], like)
         shape = broadcast(broadcast(parts[0].shape, parts[1].shape) or (), parts[2].shape)
@@ -147,11 +147,11 @@ class KernelExpressions(KernelExpressions):
             raise self.text.error(node, "tl.where of shapes that do not go together", "")
         return self.emitter.compute("where", parts, shape, wider(parts[1].dtype, parts[2].dtype))
 
-    def _call_trans(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_trans(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         data = self.data(node, given[0])
         return self.emitter.compute("trans", (data,), data.shape[::-1], data.dtype)
 
-    def _call_dot(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_dot(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         return self.dot(node, dict(zip(("input", "other", "acc"), given, strict=False)) | named)
 
     def dot(self, node: ast.AST, given: KernelArguments) -> Data:
@@ -165,7 +165,7 @@ class KernelExpressions(KernelExpressions):
         acc = given.get("acc")
         return made if acc is None else self.pairwise(node, "add", acc, made)
 
-    def _reduced(self, node: ast.Call, kind: str, given: list[KernelValue], named: KernelArguments) -> Data:
+    def _reduced(self, node: ast.Call, kind: str, given: list[TritonValue], named: KernelArguments) -> Data:
         data = self.data(node, given[0])
         asked = named.get("axis", given[1] if len(given) > 1 else None)
         axes = (
@@ -174,12 +174,12 @@ class KernelExpressions(KernelExpressions):
         shape = tuple(size for i, size in enumerate(data.shape) if i not in axes)
         return self.emitter.compute(f"reduce_{kind}", (data,), shape, data.dtype, axes)
 
-    def _call_cumsum(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_cumsum(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         data = self.data(node, given[0])
         axis = self.whole(node, named.get("axis", given[1] if len(given) > 1 else 0), "the axis") % len(data.shape)
         return self.emitter.compute("cumsum", (data,), data.shape, data.dtype, (axis,))
 
-    def _cast(self, node: ast.Call, value: KernelValue, to: KernelValue) -> KernelValue:
+    def _cast(self, node: ast.Call, value: TritonValue, to: TritonValue) -> TritonValue:
         data = self.data(node, value)
         if isinstance(to, Name):
             return data  # `.to(pointer.dtype.element_ty)`: the store rounds
@@ -187,7 +187,7 @@ class KernelExpressions(KernelExpressions):
             raise self.text.error(node, "cast to what is no type", f"tl.{', tl.'.join(DTYPES)}")
         return self.emitter.compute("cast", (data,), data.shape, to.name)
 
-    def _access(self, node: ast.Call, address: KernelValue, mask: KernelValue) -> MeshAccess:
+    def _access(self, node: ast.Call, address: TritonValue, mask: TritonValue) -> MeshAccess:
         if not isinstance(address, KernelIndex) or not address.pointer:
             what = "the address depends on data" if isinstance(address, Data) else "this is no address"
             raise self.text.error(
@@ -207,7 +207,7 @@ class KernelExpressions(KernelExpressions):
             bounds = (MeshBound(Affine(0), (0,) * len(address.shape)),)
         return MeshAccess(address.pointer, address.base, address.strides, address.shape, bounds)
 
-    def _call_load(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_load(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         access = self._access(node, given[0], named.get("mask", given[1] if len(given) > 1 else None))
         other = named.get("other", given[2] if len(given) > 2 else 0.0)
         if not isinstance(other, int | float):
@@ -216,7 +216,7 @@ class KernelExpressions(KernelExpressions):
         self.emitter.body.append(MeshLoad(made.id, access, float(other), self.text.line_of(node)))
         return made
 
-    def _call_store(self, node: ast.Call, given: list[KernelValue], named: KernelArguments) -> KernelValue:
+    def _call_store(self, node: ast.Call, given: list[TritonValue], named: KernelArguments) -> TritonValue:
         access = self._access(node, given[0], named.get("mask", given[2] if len(given) > 2 else None))
         data = self.data(node, given[1], self.dtypes[access.tensor])
         shape = broadcast(data.shape, access.shape)

@@ -15,8 +15,8 @@ from penstock.compiler.mesh.triton.values import (
     Dtype,
     KernelIndex,
     KernelMask,
-    KernelValue,
     Name,
+    TritonValue,
     broadcast,
     picked,
     widened,
@@ -44,13 +44,13 @@ _COMPARED: dict[type[ast.cmpop], tuple[str, Callable[[float, float], bool]]] = {
     ast.Eq: ("equal", operator.eq),
     ast.NotEq: ("not_equal", operator.ne),
 }
-KernelArguments = dict[str, KernelValue]
+KernelArguments = dict[str, TritonValue]
 
 
-class KernelExpressions:
+class TritonExpressions:
     """Reads the expressions of one kernel, under the names that are known at a place."""
 
-    def __init__(self, text: ProgramText, emitter: Emitter, names: dict[str, KernelValue]) -> None:
+    def __init__(self, text: ProgramText, emitter: Emitter, names: dict[str, TritonValue]) -> None:
         self.text, self.emitter, self.names = text, emitter, names
         self.grid: list[int] = []
         """The counters of the launch grid's dims, in their order."""
@@ -58,7 +58,7 @@ class KernelExpressions:
         self.dtypes: dict[str, str] = {}
         """The type of every tensor."""
 
-    def value(self, node: ast.expr) -> KernelValue:
+    def value(self, node: ast.expr) -> TritonValue:
         match node:
             case ast.Constant(value=int() | float() | str() | bool() | None as value):
                 return value
@@ -97,7 +97,7 @@ class KernelExpressions:
             raise self.text.error(node, "this is known in a run only", "use tl.where, or a constexpr")
         return bool(value)
 
-    def whole(self, node: ast.AST, value: KernelValue, what: str) -> int:
+    def whole(self, node: ast.AST, value: TritonValue, what: str) -> int:
         """A number that is known."""
         if isinstance(value, KernelIndex) and not value.base.terms and not value.shape and not value.pointer:
             return value.base.const
@@ -105,7 +105,7 @@ class KernelExpressions:
             raise self.text.error(node, f"{what} must be a known whole number", "give it by --set, or as a constexpr")
         return value
 
-    def index(self, node: ast.AST, value: KernelValue) -> KernelIndex:
+    def index(self, node: ast.AST, value: TritonValue) -> KernelIndex:
         """A number that is affine in counters."""
         if isinstance(value, KernelIndex):
             return value
@@ -116,7 +116,7 @@ class KernelExpressions:
             )
         return KernelIndex(Affine(value))
 
-    def data(self, node: ast.AST, value: KernelValue, like: str = "float32") -> Data:
+    def data(self, node: ast.AST, value: TritonValue, like: str = "float32") -> Data:
         """A tile of data; numbers and indices become one."""
         match value:
             case Data():
@@ -131,7 +131,7 @@ class KernelExpressions:
             case _:
                 raise self.text.error(node, "this is no tile", "load it first with tl.load")
 
-    def _attribute(self, node: ast.Attribute) -> KernelValue:
+    def _attribute(self, node: ast.Attribute) -> TritonValue:
         base = self.value(node.value)
         match base:
             case Name(path="tl") if node.attr in DTYPES:
@@ -151,7 +151,7 @@ class KernelExpressions:
 
     # arithmetic
 
-    def _binary(self, node: ast.BinOp) -> KernelValue:
+    def _binary(self, node: ast.BinOp) -> TritonValue:
         left, right, op = self.value(node.left), self.value(node.right), type(node.op)
         if op is ast.BitAnd and isinstance(left, KernelMask | bool) and isinstance(right, KernelMask | bool):
             return self._both(node, left, right)
@@ -174,10 +174,10 @@ class KernelExpressions:
         return self._indices(node, op, self.index(node.left, left), self.index(node.right, right))
 
     @staticmethod
-    def _is_float(left: KernelValue, right: KernelValue) -> bool:
+    def _is_float(left: TritonValue, right: TritonValue) -> bool:
         return isinstance(left, float) or isinstance(right, float)
 
-    def pairwise(self, node: ast.AST, kind: str, left: KernelValue, right: KernelValue, dtype: str = "") -> Data:
+    def pairwise(self, node: ast.AST, kind: str, left: TritonValue, right: TritonValue, dtype: str = "") -> Data:
         if not kind:
             raise self.text.error(node, "// and % of data are not read", "use / on floats")
         like = next((v.dtype for v in (left, right) if isinstance(v, Data)), "float32")
@@ -189,7 +189,7 @@ class KernelExpressions:
             )
         return self.emitter.compute(kind, (a, b), shape, dtype or wider(a.dtype, b.dtype))
 
-    def _indices(self, node: ast.BinOp, op: type[ast.operator], left: KernelIndex, right: KernelIndex) -> KernelValue:
+    def _indices(self, node: ast.BinOp, op: type[ast.operator], left: KernelIndex, right: KernelIndex) -> TritonValue:
         shape = broadcast(left.shape, right.shape)
         if shape is None or math.prod(shape) > MOST_ELEMENTS:
             raise self.text.error(node, f"places of {left.shape} and {right.shape} do not go together", "", "")
@@ -217,7 +217,7 @@ class KernelExpressions:
             raise self.text.error(node, "a place is divided by what is no known number above 0", "use a constexpr")
         return self._divided(node, op, a, b.base.const)
 
-    def _divided(self, node: ast.BinOp, op: type[ast.operator], place: KernelIndex, by: int) -> KernelValue:
+    def _divided(self, node: ast.BinOp, op: type[ast.operator], place: KernelIndex, by: int) -> TritonValue:
         if op not in (ast.FloorDiv, ast.Mod):
             raise self.text.error(node, "a place is divided by /", "use //")
         if not any(place.strides):
@@ -233,7 +233,7 @@ class KernelExpressions:
             "let blocks divide the sizes, or leave out the % and mask the load instead",
         )  # fmt: skip
 
-    def _signed(self, node: ast.UnaryOp) -> KernelValue:
+    def _signed(self, node: ast.UnaryOp) -> TritonValue:
         value = self.value(node.operand)
         if isinstance(node.op, ast.Not):
             return not self.known_truth(node.operand)
@@ -248,7 +248,7 @@ class KernelExpressions:
 
     # comparisons and masks
 
-    def _compare(self, node: ast.Compare, op: type[ast.cmpop], left: KernelValue, right: KernelValue) -> KernelValue:
+    def _compare(self, node: ast.Compare, op: type[ast.cmpop], left: TritonValue, right: TritonValue) -> TritonValue:
         if op in (ast.Is, ast.IsNot):
             return (left is right) == (op is ast.Is)
         if op not in _COMPARED:
@@ -274,7 +274,7 @@ class KernelExpressions:
             return bound.base.const < 0
         return KernelMask((bound,), shape)
 
-    def _all(self, node: ast.BoolOp) -> KernelValue:
+    def _all(self, node: ast.BoolOp) -> TritonValue:
         values = [self.value(one) for one in node.values]
         if isinstance(node.op, ast.Or) and not all(isinstance(v, bool) for v in values):
             raise self.text.error(node, "a mask of either of two is no box", "load twice, or use tl.where")
@@ -286,7 +286,7 @@ class KernelExpressions:
                 found = self._both(node, found, value)
         return found
 
-    def _both(self, node: ast.AST, left: KernelValue, right: KernelValue) -> KernelValue:
+    def _both(self, node: ast.AST, left: TritonValue, right: TritonValue) -> TritonValue:
         if isinstance(left, bool):
             left, right = right, left
         if right is True or right is None:
@@ -298,7 +298,7 @@ class KernelExpressions:
             raise self.text.error(node, f"masks of {left.shape} and {right.shape} do not go together", "")
         return KernelMask(widened_mask(left, shape).bounds + widened_mask(right, shape).bounds, shape)
 
-    def _subscript(self, node: ast.Subscript) -> KernelValue:
+    def _subscript(self, node: ast.Subscript) -> TritonValue:
         base = self.value(node.value)
         keys = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if isinstance(base, tuple):
@@ -325,14 +325,14 @@ class KernelExpressions:
             case _:
                 raise self.text.error(node, "this has no dims", "")
 
-    def call(self, node: ast.Call) -> KernelValue:
+    def call(self, node: ast.Call) -> TritonValue:
         raise NotImplementedError
 
     def dot(self, node: ast.AST, given: KernelArguments) -> Data:
         raise NotImplementedError
 
 
-def plain_index(index: KernelIndex) -> KernelValue:
+def plain_index(index: KernelIndex) -> TritonValue:
     """A plain number where nothing else is left."""
     return index.base.const if not index.base.terms and not index.shape and not index.pointer else index
 

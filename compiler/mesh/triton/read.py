@@ -25,13 +25,13 @@ from penstock.compiler.mesh.program import (
 from penstock.compiler.mesh.triton.calls import KernelExpressions
 from penstock.compiler.mesh.triton.emit import Emitter
 from penstock.compiler.mesh.triton.expressions import DTYPES
-from penstock.compiler.mesh.triton.values import Data, KernelIndex, KernelValue, Name
+from penstock.compiler.mesh.triton.values import Data, KernelIndex, Name, TritonValue
 from penstock.compiler.tasks.affine import Affine
 from penstock.compiler.tasks.source import ProgramText
 
 MOST_STATEMENTS = 20_000
 MOST_INSTANCES = 1 << 24
-_MODULES: dict[str, KernelValue] = {
+_MODULES: dict[str, TritonValue] = {
     "tl": Name("tl"), "triton": Name("triton"), "math": Name("math"), "min": Name("min"), "max": Name("max"),
     "float": Name("float"), "range": Name("range"), "True": True, "False": False,
 }  # fmt: skip
@@ -86,7 +86,7 @@ class _Reader:
         self.file, self.text, self.emitter = file, file.text, Emitter()
         self.given = dict(given)
         self.count = 0
-        self.names: dict[str, KernelValue] = dict(_MODULES)
+        self.names: dict[str, TritonValue] = dict(_MODULES)
         self.expressions = KernelExpressions(self.text, self.emitter, self.names)
         self.tensors: dict[str, str] = {}
 
@@ -248,7 +248,7 @@ class _Reader:
                         node, "this statement is not read", "use assignments, for over range, tl.store"
                     )
 
-    def _assign(self, target: ast.expr, value: KernelValue) -> None:
+    def _assign(self, target: ast.expr, value: TritonValue) -> None:
         if isinstance(target, ast.Tuple) and isinstance(value, tuple) and len(value) == len(target.elts):
             for one, part in zip(target.elts, value, strict=True):
                 self._assign(one, part)
@@ -324,7 +324,7 @@ class _Reader:
         return found[0], start, step, high
 
     def _steps(
-        self, node: ast.For, before: Mapping[str, KernelValue], name: str, place: KernelIndex, trips: int
+        self, node: ast.For, before: Mapping[str, TritonValue], name: str, place: KernelIndex, trips: int
     ) -> dict[str, int]:
         """How far the places that the body moves go in one round. The body is read once for that, and forgotten."""
         kept, saved, shapes = self.emitter.body, dict(self.names), dict(self.emitter.shapes)

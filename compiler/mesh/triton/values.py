@@ -47,8 +47,8 @@ class Name:
     path: str
 
 
-KernelValue = (
-    int | float | bool | str | None | KernelIndex | KernelMask | Data | Dtype | Name | tuple["KernelValue", ...]
+TritonValue = (
+    int | float | bool | str | None | KernelIndex | KernelMask | Data | Dtype | Name | tuple["TritonValue", ...]
 )
 
 
