@@ -57,6 +57,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "kernels": Benchmark(
         "benchmarks.kernels", "matrix kernels and layers in fp32 under three DSP budgets, beside published designs"
     ),
+    "mesh": Benchmark(
+        "benchmarks.mesh", "Triton kernels planned onto meshes, beside fixed templates; the model beside the simulator"
+    ),
     "models": Benchmark(
         "benchmarks.models", "models that people have through penstock compile: which compile, agree and fit"
     ),
