@@ -48,7 +48,7 @@ def bottleneck(inputs: int, outputs: int, stride: int) -> Residual:
 
 
 class ResNet(nn.Module):
-    """A stem, stages of blocks that each halve the frame and double the channels but the first, means, a dense layer."""
+    """A stem, stages of blocks that halve the frame and double the channels but the first, means, a dense layer."""
 
     def __init__(self, stem: nn.Module, width: int, make: BlockMaker, first: int, depths: Sequence[int], outputs: int):
         super().__init__()
