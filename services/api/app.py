@@ -40,6 +40,7 @@ from penstock.services.api.plumbing.options import ApiOptions
 from penstock.services.api.routes import (
     accounts,
     contents,
+    designs,
     events,
     health,
     models,
@@ -66,7 +67,21 @@ DATABASE_CONNECTIONS = 10
 ROUTERS = tuple(
     part.router
     for part in (
-        *(health, models, runs, searches, removal, events, results, profiles, contents, webhooks, workers, accounts),
+        *(
+            health,
+            models,
+            runs,
+            searches,
+            designs,
+            removal,
+            events,
+            results,
+            profiles,
+            contents,
+            webhooks,
+            workers,
+            accounts,
+        ),
         *(runs_pages, run_pages, trials_pages, design_pages, compare_pages),
         *(submit_pages, shared_pages, service_pages, sign_in),
     )

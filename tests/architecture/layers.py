@@ -32,7 +32,13 @@ LAYERS: dict[str, tuple[str, ...]] = {
         "compiler.backend.rtl.shell compiler.pipeline",
         "compiler.package",
     ),
-    "profiling": ("profiling.tool_runner", "profiling", "profiling.open_rtl profiling.vitis", "profiling.kernels"),
+    "profiling": (
+        "profiling.tool_runner",
+        "profiling",
+        "profiling.open_rtl profiling.vitis",
+        "profiling.kernels profiling.networks",
+        "profiling.solutions",
+    ),
     "dse": (
         "dse.support dse.lanes dse",
         "dse.space dse.fifo dse.memory",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.area import area_of
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Again, Pipeline
@@ -142,3 +143,32 @@ def test_schedules_of_the_same_kernel_are_the_same(tmp_path: Path) -> None:
         if isinstance(item, Pipeline)
     }
     assert len(depths) == 1
+
+
+def test_numbers_of_given_widths_are_copied_and_pointers_are_as_long_as_their_interface_says(tmp_path: Path) -> None:
+    text = """#include <ap_int.h>
+    #include <hls_stream.h>
+    typedef ap_uint<8> pixel;
+    const int N = 24;
+    void top(hls::stream<pixel>& in, int *out) {
+    {}
+      pixel kept[N];
+      for (int i = 0; i < N; i++) { pixel p = in.read(); kept[i] = p; }
+      for (int i = 0; i < N; i++) { pixel p = kept[i]; ap_int<12> twice = 2 * p; out[i] = twice; }
+    }"""
+    found = pipelines(tmp_path, text.replace("{}", "#pragma HLS INTERFACE m_axi port=out depth = N"))
+    assert [[counter.trip for counter in item.counters] for item, _ in found] == [[24], [24]]
+    with pytest.raises(PenstockError, match="pointer 'out' without a size") as caught:
+        pipelines(tmp_path, text.replace("{}", ""))
+    assert "m_axi port=out depth=N" in caught.value.hint
+
+
+@pytest.mark.parametrize(("kind", "dsp"), [("char", 0), ("short", 1), ("int", 4), ("long long", 16)])
+def test_products_of_integers_take_what_their_widths_need(tmp_path: Path, kind: str, dsp: int) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"""void top({kind} a[64], {kind} b[64], long long c[64], int d[64]) {{
+      for (int i = 0; i < 64; i++) {{ c[i] = ({kind})a[i] * b[i]; d[i] = a[i] * 3; }} }}""")
+    delays = delays_for(300)
+    area = area_of(time_kernel(read_kernel(path, "top"), delays), delays)
+    assert area.dsp == dsp
+    assert area.lut > 0

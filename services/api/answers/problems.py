@@ -49,6 +49,7 @@ KINDS: Mapping[str, Kind] = {
     "run-going": Kind(409, "The run is not over"),
     "run-pinned": Kind(409, "The run is pinned"),
     "model-in-use": Kind(409, "There are runs of the model"),
+    "no-design": Kind(409, "The run has no design"),
     "run-finished": Kind(409, "The run has already finished"),
     "artifact-gone": Kind(410, "The content of this artifact has been removed"),
     "too-large": Kind(413, "The body is too large"),

@@ -62,6 +62,8 @@ ACCESS: Mapping[str, Need] = {
     "resume_run": "submit",
     "extend_run": "submit",
     "replay_trial": "submit",
+    "ask_what_if": "submit",
+    "take_design": "submit",
     "pin_run": "submit",
     "unpin_run": "submit",
     "delete_run": "submit",
