@@ -37,10 +37,16 @@ class PragmaWalk(ExpressionWalk):
                 with self.mistakes.noted():
                     raise unsupported(tree[1], f"virtual functions of {tree[2]!r}", "call the function that is meant")
 
-    def _argument(self, name: str, type_: Tree, place: list[Any]) -> Binding:
+    def _argument(self, name: str, type_: Tree, place: list[Any], depths: dict[str, int]) -> Binding:
+        """An argument of the top. A pointer is as long as the `depth` of its interface says, as in co-simulation."""
         inner = type_[1] if type_[0] == "reference" else type_
+        if inner[0] == "pointer" and name in depths:
+            inner = ["array", depths[name], inner[1]]
         if inner[0] == "pointer":
-            raise unsupported(place, f"the pointer {name!r} without a size", f"declare it as an array: {name}[N]")
+            raise unsupported(
+                place, f"the pointer {name!r} without a size",
+                f"declare it as an array, {name}[N], or give `#pragma HLS INTERFACE m_axi port={name} depth=N`",
+            )  # fmt: skip
         kind = kind_of(inner)
         if kind is not None:
             return Slot(name, *kind, self.graph.fresh("input", *kind))

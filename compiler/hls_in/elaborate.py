@@ -86,18 +86,29 @@ class Elaborator(Nests):
         with self.mistakes.noted():
             self._globals()
         scalars: list[str] = []
+        interface = [p for p in self.pragmas.of(function[6]) if p.kind == "interface"]
+        depths = self._depths(interface)
         for name, type_, place in function[3]:
             with self.mistakes.noted():
-                self.scope.names[name] = binding = self._argument(name, type_, place)
+                self.scope.names[name] = binding = self._argument(name, type_, place, depths)
                 if isinstance(binding, Slot):
                     scalars.append(name)
         self.loop_numbers |= number_loops(function[6])
         body = self.function_body(function)
         self.mistakes.raise_first()
-        interface = [p for p in self.pragmas.of(function[6]) if p.kind == "interface"]
         s_axilite = any("s_axilite" in p.options and p.options.get("port") == "return" for p in interface)
         axi = frozenset(p.options.get("port", "") for p in interface if "m_axi" in p.options)
         return ReadKernel(self.top, body, self.arrays, self.streams, scalars, s_axilite, axi)
+
+    def _depths(self, interface: list[Pragma]) -> dict[str, int]:
+        """How many elements each m_axi port reaches, where its pragma says so."""
+        found: dict[str, int] = {}
+        for p in interface:
+            with self.mistakes.noted():
+                depth = p.number("depth", self.constants())
+                if depth is not None and depth > 0:
+                    found[p.options.get("port", "")] = depth
+        return found
 
     # statements
 

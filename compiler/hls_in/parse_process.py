@@ -244,6 +244,8 @@ class SyntaxReader:
         called = cursor.spelling
         arguments = list(cursor.get_arguments())
         target = cursor.referenced
+        if not called and target is None and len(children) == 1:  # a copy that the compiler leaves out
+            return self.cast(cursor, self.expression(children[0]))
         if target is not None and target.kind == CursorKind.CONSTRUCTOR:
             type_ = self.type(cursor.type)
             if len(arguments) == 1:

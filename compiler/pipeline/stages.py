@@ -12,7 +12,7 @@ from penstock.compiler.transforms.generate_directives import GenerateDirectives
 from penstock.compiler.transforms.lower_tasks import LowerTasks
 from penstock.compiler.transforms.lower_to_streams import LowerToStreams
 from penstock.compiler.transforms.module_rewrite import ModuleRewrite
-from penstock.compiler.transforms.passes import ModulePass
+from penstock.compiler.transforms.passes import ModulePass, level_of
 from penstock.compiler.transforms.write_kernels import WriteKernels
 
 
@@ -37,6 +37,13 @@ def stream_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
 def task_passes(design: Design) -> tuple[tuple[str, ModulePass], ...]:
     """From a task program to streams, nests and their directives."""
     return (("streams", LowerTasks(design)), ("directives", GenerateDirectives(design)))
+
+
+def lowering_passes(module: ModuleOp, design: Design) -> tuple[tuple[str, ModulePass], ...]:
+    """All of them, from what the module holds: a model or a task program."""
+    if level_of(module) == "tasks":
+        return task_passes(design)
+    return (*itensor_passes(design), *stream_passes(design))
 
 
 def run_passes(module: ModuleOp, passes: tuple[tuple[str, ModulePass], ...]) -> Iterator[Stage]:

@@ -141,14 +141,14 @@ class Assembler:
             channels[name] = replace(inner, name=name, depth=design.fifo_depths.get(name, design.default_depth))
         tasks: list[Task] = []
         for one in piece.tasks:
+            own = renamed
+            if one.stripe is not None and piece.fifos:  # all banks have the schedule of the first
+                own = {piece.fifos[0].name: renamed[piece.fifos[one.stripe].name]}
             if one.stripe is not None and part.ports:
-                own = renamed
-                if piece.fifos:  # all banks have the schedule of the first
-                    own = {piece.fifos[0].name: renamed[piece.fifos[one.stripe].name]}
                 nest = _PortNest(first_use(part, rank), one.nests[0], own)
                 loading.setdefault(part.ports[one.stripe], []).append(nest)
             else:
-                tasks.append(Task(part.label + one.suffix, part.name, one.nests, renamed, group))
+                tasks.append(Task(part.label + one.suffix, part.name, one.nests, own, group))
         return tasks
 
     def _port_task(self, port: str, nests: list[_PortNest], group: int) -> Task:

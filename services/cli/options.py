@@ -126,7 +126,8 @@ def summary_lines(report: Report, archive: Path) -> list[str]:
     if report.exploration is not None and (bound := report.exploration.bound) is not None:
         gap = "" if bound.gap_pct is None else f"; the chosen design is {beside_bound(bound.gap_pct)}"
         figure = bound.figure.replace("_", " ")
-        lines.insert(2, f"bound       no design is below {bound.value:,.6g} {figure}{gap}: {bound.reason}")
+        said = f"no design is below {bound.value:,.6g} {figure}{gap}" if bound.value else "none"
+        lines.insert(2, f"bound       {said}: {bound.reason}")
     if (rtl := report.verify.rtl) is not None:
         shown = f"{rtl.bits_equal} of {rtl.values} values the same bits, {rtl.samples} runs {_tag(rtl.evidence)}"
         lines.append(f"RTL         {'agrees with' if rtl.ok else 'DIFFERS FROM'} the interpreter, {rtl.note}: {shown}")

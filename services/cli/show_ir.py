@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from penstock.compiler.design import Design
 from penstock.compiler.errors import PenstockError
 from penstock.compiler.pipeline.readable import readable
-from penstock.compiler.pipeline.stages import itensor_passes, run_passes, stream_passes
+from penstock.compiler.pipeline.stages import itensor_passes, lowering_passes, run_passes, stream_passes
 from penstock.compiler.runtime.penstock_runtime.package import MANIFEST
 from penstock.services.cli.options import CompileTarget, check_output
 from penstock.services.cli.stages import Stages
@@ -86,6 +86,7 @@ def walk(model: str, target: CompileTarget, given: Design | None, out: Path, beg
     from penstock.compiler.pipeline.lower import Lowered
     from penstock.compiler.transforms.canonicalise import quantise, simplify
     from penstock.compiler.transforms.pad_dims import PadDims
+    from penstock.compiler.transforms.passes import level_of
 
     begin("importing the model")
     program = import_model(model)
@@ -99,15 +100,12 @@ def walk(model: str, target: CompileTarget, given: Design | None, out: Path, beg
         yield _module(QUANTISE, program.module)
     name, clock = target.platform.name, target.clock_mhz
     design = given or default_design(read_graph(program.module), name, clock, target.quantize)
-    padded = PadDims(design).run(program)
-    module = padded.module
+    padded = program if level_of(program.module) == "tasks" else PadDims(design).run(program)
+    module = itensor = padded.module
     begin("lowering")
-    for stage in run_passes(module, itensor_passes(design)):
+    for stage in run_passes(module, lowering_passes(module, design)):
         module = stage.module
-        yield _module(stage.name, module)
-    itensor = module
-    for stage in run_passes(module, stream_passes(design)):
-        module = stage.module
+        itensor = module if level_of(module) == "itensor" else itensor
         yield _module(stage.name, module)
     begin("writing C++")
     emit_code(Lowered(program, design, itensor, module, padded), out, part=target.platform.part, clock_mhz=clock)
@@ -120,7 +118,8 @@ def _print(shown: Generator[Shown], stop: str | None) -> None:
         if stop in (None, one.stage):
             print(f"// ----- {one.stage} -----\n{one.text}", flush=True)
         if stop == one.stage:
-            break
+            return
+    _check_reached(stop)
 
 
 def _write(shown: Generator[Shown], stop: str, out: Path) -> list[Path]:
@@ -135,8 +134,18 @@ def _write(shown: Generator[Shown], stop: str, out: Path) -> list[Path]:
             path.write_text(one.text)
         written.append(path)
         if one.stage == stop:
-            break
+            return written
+    _check_reached(stop)
     return written
+
+
+def _check_reached(stop: str | None) -> None:
+    """All stages have passed: one that was asked for and did not come is none of this model's."""
+    if stop is not None:
+        raise PenstockError(
+            code="unknown-stage", what=f"this model has no stage {stop!r}: its author wrote the kernels",
+            where="--stop-after", hint="--print-ir alone shows all that it has",
+        )  # fmt: skip
 
 
 def _module(stage: str, module: ModuleOp) -> Shown:

@@ -87,6 +87,8 @@ def bound_of(evaluator: Evaluator, chosen: Evaluation) -> BoundInfo:
 def bound_in_words(bound: BoundInfo) -> str:
     name = bound.figure.replace("_", " ")
     gap = "" if bound.gap_pct is None else f". This one is {beside_bound(bound.gap_pct)}"
+    if not bound.value:
+        return f"There is no bound: {bound.reason}."
     return f"No design of this space is below {bound.value:,.6g} {name} under these limits: {bound.reason}{gap}."
 
 

@@ -27,6 +27,7 @@ from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.profiling.network import network_of
 from penstock.profiling.simulated import simulate_design
 from tests.compiler.designs import Dense, build_network
+from tests.compiler.graphs import Case, GraphSpec, Step, build_graph, turned
 
 PLATFORM, CLOCK = "u55c", 250.0
 
@@ -106,6 +107,15 @@ def test_the_search_sees_the_tasks_that_are_written() -> None:
     assert set(planned.channels) == set(written.channels)
     runs = [simulate_design(network, board, CLOCK, bounded=False) for network in (planned, written)]
     assert runs[0].latency == runs[1].latency
+
+
+def test_without_ports_of_their_own_each_bank_still_fills_its_fifo() -> None:
+    """A design that is made by hand may name no ports."""
+    case = Case(GraphSpec("int32", 0, 4, 4, (Step("relu", 0, 0, 0),), False), (0, 0, 3, *[0] * 5, 1, *[0] * 21))
+    found = lower(program := build_graph(case.graph), turned(program, case.knobs))
+    assembler = Assembler(program, load_platform(found.design.platform), found.design.clock_mhz)
+    assert found.design.stripes > 1
+    assert assembler.network(found.design).ends() == network_of(found.top, assembler.library).ends()
 
 
 def test_striped_loads_are_faster_and_run_through_with_small_fifos() -> None:

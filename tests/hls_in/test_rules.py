@@ -142,3 +142,21 @@ def test_schedules_of_the_same_kernel_are_the_same(tmp_path: Path) -> None:
         if isinstance(item, Pipeline)
     }
     assert len(depths) == 1
+
+
+def test_numbers_of_given_widths_are_copied_and_pointers_are_as_long_as_their_interface_says(tmp_path: Path) -> None:
+    text = """#include <ap_int.h>
+    #include <hls_stream.h>
+    typedef ap_uint<8> pixel;
+    const int N = 24;
+    void top(hls::stream<pixel>& in, int *out) {
+    {}
+      pixel kept[N];
+      for (int i = 0; i < N; i++) { pixel p = in.read(); kept[i] = p; }
+      for (int i = 0; i < N; i++) { pixel p = kept[i]; ap_int<12> twice = 2 * p; out[i] = twice; }
+    }"""
+    found = pipelines(tmp_path, text.replace("{}", "#pragma HLS INTERFACE m_axi port=out depth = N"))
+    assert [[counter.trip for counter in item.counters] for item, _ in found] == [[24], [24]]
+    with pytest.raises(PenstockError, match="pointer 'out' without a size") as caught:
+        pipelines(tmp_path, text.replace("{}", ""))
+    assert "m_axi port=out depth=N" in caught.value.hint

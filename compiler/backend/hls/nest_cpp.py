@@ -121,6 +121,10 @@ class NestCpp:
 
     def _read(self, op: nest.ReadOp) -> None:
         stream_name, kind = self.names[op.stream], op.result.type
+        if op.result.first_use is None and pieces(kind).count == 1:
+            with self._guarded(op.when):
+                self.out.add(f"{stream_name}.read();")
+            return
         if pieces(kind).count == 1:
             self._arrive(op.result, "in", f"{stream_name}.read()", op.when)
             return

@@ -34,6 +34,7 @@ from penstock.compiler.tasks.affine import Affine, Test, Tests
 from penstock.compiler.tasks.kinds import TileKind
 from penstock.compiler.tasks.lowering.perfect import FlatNest, Flattened, flatten
 from penstock.compiler.tasks.lowering.scalars import attribute, body_of, combining, shape_of, type_of
+from penstock.compiler.tasks.lowering.unused import drop_unused, operands
 from penstock.compiler.tasks.source import ProgramText
 from penstock.compiler.tasks.tree import Memory, StreamEnd, TaskBody
 
@@ -88,6 +89,7 @@ class _Builder:
         for number, flat in enumerate(self.flattened.nests):
             one = _NestBuilder(self, flat, carried)
             found.append(one.facts(f"run{number}" if len(self.flattened.nests) > 1 else "run"))
+        drop_unused(found)
         return found
 
     def port(self, port: StreamEnd) -> Place:
@@ -132,7 +134,8 @@ class _NestBuilder:
     values: dict[str, list[tuple[Tests, NestValue]]] = field(default_factory=dict[str, list[tuple[Tests, NestValue]]])
     variables: dict[str, TileKind] = field(default_factory=dict[str, TileKind])
     loaded: dict[str, NestValue] = field(default_factory=dict[str, NestValue])
-    made: dict[tree.Expr, NestValue] = field(default_factory=dict[tree.Expr, NestValue])
+    chosen: dict[tuple[str, Tests, int], NestValue] = field(default_factory=dict[tuple[str, Tests, int], NestValue])
+    """What variables were found to be: by name, tests, and how many definitions came before."""
 
     def __post_init__(self) -> None:
         self.places = {loop: position for position, loop in enumerate(self.flat.loops)}
@@ -194,17 +197,7 @@ class _NestBuilder:
 
     def _sources(self, value: NestValue) -> set[NestValue]:
         """All values that one is made of."""
-        made: dict[NestValue, tuple[NestValue, ...]] = {}
-        for one in self.statements:
-            match one:
-                case Select(inside, outside, _, result):
-                    made[result] = (inside, outside)
-                case Map(inputs, _, result, _) | Other(_, inputs, result):
-                    made[result] = inputs
-                case Reduce(given, _, result, _):
-                    made[result] = (given,)
-                case _:
-                    pass
+        made = {one.result: operands(one) for one in self.statements if not isinstance(one, Write | StoreFact)}
         found, left = set[NestValue](), [value]
         while left:
             one = left.pop()
@@ -255,10 +248,19 @@ class _NestBuilder:
 
     def _variable(self, var: str, kind: TileKind, tests: Tests) -> NestValue:
         """What a variable is in the rounds that pass the tests: its latest value there."""
+        definitions = self.values.get(var, [])
+        key = (var, tests, len(definitions))
+        if key not in self.chosen:
+            self.chosen[key] = self._latest(var, kind, tests, definitions)
+        return self.chosen[key]
+
+    def _latest(
+        self, var: str, kind: TileKind, tests: Tests, definitions: Sequence[tuple[Tests, NestValue]]
+    ) -> NestValue:
         pending: list[tuple[Tests, NestValue]] = []
         found: NestValue | None = None
         known, trips = tests, self.task.flattened.trips
-        for guard, value in reversed(self.values.get(var, [])):
+        for guard, value in reversed(definitions):
             left = tuple(test for test in guard if not _implied(test, known, trips))
             if not left:
                 found = value

@@ -42,8 +42,8 @@ def shape_of(kind: TileKind) -> tuple[int, ...]:
 
 
 def body_of(value: Apply) -> tuple[Region, Sequence[Expr]]:
-    """The operation on scalars, and the arguments that are no constants, or one that is where all are."""
-    given: Sequence[Expr] = [one for one in value.args if not isinstance(one, Const)] or value.args[:1]
+    """The operation on scalars, and the arguments that are no constants, each once, or one that is where all are."""
+    given = list(dict.fromkeys(one for one in value.args if not isinstance(one, Const))) or list(value.args[:1])
     block = Block(arg_types=[type_of(one.kind.dtype) for one in given])
     arguments = dict(zip(given, block.args, strict=True))
     scalars: list[SSAValue] = []
