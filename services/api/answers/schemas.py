@@ -51,8 +51,7 @@ class ToldSetting(RequestBody):
     """The setting of a trial."""
 
     params: dict[Annotated[str, Field(max_length=200)], Any] | None = Field(
-        description="parameters of the space, usual ones left out; null: the search's own sampler decides",
-        max_length=2000,
+        max_length=2000, description="usual ones may be left out; null: the search's own sampler decides"
     )
 
 
