@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import httpx
 from pydantic import BaseModel
 
-from penstock.compiler.package.space import SpaceInfo
+from penstock.compiler.search_space import SpaceInfo
 from penstock.services.api.answers.schemas import (
     ArtifactOut,
     EventOut,

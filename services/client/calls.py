@@ -12,7 +12,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import BaseModel, ValidationError
 
-from penstock.compiler.package.space import SpaceInfo
+from penstock.compiler.search_space import SpaceInfo
 from penstock.services.api.answers.schemas import (
     ArtifactList,
     AskedTrials,

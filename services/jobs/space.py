@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.compiler.errors import PenstockError, nearest
-from penstock.compiler.package.space import EvaluatedSetting, ParameterInfo, SpaceInfo
+from penstock.compiler.search_space import EvaluatedSetting, ParameterInfo, SpaceInfo
 from penstock.dse.bounds.bound import GoalBounds, LowerBound
 from penstock.dse.evaluation.evaluate import Evaluator
 from penstock.dse.search.samplers import means_something, within

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from penstock.compiler.package.space import ParameterInfo, SpaceInfo
+from penstock.compiler.search_space import ParameterInfo, SpaceInfo
 from penstock.db.lifecycle import StepOutcome
 from penstock.db.schema.records import Run
 from penstock.services.step_kinds import SPACE, TOLD

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from penstock.compiler.package.space import SpaceInfo
+from penstock.compiler.search_space import SpaceInfo
 from penstock.services.api.answers.params import PROBLEMS, RunId
 from penstock.services.api.answers.schemas import AskedTrials, MoreTrials, ToldSetting, TrialDetail
 from penstock.services.api.plumbing import idempotency
