@@ -6,11 +6,13 @@ Regions that run one after the other share floating-point operators; tasks and r
 from __future__ import annotations
 
 from collections import Counter as Count
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.compiler.hls_in.delays import Delays
 from penstock.compiler.hls_in.records import Called, DataflowRegion, Pipeline, Region, Straight
 from penstock.compiler.hls_in.timed import Timed, merged, touched
+from penstock.compiler.schedule.library import Operator
 
 _ROW = 9
 """LUTs of a multiplexer for 32 bits, for each operation that shares an operator beyond the first: two operands."""
@@ -39,6 +41,10 @@ def area_of(timed: Timed, delays: Delays) -> Area:
         more = _fabric(item, timed, delays)
         lut += more[0]
         ff += more[1]
+        for row, count in _integer_products(item, timed, delays):
+            dsp += count * row.dsp
+            lut += count * row.lut
+            ff += count * row.ff
         if isinstance(item, Pipeline):
             bits = sum(max(1, c.trip.bit_length()) for c in item.counters)
             lut += control.lut + control.lut_per_counter_bit * bits
@@ -100,6 +106,18 @@ def _products(item: Pipeline | Straight, delays: Delays) -> int:
             if found is not None:
                 met.add(found)
     return len(met)
+
+
+def _integer_products(item: Pipeline | Straight, timed: Timed, delays: Delays) -> Iterator[tuple[Operator, int]]:
+    """Multipliers of integers, as many as start in one cycle; those by a constant are additions of shifted values."""
+    found = timed.schedules[item]
+    rows = Count(
+        delays.library.find("arith.muli", min(64, max(arg.bits for arg in node.args)))
+        for node in found.starts
+        if node.op == "mul" and node.kind == "int" and node.linear is None and not any(a.constant for a in node.args)
+    )
+    for row, uses in rows.items():
+        yield row, -(-uses // max(1, found.ii))
 
 
 def _fabric(item: Pipeline | Straight, timed: Timed, delays: Delays) -> tuple[int, int]:

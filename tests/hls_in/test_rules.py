@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.compiler.errors import PenstockError
+from penstock.compiler.hls_in.area import area_of
 from penstock.compiler.hls_in.delays import delays_for
 from penstock.compiler.hls_in.elaborate import read_kernel
 from penstock.compiler.hls_in.records import Again, Pipeline
@@ -160,3 +161,14 @@ def test_numbers_of_given_widths_are_copied_and_pointers_are_as_long_as_their_in
     with pytest.raises(PenstockError, match="pointer 'out' without a size") as caught:
         pipelines(tmp_path, text.replace("{}", ""))
     assert "m_axi port=out depth=N" in caught.value.hint
+
+
+@pytest.mark.parametrize(("kind", "dsp"), [("char", 0), ("short", 1), ("int", 4), ("long long", 16)])
+def test_products_of_integers_take_what_their_widths_need(tmp_path: Path, kind: str, dsp: int) -> None:
+    path = tmp_path / "kernel.cpp"
+    path.write_text(f"""void top({kind} a[64], {kind} b[64], long long c[64], int d[64]) {{
+      for (int i = 0; i < 64; i++) {{ c[i] = ({kind})a[i] * b[i]; d[i] = a[i] * 3; }} }}""")
+    delays = delays_for(300)
+    area = area_of(time_kernel(read_kernel(path, "top"), delays), delays)
+    assert area.dsp == dsp
+    assert area.lut > 0
